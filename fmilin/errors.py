@@ -1,0 +1,130 @@
+"""What can go wrong, where, and what to do about it.
+
+Each class carries the exit status that the command line ends with, and the data that a
+program wants beside the sentence that a person reads.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+__all__ = [
+    "ConstraintError",
+    "FmilinError",
+    "ModelCrashError",
+    "ModelError",
+    "NumericalError",
+    "UnknownNameError",
+    "UsageError",
+    "nearest_names",
+]
+
+
+class FmilinError(Exception):
+    """Base of everything that fmilin raises on purpose: one paragraph that says what, where and what to do."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class UsageError(FmilinError, ValueError):
+    """The request itself is wrong: an option, a wrong count of coordinates, an unknown suffix."""
+
+    exit_status = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that the model does not have, with the nearest ones that it has.
+
+    Parameters
+    ----------
+    message : str
+        The paragraph for the reader.
+    name : str
+        The name that was asked for.
+    suggestions : tuple of str
+        The nearest existing names, best first.
+    """
+
+    def __init__(self, message: str, *, name: str = "", suggestions: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.name = name
+        self.suggestions = suggestions
+
+    @classmethod
+    def among(cls, name: str, known: Iterable[str], what: str) -> UnknownNameError:
+        """Build the error for ``name``, which should have been ``what`` (``"an input"``) out of ``known``."""
+        known = list(known)
+        suggestions = nearest_names(name, known)
+        if suggestions:
+            hint = "Did you mean " + " or ".join(f"'{s}'" for s in suggestions) + "?"
+        elif known:
+            shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+            hint = f"Known: {shown}."
+        else:
+            hint = "There is none."
+        return cls(f"'{name}' is not {what}. {hint}", name=name, suggestions=suggestions)
+
+
+class ModelError(FmilinError):
+    """The model cannot be read, is not supported, or refused to initialize or to be evaluated."""
+
+    exit_status = 3
+
+
+class ConstraintError(FmilinError, ValueError):
+    """The constraints are wrong: inconsistent at the point, not invariant, or about unknown names.
+
+    Parameters
+    ----------
+    message : str
+        The paragraph for the reader.
+    residuals : mapping of str to float
+        How far each offending constraint is from zero.
+    """
+
+    exit_status = 4
+
+    def __init__(self, message: str, *, residuals: Mapping[str, float] | None = None) -> None:
+        super().__init__(message)
+        self.residuals: dict[str, float] = dict(residuals or {})
+
+
+class NumericalError(FmilinError, ArithmeticError):
+    """The numbers do not come out: no convergence, a singular choice of coordinates, NaN, an event at the point.
+
+    Parameters
+    ----------
+    message : str
+        The paragraph for the reader.
+    condition_number : float or None
+        Of the matrix that was singular, where that is the reason.
+    variable : str or None
+        The variable at fault, where there is one.
+    """
+
+    exit_status = 5
+
+    def __init__(self, message: str, *, condition_number: float | None = None, variable: str | None = None) -> None:
+        super().__init__(message)
+        self.condition_number = condition_number
+        self.variable = variable
+
+
+class ModelCrashError(FmilinError):
+    """The model's own code crashed, hung or was killed."""
+
+    exit_status = 6
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Return the names out of ``known`` that look most like ``name``, best first.
+
+    >>> nearest_names("pin.y", ["pin.x", "pin.vx", "mass"])
+    ('pin.x', 'pin.vx')
+    """
+    known = list(known)
+    folded = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.6)
+    return tuple(folded[c] for c in close)
