@@ -1,0 +1,78 @@
+"""Correct linear models of constrained dynamic systems."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fmilin.version import __version__
+
+if TYPE_CHECKING:
+    from fmilin.constraints import Constraint
+    from fmilin.errors import (
+        ConstraintError,
+        FmilinError,
+        ModelCrashError,
+        ModelError,
+        NumericalError,
+        UnknownNameError,
+        UsageError,
+    )
+    from fmilin.linear_model import LinearModel
+    from fmilin.linearize import linearize
+    from fmilin.load import load
+    from fmilin.model import Evaluation, Model, OperatingPoint
+    from fmilin.signals import Signal, Signals
+    from fmilin.trim import operating_point
+
+_HOMES = {
+    "Constraint": "constraints",
+    "ConstraintError": "errors",
+    "Evaluation": "model",
+    "FmilinError": "errors",
+    "LinearModel": "linear_model",
+    "Model": "model",
+    "ModelCrashError": "errors",
+    "ModelError": "errors",
+    "NumericalError": "errors",
+    "OperatingPoint": "model",
+    "Signal": "signals",
+    "Signals": "signals",
+    "UnknownNameError": "errors",
+    "UsageError": "errors",
+    "linearize": "linearize",
+    "load": "load",
+    "operating_point": "trim",
+}
+
+__all__ = [
+    "Constraint",
+    "ConstraintError",
+    "Evaluation",
+    "FmilinError",
+    "LinearModel",
+    "Model",
+    "ModelCrashError",
+    "ModelError",
+    "NumericalError",
+    "OperatingPoint",
+    "Signal",
+    "Signals",
+    "UnknownNameError",
+    "UsageError",
+    "__version__",
+    "linearize",
+    "load",
+    "operating_point",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that ``import fmilin`` stays quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fmilin' has no attribute '{name}'")
+    return getattr(import_module(f"fmilin.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,76 @@
+"""The one symbolic form that every native description reduces to, and from which all code is made.
+
+States x (N), inputs u, parameters p and time t; some unknowns w (accelerations, multipliers) solve a
+small linear system at each point:
+
+    W(t, x, u, p) w = r(t, x, u, p)
+    x'      = f(t, x, u, p, w)
+    outputs = c(t, x, u, p, w)
+    0       = h(t, x, p)            the invariants, hidden ones included
+
+An explicit model x' = f has no w. A mass-matrix model E x' = F has W = E, r = F, w = x'. Lagrange's
+equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fmilin.constraints import Constraint
+from fmilin.signals import Signals
+
+__all__ = ["SymbolicSystem"]
+
+Symbol = Any  # sympy.Symbol: sympy ships no types, and is imported only where it is used
+Expr = Any  # sympy.Expr
+
+
+@dataclass(frozen=True)
+class SymbolicSystem:
+    """A model in symbols; see the module's text for the equations.
+
+    Parameters
+    ----------
+    name : str
+        A legal C identifier is made from it where one is needed.
+    time : Symbol
+    states, inputs : tuple of Symbol
+        N and nu symbols; ``state_signals`` and ``input_signals`` hold their names, units and start values.
+    parameters : mapping of Symbol to float
+        Symbol to default value.
+    unknowns : tuple of Symbol
+        w, maybe empty.
+    matrix : tuple of tuple of Expr
+        W, rows of expressions in (t, x, u, p).
+    right_hand_side : tuple of Expr
+        r.
+    derivatives : tuple of Expr
+        f, one per state, in (t, x, u, p, w).
+    outputs : tuple of Expr
+        c, in (t, x, u, p, w); ``output_signals`` holds their names.
+    constraints : tuple of Constraint
+        The declared ones and the hidden ones that are known; their variables are state, input and
+        parameter names.
+    parameter_signals : mapping of Symbol to Signal, as Signals in the order of ``parameters``
+    """
+
+    name: str
+    time: Symbol
+    states: tuple[Symbol, ...]
+    inputs: tuple[Symbol, ...]
+    parameters: Mapping[Symbol, float]
+    derivatives: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    state_signals: Signals
+    input_signals: Signals
+    output_signals: Signals
+    parameter_signals: Signals
+    unknowns: tuple[Symbol, ...] = ()
+    matrix: tuple[tuple[Expr, ...], ...] = ()
+    right_hand_side: tuple[Expr, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    description: str = ""
+    extra_names: Mapping[str, Expr] = field(default_factory=dict)
+    """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""

@@ -1,0 +1,161 @@
+"""The result: a small linear model in independent coordinates, with names, units, point and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.model import ModelInfo
+from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import control
+
+__all__ = ["Accuracy", "LinearModel", "Method", "Point", "Warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:  # noqa: A001 - the word a user knows; never imported with a star
+    """Something the user should know about a result, with a kind that a program can test for.
+
+    Parameters
+    ----------
+    kind : str
+        ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``, ``"memory"``, ...
+    message : str
+        One sentence.
+    """
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The operating point that the model really held, read back from it, by name and in the model's units."""
+
+    time: float
+    states: Mapping[str, float]
+    """All N states."""
+    inputs: Mapping[str, float]
+    outputs: Mapping[str, float]
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """Only those changed from the model's own values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How far the numbers can be trusted: estimated relative errors (largest entry error over largest entry)."""
+
+    A: float
+    B: float
+    C: float
+    D: float
+    T: float
+    f0: float
+    constraint_residual: float
+    """Largest residual of the invariants at the point, scaled by nominals."""
+    conditioning: float
+    """Condition number of (R; H), scaled: large when the coordinates are nearly dependent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How the numbers were made."""
+
+    derivatives: str
+    """``"exact"``, ``"differences"`` or ``"mixed"``."""
+    coordinates: str
+    """``"named"``, ``"partition"`` or ``"tangent"``."""
+    evaluations: int
+    """Visits to the model."""
+    products: int = 0
+    """Exact directional derivatives taken."""
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)`` in P independent coordinates y.
+
+    Parameters
+    ----------
+    A : array, shape (P, P)
+    B : array, shape (P, nu)
+    C : array, shape (ny, P)
+    D : array, shape (ny, nu)
+    T : array, shape (N, P)
+        ``x - x0 = T (y - y0)`` to first order: every dependent state is still an output away.
+    f0 : array, shape (P,)
+        The rate of y at the point; zero at an equilibrium.
+    states : Signals
+        The P independent coordinates.
+    full_states : Signals
+        All N states, in the model's order.
+    inputs, outputs : Signals
+    y0 : array, shape (P,)
+        The values of the independent coordinates at the point.
+    point : Point
+    accuracy : Accuracy
+    method : Method
+    model : ModelInfo
+    warnings : tuple of Warning
+    sample_time : float
+        0 for a continuous model.
+    """
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    T: FloatArray
+    f0: FloatArray
+    states: Signals
+    full_states: Signals
+    inputs: Signals
+    outputs: Signals
+    y0: FloatArray
+    point: Point
+    accuracy: Accuracy
+    method: Method
+    model: ModelInfo
+    warnings: tuple[Warning, ...] = ()
+    sample_time: float = 0.0
+
+    def eigenvalues(self) -> NDArray[np.complex128]:
+        """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
+        values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
+        return values[np.lexsort((values.imag, values.real))]
+
+    def to_control(self) -> control.StateSpace:
+        """Return a ``control.StateSpace`` with named states, inputs and outputs."""
+        from fmilin.export.python_control import to_control
+
+        return to_control(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; the suffix of ``path`` picks the format.
+
+        Raises
+        ------
+        UsageError
+            When no exporter knows the suffix.
+        """
+        from fmilin.export.registry import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LinearModel:
+        """Read a model that :meth:`save` wrote as .mat, .npz or .json."""
+        from fmilin.export.registry import load
+
+        return load(path)
