@@ -108,7 +108,7 @@ class Constraints:
         When a constraint names a variable that the model does not have: exit status 4.
     """
 
-    def __init__(  # noqa: PLR0913 - a model's five kinds of variables
+    def __init__(
         self,
         declared: Iterable[Constraint],
         states: Signals,

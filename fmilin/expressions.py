@@ -199,7 +199,8 @@ def _refusal(text: str, position: int, why: str) -> ExpressionError:
     shown = text if len(text) <= 200 else text[max(0, position - 60) : position + 60]
     return ExpressionError(
         f"Cannot read the expression '{shown}' at character {position + 1}: {why}. Allowed are variable names "
-        f"(in backquotes if they have unusual characters), numbers, + - * / ^, parentheses, pi and {', '.join(FUNCTIONS)}.",
+        f"(in backquotes if they have unusual characters), numbers, + - * / ^, parentheses, pi and "
+        f"{', '.join(FUNCTIONS)}.",
         text=text,
         position=position,
     )
@@ -225,7 +226,9 @@ def _check(node: ast.expr, text: str, count: int, depth: int = 0) -> None:
         case ast.Name(id=name) if name in CONSTANTS or re.fullmatch(r"_\d+", name):
             children = []
         case _:
-            raise _refusal(text, 0, "it contains something that is no arithmetic, or an operator or function is misplaced")
+            raise _refusal(
+                text, 0, "it contains something that is no arithmetic, or an operator or function is misplaced"
+            )
     for child in children:
         _check(child, text, count, depth + 1)
 

@@ -116,6 +116,8 @@ class Model(ABC):
         Where the model starts, as it says itself: not yet projected onto the manifold.
     copies : mapping of int to Copy
         Outputs that are a state or an input, by output position: their rows of C and D are known.
+    independent : tuple of str
+        Coordinates that the model's author recommends to keep; empty when there is no recommendation.
     """
 
     info: ModelInfo
@@ -125,6 +127,7 @@ class Model(ABC):
     constraints: Constraints
     start: OperatingPoint
     copies: Mapping[int, Copy]
+    independent: tuple[str, ...] = ()
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
@@ -158,6 +161,7 @@ class Model(ABC):
             Each member with k columns; NaN rows or columns stand where the source has no exact answer.
         """
         del t, x, u, dx, du
+        return None
 
     @abstractmethod
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
@@ -182,7 +186,7 @@ class Model(ABC):
             When a constraint names a variable that the model does not have.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Give back what the source holds (an FMU's instance and files). Further calls are errors."""
 
     def __enter__(self) -> Self:

@@ -1,0 +1,1 @@
+"""How a slope is measured: exact products or differences, with error estimates."""

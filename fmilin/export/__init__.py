@@ -1,0 +1,1 @@
+"""A LinearModel as a file that other tools accept: one module per format, one registry."""

@@ -1,0 +1,1 @@
+"""Where the states may live, and coordinates on that manifold."""

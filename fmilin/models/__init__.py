@@ -1,0 +1,1 @@
+"""Native descriptions of constrained systems, one file per form of the equations."""

@@ -1,0 +1,1 @@
+"""Reference mechanisms of the literature, each at a consistent point when it starts."""

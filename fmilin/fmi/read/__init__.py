@@ -1,0 +1,1 @@
+"""An FMU as a Model."""

@@ -1,0 +1,1 @@
+"""A symbolic model as an FMU."""
