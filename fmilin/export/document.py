@@ -1,0 +1,206 @@
+"""A LinearModel as plain data, and back: what every file format carries.
+
+The names are those of the format ``fmilin-linear/1``: ``A B C D T f0``, ``states`` (independent),
+``full_states``, ``inputs``, ``outputs``, ``units``, ``eigenvalues``, ``point``, ``accuracy``,
+``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``signals`` (everything known
+about each signal) and ``fmilin_version`` are added. Matrices stay arrays here: how numbers are
+written is the format's own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.linear_model import Accuracy, LinearModel, Method, Point, Warning  # noqa: A004 - our own word
+from fmilin.model import ModelInfo
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.version import __version__
+
+__all__ = ["ACCURACIES", "FORMAT", "GROUPS", "MATRICES", "from_document", "to_document"]
+
+FORMAT = "fmilin-linear/1"
+MATRICES = {
+    "A": ("states", "states"),
+    "B": ("states", "inputs"),
+    "C": ("outputs", "states"),
+    "D": ("outputs", "inputs"),
+    "T": ("full_states", "states"),
+}
+"""Which signals the rows and the columns of each matrix belong to."""
+
+GROUPS = ("states", "full_states", "inputs", "outputs")
+"""The four lists of names."""
+
+ACCURACIES = ("A", "B", "C", "D", "T", "f0", "constraint_residual", "conditioning")
+
+
+def to_document(linear: LinearModel) -> dict[str, Any]:
+    """Return everything in ``linear`` under the names of the format.
+
+    Matrices are arrays of doubles, ``f0`` and ``y0`` have shape (P,), ``eigenvalues`` is complex (P,).
+
+    Raises
+    ------
+    UsageError
+        When an entry of a matrix is NaN or infinite: no consumer of a file could use it; or when a name
+        contains the character NUL, which neither MATLAB nor NumPy can store.
+    """
+    document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
+    for name, array in document.items():
+        if not np.isfinite(array).all():
+            raise UsageError(
+                f"The matrix {name} contains NaN or infinite entries, which no file should carry. "
+                f"Linearize again at a point where the model is defined."
+            )
+    groups: dict[str, Signals] = {group: getattr(linear, group) for group in GROUPS}
+    if nul := [s.name for signals in groups.values() for s in signals if "\0" in s.name]:
+        raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
+    document |= {group: list(signals.names) for group, signals in groups.items()}
+    point, accuracy, method, model = linear.point, linear.accuracy, linear.method, linear.model
+    document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
+    document["eigenvalues"] = linear.eigenvalues()
+    document["point"] = {
+        "time": float(point.time),
+        "states": _floats(point.states),
+        "inputs": _floats(point.inputs),
+        "outputs": _floats(point.outputs),
+        "parameters": _floats(point.parameters),
+    }
+    document["accuracy"] = {name: float(getattr(accuracy, name)) for name in ACCURACIES}
+    document["method"] = {
+        "derivatives": method.derivatives,
+        "coordinates": method.coordinates,
+        "evaluations": int(method.evaluations),
+        "products": int(method.products),
+    }
+    document["model"] = {
+        "name": model.name,
+        "guid": model.guid,
+        "tool": model.tool,
+        "fmi_version": model.fmi_version,
+    }
+    document["warnings"] = [{"kind": w.kind, "message": w.message} for w in linear.warnings]
+    document["sample_time"] = float(linear.sample_time)
+    document["signals"] = {group: _details(signals) for group, signals in groups.items()}
+    document["fmilin_version"] = __version__
+    document["format"] = FORMAT
+    return document
+
+
+def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
+    """Return the LinearModel that :func:`to_document` described.
+
+    Parameters
+    ----------
+    document : mapping
+        Matrices may be arrays or nested lists; a number may be None where it was NaN.
+    origin : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    ModelError
+        When a field is missing, of the wrong kind, or of a shape that does not fit the names.
+    """
+    if (found := document.get("format")) != FORMAT:
+        raise ModelError(
+            f"'{origin}' is no linear model that this fmilin reads: its field 'format' is {found!r} instead of "
+            f"'{FORMAT}'. Save it again with fmilin {__version__}."
+        )
+    try:
+        return _linear_model(document)
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is damaged: the field {missing} is missing. Save it again.") from None
+    except (FmilinError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelError(f"'{origin}' is damaged: {error}. Save it again.") from None
+
+
+def _linear_model(document: Mapping[str, Any]) -> LinearModel:
+    groups = {group: _signals(document, group) for group in GROUPS}
+    sizes = {group: len(signals) for group, signals in groups.items()}
+    matrix = {name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()}
+    point, method, model = document["point"], document["method"], document["model"]
+    return LinearModel(
+        A=matrix["A"],
+        B=matrix["B"],
+        C=matrix["C"],
+        D=matrix["D"],
+        T=matrix["T"],
+        f0=_array(document, "f0", (sizes["states"],)),
+        states=groups["states"],
+        full_states=groups["full_states"],
+        inputs=groups["inputs"],
+        outputs=groups["outputs"],
+        y0=_array(document, "y0", (sizes["states"],)),
+        point=Point(
+            time=_float(point["time"]),
+            states=_by_name(point["states"]),
+            inputs=_by_name(point["inputs"]),
+            outputs=_by_name(point["outputs"]),
+            parameters=_by_name(point["parameters"]),
+        ),
+        accuracy=Accuracy(**{name: _float(document["accuracy"][name]) for name in ACCURACIES}),
+        method=Method(
+            derivatives=str(method["derivatives"]),
+            coordinates=str(method["coordinates"]),
+            evaluations=int(method["evaluations"]),
+            products=int(method["products"]),
+        ),
+        model=ModelInfo(**{key: str(model[key]) for key in ("name", "guid", "tool", "fmi_version")}),
+        warnings=tuple(Warning(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
+        sample_time=_float(document["sample_time"]),
+    )
+
+
+def _details(signals: Signals) -> dict[str, list[Any]]:
+    """Return one list per property, in the order of the names."""
+    return {
+        "unit": [s.unit for s in signals],
+        "nominal": [None if s.nominal is None else float(s.nominal) for s in signals],
+        "start": [float(s.start) for s in signals],
+        "description": [s.description for s in signals],
+        "aliases": [list(s.aliases) for s in signals],
+    }
+
+
+def _signals(document: Mapping[str, Any], group: str) -> Signals:
+    names: Sequence[str] = document[group]
+    details = document["signals"][group]
+    columns = [details[key] for key in ("unit", "nominal", "start", "description", "aliases")]
+    return Signals(
+        Signal(_text(name), _text(unit), None if nominal is None else float(nominal), _float(start), text, (*aliases,))
+        for name, unit, nominal, start, text, aliases in zip(names, *columns, strict=True)
+    )
+
+
+def _array(document: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return a field as an array of ``shape``; only an empty one may lack the shape (a list cannot say (0, 3))."""
+    array = np.array(document[name], dtype=np.float64)
+    if array.shape == shape:
+        return array
+    if array.size == 0 and 0 in shape:
+        return array.reshape(shape)
+    raise ValueError(f"{name} has the shape {array.shape}, but the names say {shape}")
+
+
+def _floats(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
+
+
+def _by_name(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {str(name): _float(value) for name, value in values.items()}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} stands where a name or unit should be")
+    return value
+
+
+def _float(value: float | None) -> float:
+    """Return a number; None stands for NaN in formats that have no NaN."""
+    return float("nan") if value is None else float(value)

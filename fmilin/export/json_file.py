@@ -1,0 +1,60 @@
+"""The linear model as strict JSON, format ``fmilin-linear/1``.
+
+Numbers are written with the shortest text that reads back as the same double. JSON has no NaN and no
+infinity: where an accuracy is unknown or unbounded the file says ``null``, which reads back as NaN.
+Pure ASCII, so that no terminal and no pipe can damage a name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import ModelError
+from fmilin.export.document import from_document, to_document
+from fmilin.linear_model import LinearModel
+
+__all__ = ["dumps", "loads"]
+
+
+def dumps(linear: LinearModel) -> bytes:
+    """Return the file's content: one line per field."""
+    fields = ",\n".join(
+        f'"{key}": {json.dumps(_plain(value), allow_nan=False)}' for key, value in to_document(linear).items()
+    )
+    return f"{{\n{fields}\n}}\n".encode("ascii")
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps` wrote.
+
+    Raises
+    ------
+    ModelError
+        When this is no JSON, or no linear model.
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"'{origin}' is no JSON document: {error}.") from None
+    if not isinstance(document, dict):
+        raise ModelError(f"'{origin}' is no linear model: the document is no object.")
+    return from_document(document, origin)
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays as lists, complex numbers as [re, im], what is not finite as None."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        if np.iscomplexobj(value):
+            return [[z.real, z.imag] for z in value.tolist()]
+        return value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,62 @@
+"""The linear model as NumPy's .npz: arrays under their own names, no pickles.
+
+Matrices, ``f0``, ``y0`` and ``eigenvalues`` are arrays of doubles, the four name lists arrays of
+strings, and the rest is one JSON text under ``fmilin``::
+
+    with np.load("plant.npz") as S:
+        A, names = S["A"], list(S["states"])
+        point = json.loads(str(S["fmilin"]))["point"]
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import ModelError
+from fmilin.export.document import GROUPS, MATRICES, from_document, to_document
+from fmilin.linear_model import LinearModel
+
+__all__ = ["dumps", "loads"]
+
+_ARRAYS = (*MATRICES, "f0", "y0", "eigenvalues")
+
+
+def dumps(linear: LinearModel) -> bytes:
+    """Return the file's content."""
+    document = to_document(linear)
+    arrays: dict[str, Any] = {name: document.pop(name) for name in _ARRAYS}
+    for group in GROUPS:
+        arrays[group] = np.array(document.pop(group), dtype=np.str_)
+    arrays["format"] = np.array(document["format"])
+    arrays["sample_time"] = np.array(document["sample_time"])
+    # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
+    arrays["fmilin"] = np.array(json.dumps(document))
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps` wrote.
+
+    Raises
+    ------
+    ModelError
+        When this is no .npz file, or no linear model.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        document: dict[str, Any] = json.loads(str(arrays["fmilin"]))
+        document |= {name: arrays[name] for name in _ARRAYS}
+        document |= {group: arrays[group].tolist() for group in GROUPS}
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is no linear model of fmilin: it has no {missing}.") from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {error}.") from None
+    return from_document(document, origin)

@@ -1,0 +1,111 @@
+"""Which module writes and reads which kind of file; the suffix decides.
+
+A new format is one module with ``dumps(linear) -> bytes`` (and ``loads(content, origin)`` where it can be
+read back), and one line in :data:`FORMATS`. Nothing heavy is imported here: the command line asks
+for suffixes before it loads anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from fmilin.errors import ModelError, UsageError
+from fmilin.export.atomic import check_writable, write_atomically
+
+if TYPE_CHECKING:
+    from fmilin.linear_model import LinearModel
+
+__all__ = ["FORMATS", "Format", "check_output", "dumps", "load", "save"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One kind of file.
+
+    Parameters
+    ----------
+    module : str
+        Where ``dumps`` and ``loads`` live.
+    description : str
+        For help texts.
+    readable : bool
+        Whether there is a ``loads``.
+    """
+
+    module: str
+    description: str
+    readable: bool = True
+
+
+FORMATS = {
+    ".mat": Format("fmilin.export.mat", "MATLAB, Octave and SciPy"),
+    ".npz": Format("fmilin.export.npz", "NumPy"),
+    ".json": Format("fmilin.export.json_file", "any language"),
+}
+
+
+def save(linear: LinearModel, path: str | Path) -> None:
+    """Write ``linear`` to ``path``, completely or not at all; the suffix picks the format.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, or the file cannot be written; an old file is then unharmed.
+    """
+    write_atomically(path, dumps(linear, path))
+
+
+def dumps(linear: LinearModel, path: str | Path) -> bytes:
+    """Return what :func:`save` would write to ``path``.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, or the format cannot carry the model.
+    """
+    return cast(bytes, import_module(_format(path).module).dumps(linear))
+
+
+def load(path: str | Path) -> LinearModel:
+    """Read a linear model; the suffix picks the format.
+
+    Raises
+    ------
+    UsageError
+        When no format that can be read has the suffix.
+    ModelError
+        When there is no such file, or it is not what its suffix says.
+    """
+    module = _format(path, reading=True).module
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"Cannot read the linear model '{path}': {why}.") from None
+    return cast("LinearModel", import_module(module).loads(content, str(path)))
+
+
+def check_output(path: str | Path) -> None:
+    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, or the place is not writable.
+    """
+    _format(path)
+    check_writable(path)
+
+
+def _format(path: str | Path, *, reading: bool = False) -> Format:
+    suffix = Path(path).suffix.lower()
+    known = {s: f for s, f in FORMATS.items() if f.readable or not reading}
+    if suffix not in known:
+        action = "read" if reading else "write"
+        has = f"the suffix '{suffix}'" if suffix else "no suffix"
+        listed = ", ".join(f"{s} ({f.description})" for s, f in known.items())
+        raise UsageError(f"Cannot {action} '{path}' as a linear model: it has {has}. Known are {listed}.")
+    return known[suffix]
