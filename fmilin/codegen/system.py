@@ -74,3 +74,5 @@ class SymbolicSystem:
     description: str = ""
     extra_names: Mapping[str, Expr] = field(default_factory=dict)
     """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""
+    independent: tuple[str, ...] = ()
+    """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
