@@ -19,11 +19,11 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fmilin.linear_model import LinearModel
-    from fmilin.linearize import linearize
-    from fmilin.load import load
+    from fmilin.linearization import linearize
+    from fmilin.loading import load
     from fmilin.model import Evaluation, Model, OperatingPoint
+    from fmilin.operating_points import operating_point
     from fmilin.signals import Signal, Signals
-    from fmilin.trim import operating_point
 
 _HOMES = {
     "Constraint": "constraints",
@@ -40,9 +40,9 @@ _HOMES = {
     "Signals": "signals",
     "UnknownNameError": "errors",
     "UsageError": "errors",
-    "linearize": "linearize",
-    "load": "load",
-    "operating_point": "trim",
+    "linearize": "linearization",
+    "load": "loading",
+    "operating_point": "operating_points",
 }
 
 __all__ = [

@@ -102,6 +102,18 @@ class Constraints:
     known : iterable of str
         All names, for suggestions.
 
+    Attributes
+    ----------
+    rows : tuple of Row
+        m of them: the declared constraints, then the rates declared with them.
+    observed : tuple of str
+        Names of z.
+    analytic : array of bool, shape (m,)
+        Whether a row depends on states, inputs, parameters and time alone.
+    structure : array of bool, shape (m, N)
+        Which states a row contains.
+    time_dependent : bool
+
     Raises
     ------
     ConstraintError
@@ -155,6 +167,10 @@ class Constraints:
             [all(place.get(name, 0) < first_observed for name in row.expression.names) for row in self.rows], dtype=bool
         )
         self.time_dependent = any(p == 0 for p in place.values())
+        self.structure = np.zeros((len(self.rows), n), dtype=bool)
+        for i, row in enumerate(self.rows):
+            columns = [place[name] - 1 for name in row.expression.names if 0 < place.get(name, 0) <= n]
+            self.structure[i, columns] = True
 
     def __len__(self) -> int:
         return len(self.rows)

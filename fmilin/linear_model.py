@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.model import ModelInfo
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -17,26 +18,9 @@ if TYPE_CHECKING:
 
     import control
 
-__all__ = ["Accuracy", "LinearModel", "Method", "Point", "Warning"]
+    from fmilin.modes import Mode
 
-
-@dataclass(frozen=True, slots=True)
-class Warning:  # noqa: A001 - the word a user knows; never imported with a star
-    """Something the user should know about a result, with a kind that a program can test for.
-
-    Parameters
-    ----------
-    kind : str
-        ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``, ``"memory"``, ...
-    message : str
-        One sentence.
-    """
-
-    kind: str
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
+__all__ = ["Accuracy", "LinearModel", "Method", "Point"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +91,7 @@ class LinearModel:
     accuracy : Accuracy
     method : Method
     model : ModelInfo
-    warnings : tuple of Warning
+    warnings : tuple of Remark
     sample_time : float
         0 for a continuous model.
     """
@@ -127,7 +111,7 @@ class LinearModel:
     accuracy: Accuracy
     method: Method
     model: ModelInfo
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Remark, ...] = ()
     sample_time: float = 0.0
 
     def eigenvalues(self) -> NDArray[np.complex128]:
@@ -135,19 +119,37 @@ class LinearModel:
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
 
+    def modes(self) -> tuple[Mode, ...]:
+        """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.
+
+        A pair of complex eigenvalues is one mode.
+        """
+        from fmilin.modes import modes_of
+
+        return modes_of(self.A, self.T, self.sample_time)
+
     def to_control(self) -> control.StateSpace:
-        """Return a ``control.StateSpace`` with named states, inputs and outputs."""
+        """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.
+
+        python-control refuses dots in names: they become slashes, and
+        :func:`fmilin.export.python_control.original_name` turns them back.
+        """
         from fmilin.export.python_control import to_control
 
         return to_control(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the model; the suffix of ``path`` picks the format.
+        """Write the model; the suffix of ``path`` picks the format: .mat, .npz or .json.
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is replaced when the new one is complete, and unharmed if that fails.
 
         Raises
         ------
         UsageError
-            When no exporter knows the suffix.
+            When no exporter knows the suffix, a matrix contains NaN, or the file cannot be written.
         """
         from fmilin.export.registry import save
 
@@ -155,7 +157,15 @@ class LinearModel:
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Read a model that :meth:`save` wrote as .mat, .npz or .json."""
+        """Read a model that :meth:`save` wrote as .mat, .npz or .json.
+
+        Raises
+        ------
+        UsageError
+            When the suffix is none of these.
+        ModelError
+            When the file is missing, damaged or something else.
+        """
         from fmilin.export.registry import load
 
         return load(path)

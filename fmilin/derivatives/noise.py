@@ -1,0 +1,51 @@
+"""How noisy a computed function is: the difference table of Moré and Wild's ECNoise (SIAM J. Sci. Comput. 33, 2011)."""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+
+from fmilin.signals import FloatArray
+
+__all__ = ["POINTS", "noise_from_table"]
+
+POINTS = 8
+"""Values along the line, equally spaced and very close together."""
+
+_AGREEMENT = 4.0
+"""Three orders whose estimates lie within this factor of each other have found the noise."""
+
+
+def noise_from_table(values: FloatArray) -> FloatArray:
+    """Return the standard deviation of the noise of each component, from values on a tiny equally spaced line.
+
+    Differences of order k of a smooth function vanish with the spacing, those of noise grow: the level is
+
+        sigma_k^2 = (k!)^2 / (2k)!  mean((Delta^k F)^2)
+
+    read where three successive orders agree. At least half a unit in the last place is returned: a
+    function that repeats exactly is still rounded.
+
+    Parameters
+    ----------
+    values : array, shape (POINTS, r)
+
+    Returns
+    -------
+    array, shape (r,)
+    """
+    rounding = 0.5 * np.spacing(np.max(np.abs(values), axis=0))
+    table = values
+    levels = []
+    for k in range(1, len(values) - 1):
+        table = np.diff(table, axis=0)
+        gamma = factorial(k) ** 2 / factorial(2 * k)
+        levels.append(np.sqrt(gamma * np.mean(table**2, axis=0)))
+    sigma = np.array(levels)  # orders 1 .. POINTS - 2
+    result = sigma[-1].copy()
+    for k in range(len(sigma) - 3, 0, -1):  # the lowest order at which three agree
+        three = sigma[k : k + 3]
+        agree = three.max(axis=0) <= _AGREEMENT * three.min(axis=0)
+        result = np.where(agree, sigma[k], result)
+    return np.maximum(result, rounding)

@@ -1,0 +1,245 @@
+"""The procedure: a model, a point on its manifold, independent coordinates, and the slopes along them.
+
+With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
+
+    A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.derivatives.differences import Differences
+from fmilin.derivatives.tangent import Tangent, TangentSlopes, measure
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linear_model import Accuracy, LinearModel, Method, Point
+from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.selection import DOUBTFUL
+from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.operating_points import operating_point
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+from fmilin.visits import VisitedModel
+
+__all__ = ["linearize"]
+
+EQUILIBRIUM = 1e-9
+"""Rates below this, in sizes of the states per second, count as rest."""
+
+
+def linearize(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    independent: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    coordinates: str = "partition",
+    derivatives: str | Differences = "auto",
+) -> LinearModel:
+    """Return the linear model of a constrained model in independent coordinates.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint, optional
+        On the manifold, from :func:`fmilin.operating_point`; where the model starts by default. No
+        equilibrium is needed.
+    independent : sequence of str, optional
+        States to keep: P of them, or the positions of a second-order model.
+    inputs, outputs : sequence of str, optional
+        A choice and an order; ``der(x)`` and any continuous variable may be an output.
+    coordinates : {"partition", "tangent"}
+        How coordinates are chosen when none are named.
+    derivatives : {"auto", "exact", "differences"} or Differences
+        ``"auto"``: exact directional derivatives where the model has them, each column checked once
+        against a difference. ``"exact"``: trust them. ``"differences"``: central differences on the
+        manifold.
+
+    Returns
+    -------
+    LinearModel
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request does not fit the model.
+    ConstraintError
+        When a constraint is inconsistent at the point or no invariant of the model.
+    NumericalError
+        When the coordinates are singular, the point is a singular configuration, or the model returns NaN.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> lin = fl.linearize(cartesian_pendulum(length=1.0, gravity=4.0))
+    >>> lin.A.shape
+    (2, 2)
+    >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in lin.eigenvalues()]
+    [-2j, 2j]
+    """
+    if coordinates not in ("partition", "tangent"):
+        raise UsageError(f"'{coordinates}' is no way to choose coordinates: use partition or tangent.")
+    if not isinstance(derivatives, Differences) and derivatives not in ("auto", "exact", "differences"):
+        raise UsageError(f"'{derivatives}' is no way to take derivatives: use auto, exact or differences.")
+    if point is None:
+        point = operating_point(model)
+    if inputs is not None or outputs is not None:
+        point = _reordered(model, point, inputs)
+        model = model.with_interface(inputs, outputs)
+    visited = VisitedModel(model)
+    base = _base(visited, point)
+    chosen = tuple(independent) if independent is not None else model.independent
+    frame = frame_at(visited, point, named=chosen, kind=coordinates)
+    slopes = measure(visited, _tangent(frame), point, base, derivatives)
+    warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
+    return _assemble(visited, frame, point, base, slopes, warnings)
+
+
+def _tangent(frame: Frame) -> Tangent:
+    psi = frame.parametrization
+    return Tangent(
+        coordinates=frame.signals,
+        T=psi.derivative,
+        T_error=psi.derivative_error,
+        psi=psi.psi,
+        y0=psi.y0,
+        scales=frame.y_scales,
+        pairs=psi.invariants.pairs,
+        condition_number=frame.condition_number,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrices:
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+
+
+def _assemble(
+    model: VisitedModel,
+    frame: Frame,
+    point: OperatingPoint,
+    base: Evaluation,
+    slopes: TangentSlopes,
+    warnings: list[Remark],
+) -> LinearModel:
+    R = frame.coordinates.R
+    J = _Matrices(R @ slopes.f_y, R @ slopes.f_u, slopes.c_y, slopes.c_u)
+    E = _Matrices(np.abs(R) @ slopes.f_y_error, np.abs(R) @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error)
+    T = frame.parametrization.derivative
+    f0 = R @ base.derivatives
+    accuracy = Accuracy(
+        A=_relative(E.A, J.A),
+        B=_relative(E.B, J.B),
+        C=_relative(E.C, J.C),
+        D=_relative(E.D, J.D),
+        T=_relative(frame.parametrization.derivative_error, T),
+        f0=0.0 if not f0.any() else float(np.finfo(float).eps),
+        constraint_residual=frame.residual,
+        conditioning=frame.condition_number,
+    )
+    names = model.states.names
+    held = Point(
+        time=point.time,
+        states=dict(zip(names, point.states.tolist(), strict=True)),
+        inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        outputs=dict(zip(model.outputs.names, base.outputs.tolist(), strict=True)),
+        parameters=dict(point.parameters),
+    )
+    return LinearModel(
+        A=J.A,
+        B=J.B,
+        C=J.C,
+        D=J.D,
+        T=T,
+        f0=f0,
+        states=frame.signals,
+        full_states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        y0=R @ point.states,
+        point=held,
+        accuracy=accuracy,
+        method=Method(slopes.method, frame.kind, model.evaluations, model.directions),
+        model=model.info,
+        warnings=tuple(warnings),
+    )
+
+
+def _base(model: VisitedModel, point: OperatingPoint) -> Evaluation:
+    """Visit the point itself and refuse NaN by name."""
+    base = model.evaluate(point.time, point.states, point.inputs)
+    for values, signals, what in (
+        (base.derivatives, model.states.names, "derivative of the state"),
+        (base.outputs, model.outputs.names, "output"),
+        (base.residuals, model.constraints.names, "constraint"),
+    ):
+        bad = [name for name, value in zip(signals, values, strict=True) if not np.isfinite(value)]
+        if bad:
+            raise NumericalError(
+                f"The model returns no number for the {what} '{bad[0]}' at the point"
+                + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else "")
+                + ". The point may be outside the model's domain: choose another with --set.",
+                variable=bad[0],
+            )
+    return base
+
+
+def _remarks(model: VisitedModel, frame: Frame, point: OperatingPoint, base: Evaluation) -> list[Remark]:
+    """Say what a user should know: off equilibrium, doubtful coordinates, a model with memory, a moved point."""
+    remarks = []
+    again = model.evaluate(point.time, point.states, point.inputs)
+    same = np.array_equal(again.derivatives, base.derivatives) and np.array_equal(again.outputs, base.outputs)
+    if not same:
+        change = float(np.max(np.abs(again.derivatives - base.derivatives), initial=0.0))
+        remarks.append(
+            Remark(
+                "memory",
+                f"The model does not repeat itself: evaluated again at the same point its derivatives differ by up to "
+                f"{change:.3g}. It keeps memory between calls, and the error estimates do not cover that.",
+            )
+        )
+    rates = np.abs(base.derivatives) / model.states.scales(point.states)
+    if np.max(rates, initial=0.0) > EQUILIBRIUM:
+        i = int(np.argmax(rates))
+        remarks.append(
+            Remark(
+                "off-equilibrium",
+                f"The point is no equilibrium: '{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per "
+                "second. f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates.",
+            )
+        )
+    if frame.condition_number > DOUBTFUL:
+        remarks.append(
+            Remark(
+                "conditioning",
+                f"The coordinates {', '.join(frame.signals.names)} are badly conditioned here (condition number "
+                f"{frame.condition_number:.3g}); {frame.better} would be better.",
+            )
+        )
+    remarks += [Remark("model", note) for note in getattr(model.source, "notes", ())]
+    return remarks
+
+
+def _reordered(model: Model, point: OperatingPoint, inputs: Sequence[str] | None) -> OperatingPoint:
+    """Return the point with the chosen inputs alone, in their order."""
+    if inputs is None:
+        return point
+    chosen = [model.inputs.index_of(name, "an input of the model") for name in inputs]
+    left_out = [i for i in range(len(model.inputs)) if i not in chosen]
+    if not np.array_equal(point.inputs[left_out], model.start.inputs[left_out]):
+        raise UsageError("An input that is left out is not at its start value at this point: keep it among the inputs.")
+    return OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters, point.adjusted)
+
+
+def _relative(error: FloatArray, matrix: FloatArray) -> float:
+    largest = float(np.max(np.abs(matrix), initial=0.0))
+    worst = float(np.max(error, initial=0.0))
+    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -1,0 +1,183 @@
+"""Everything that is decided about the manifold at one point: invariants, rank, coordinates, parametrization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, NumericalError
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.kinematics import kinematic_pairs, linear_states
+from fmilin.manifold.parametrization import Coordinates, LocalParametrization
+from fmilin.manifold.projection import distance_from_manifold
+from fmilin.manifold.rank import EXACT, MEASURED, RankDecision, decide_rank, independent_rows, scaled
+from fmilin.manifold.selection import (
+    REFUSED,
+    Manifold,
+    Selection,
+    select_named,
+    select_partition,
+    select_tangent,
+)
+from fmilin.manifold.verification import (
+    conserved_quantities,
+    input_gradient,
+    verify_invariance,
+)
+from fmilin.model import Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Frame", "frame_at"]
+
+ON_MANIFOLD = 1e-8
+"""A point farther away than this, in sizes of the states, is not on the manifold."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Independent coordinates at a point, checked.
+
+    Attributes
+    ----------
+    parametrization : LocalParametrization
+    kind : {"named", "partition", "tangent"}
+    signals : Signals
+        The P coordinates.
+    condition_number : float
+        Of (R; H), scaled.
+    residual : float
+        Distance of the point from the manifold, in sizes of the states.
+    better : str
+        A better choice, in words.
+    warnings : tuple of Remark
+    """
+
+    parametrization: LocalParametrization
+    kind: str
+    signals: Signals
+    condition_number: float
+    residual: float
+    better: str
+    warnings: tuple[Remark, ...]
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """R, Rbar and Sbar."""
+        return self.parametrization.coordinates
+
+    @property
+    def y_scales(self) -> FloatArray:
+        """A size for each coordinate, shape (P,)."""
+        return np.abs(self.coordinates.R) @ self.parametrization.scales
+
+
+def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
+    """Find the manifold at ``point``, choose coordinates on it, and verify both.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint
+        On the manifold.
+    named : sequence of str
+        States to keep; empty: choose them by ``kind``.
+    kind : {"partition", "tangent"}
+
+    Raises
+    ------
+    UsageError
+        When the number of named coordinates is wrong.
+    ConstraintError
+        When the point violates the constraints, or a constraint is no invariant of the model.
+    NumericalError
+        When the coordinates are singular or the point is a singular configuration.
+    """
+    t, x = point.time, point.states
+    scales = model.states.scales(x)
+    invariants = Invariants(
+        model, point.inputs, kinematic_pairs(model, point) if len(model.constraints) else {}, scales
+    )
+    residual = _residual(invariants, t, x)
+    gradient = invariants.gradient(t, x)
+    if not np.isfinite(gradient.H).all():
+        bad = [invariants.names[i] for i in np.flatnonzero(~np.isfinite(gradient.H).all(axis=1))]
+        raise NumericalError(f"The gradient of the constraint '{bad[0]}' is not finite at the point.", variable=bad[0])
+    Hs = scaled(gradient.H, scales, gradient.reference)
+    decision = decide_rank(Hs, MEASURED if gradient.error.any() else EXACT)
+    rows = independent_rows(Hs, decision.rank, invariants.declared)
+    position = np.array(invariants.is_position_level, dtype=bool)[rows]
+    linear = np.ones(len(x), dtype=bool)
+    if len(rows) and 2 * len(invariants.pairs) < len(x):
+        linear = linear_states(invariants, t, x)
+    manifold = Manifold(model.states, gradient.H[rows], position, linear, invariants.pairs, scales, x)
+    selection = _select(manifold, named, kind)
+    parametrization = LocalParametrization(invariants, rows, selection.coordinates, t, x)
+    verified = verify_invariance(parametrization, input_gradient(invariants, t, x)) if len(invariants) else None
+    if verified is not None and verified.rank_beside > decision.rank:
+        _refuse_singular(invariants, rows, decision.rank, verified.rank_beside)
+    warnings = _warnings(parametrization, decision)
+    better = ", ".join(select_partition(manifold).signals.names) or "none"
+    return Frame(
+        parametrization, selection.kind, selection.signals, selection.condition_number, residual, better, warnings
+    )
+
+
+def _residual(invariants: Invariants, t: float, x: FloatArray) -> float:
+    distance = distance_from_manifold(invariants, t, x)
+    bad = [i for i, d in enumerate(distance) if not d <= ON_MANIFOLD]
+    if bad:
+        h = invariants.values(t, x)
+        residuals = {invariants.names[i]: float(h[i]) for i in bad}
+        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+        raise ConstraintError(
+            f"The operating point is not on the manifold: {listed}. Let fmilin.operating_point assemble it.",
+            residuals=residuals,
+        )
+    return float(np.max(distance, initial=0.0))
+
+
+def _select(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
+    if named:
+        return select_named(manifold, named)
+    selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)
+    if selection.condition_number > REFUSED:
+        raise NumericalError(
+            "No choice of coordinates is regular at this point (condition number "
+            f"{selection.condition_number:.3g}): the configuration is singular or very nearly so. "
+            "Choose a point beside it with --set.",
+            condition_number=selection.condition_number,
+        )
+    return selection
+
+
+def _refuse_singular(invariants: Invariants, rows: list[int], rank: int, beside: int) -> None:
+    others = [invariants.names[i] for i in range(len(invariants)) if i not in rows]
+    raise NumericalError(
+        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {beside} "
+        f"(dependent here: {', '.join(others[:4])}). Branches of motion cross and the feasible "
+        "motions form no vector space, so there is no linear model of them. Choose a point beside it with --set."
+    )
+
+
+def _warnings(parametrization: LocalParametrization, decision: RankDecision) -> tuple[Remark, ...]:
+    found = []
+    if not decision.is_clear:
+        found.append(
+            Remark(
+                "rank",
+                "The number of independent constraints is doubtful: the singular values show a gap of only "
+                f"{decision.gap:.3g} between what counts as independent and what does not.",
+            )
+        )
+    found += [
+        Remark(
+            "conserved-quantity",
+            f"'{name}' is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a "
+            "constraint. A conserved quantity must not be declared: it removes a true degree of freedom.",
+        )
+        for name in conserved_quantities(parametrization)
+    ]
+    return tuple(found)

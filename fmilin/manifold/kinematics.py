@@ -1,0 +1,69 @@
+"""Positions and speeds: which states are the rates of others, and in which the constraints are linear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fmilin.errors import ModelError, NumericalError
+from fmilin.manifold.invariants import Invariants
+from fmilin.model import Model, OperatingPoint
+from fmilin.signals import FloatArray
+
+__all__ = ["kinematic_pairs", "linear_states"]
+
+PERTURBATION = 1e-6
+"""Relative to the states' scales: enough to tell equal from equal by chance, too little to leave the model's domain."""
+
+
+def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
+    """Return ``{i: j}`` where the derivative of state i is state j itself, whatever the states are.
+
+    The rates are compared bitwise at the point and at two points beside it (all states moved at random, so
+    that equality by chance does not survive). A model that cannot be evaluated off its manifold has no pairs
+    by this test: nothing is lost but the short cut.
+    """
+    random = np.random.default_rng(20160901)
+    scales = model.states.scales(point.states)
+    found: set[tuple[int, int]] | None = None
+    for amount in (0.0, PERTURBATION, PERTURBATION):
+        x = point.states + amount * scales * random.uniform(0.5, 1.0, len(scales)) * random.choice(
+            [-1.0, 1.0], len(scales)
+        )
+        try:
+            rates = model.evaluate(point.time, x, point.inputs).derivatives
+        except (ModelError, NumericalError):
+            return {}
+        rows, columns = np.nonzero(rates[:, None] == x[None, :])
+        here = {(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i != j}
+        found = here if found is None else found & here
+    pairs: dict[int, int] = {}
+    for i, j in sorted(found or ()):
+        if i not in pairs and j not in pairs.values():
+            pairs[i] = j
+    return pairs
+
+
+def linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.ndarray:
+    """Return which states enter all velocity-level invariants linearly, as speeds do: array of bool, shape (N,)."""
+    n = len(x)
+    velocity = ~np.array(invariants.is_position_level, dtype=bool)
+    linear = np.ones(n, dtype=bool)
+    if not velocity.any():
+        return linear
+    h0 = invariants.values(t, x)[velocity]
+    for i in range(n):
+        moved = []
+        for sign in (1.0, -1.0):
+            beside = x.copy()
+            beside[i] += sign * 0.1 * invariants.scales[i]
+            try:
+                moved.append(invariants.values(t, beside)[velocity])
+            except (ModelError, NumericalError):
+                linear[i] = False
+        if len(moved) == 2:
+            bend = moved[0] + moved[1] - 2 * h0
+            size = np.max(np.abs(moved), axis=0) + np.abs(h0)
+            linear[i] = bool((np.abs(bend) <= 1e-9 * np.maximum(size, 1e-300)).all())
+    return linear

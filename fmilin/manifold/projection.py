@@ -1,0 +1,96 @@
+"""The point of the manifold nearest to a given one (Spencer eqs. 3.10 and 3.11), some states held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import ConstraintError
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.rank import EXACT
+from fmilin.signals import FloatArray
+
+__all__ = ["distance_from_manifold", "project"]
+
+ITERATIONS = 100
+
+
+def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = ()) -> FloatArray:
+    """Return the nearest point with h(t, x) = 0, distances scaled by the states' sizes.
+
+    Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant
+    constraints do no harm.
+
+    Parameters
+    ----------
+    invariants : Invariants
+    t : float
+    x : array, shape (N,)
+    held : sequence of int
+        States that must not move.
+
+    Raises
+    ------
+    ConstraintError
+        When no such point is found; with the residuals that remain.
+    """
+    if not len(invariants):
+        return x.copy()
+    D = invariants.scales.copy()
+    D[list(held)] = 0.0
+    x = x.copy()
+    h = invariants.values(t, x)
+    previous = np.inf
+    for _ in range(ITERATIONS):
+        if not np.isfinite(h).all():
+            break
+        H = invariants.gradient(t, x).H
+        sizes = _row_sizes(H, invariants.scales)
+        Hs = (H * D) / sizes[:, None]
+        step = -D * (linalg.pinv(Hs, rtol=EXACT) @ (h / sizes))
+        size = float(np.max(np.abs(step) / invariants.scales, initial=0.0))
+        x, h = _damped(invariants, t, x, step, h, sizes)
+        limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
+        if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
+            break
+        previous = size
+    remaining = distance_from_manifold(invariants, t, x)
+    bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= 1e-9}
+    if bad:
+        held_names = [invariants.model.states.names[i] for i in held]
+        what = f"with {', '.join(held_names)} held" if held_names else "from the start values"
+        raise ConstraintError(
+            f"The constraints cannot be satisfied {what}: "
+            + "; ".join(f"'{n}' is off by {r:.6g}" for n, r in list(bad.items())[:6])
+            + ". Check the constraints and the values given with --set.",
+            residuals=bad,
+        )
+    return x
+
+
+def distance_from_manifold(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+    """Return |h_i| over the row norm of H D, shape (m,): how far each invariant is from zero, in sizes of the states."""
+    if not len(invariants):
+        return np.empty(0)
+    h = np.abs(invariants.values(t, x))
+    return h / _row_sizes(invariants.gradient(t, x).H, invariants.scales)
+
+
+def _row_sizes(H: FloatArray, scales: FloatArray) -> FloatArray:
+    size = np.linalg.norm(H * scales, axis=1)
+    return np.where(size > 1e-9 * max(float(np.max(size, initial=0.0)), 1e-300), size, 1.0)
+
+
+def _damped(
+    invariants: Invariants, t: float, x: FloatArray, step: FloatArray, h: FloatArray, sizes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    before = float(np.linalg.norm(h / sizes))
+    for halving in range(12):
+        candidate = x + step / 2**halving
+        value = invariants.values(t, candidate)
+        norm = float(np.linalg.norm(value / sizes))
+        if np.isfinite(norm) and (norm < before or norm < 1e-12):
+            return candidate, value
+    return x + step, invariants.values(t, x + step)

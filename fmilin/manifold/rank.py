@@ -1,0 +1,96 @@
+"""How many of the invariants are independent, and which: by singular values of scaled rows and columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.signals import FloatArray
+
+__all__ = ["EXACT", "MEASURED", "RankDecision", "decide_rank", "independent_rows", "scaled"]
+
+EXACT = 1e-8
+"""Singular values below this fraction of the largest count as zero when the matrix is exact."""
+
+MEASURED = 1e-5
+"""The same when part of the matrix was differenced."""
+
+CLEAR_GAP = 1e2
+"""A smaller ratio between the last accepted and the first rejected singular value is reported as doubtful."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankDecision:
+    """The rank of a scaled matrix and how clear the case is."""
+
+    rank: int
+    smallest: float
+    """The smallest accepted singular value over the largest."""
+    gap: float
+    """Smallest accepted over largest rejected; infinite when nothing was rejected."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the gap leaves no doubt."""
+        return self.gap > CLEAR_GAP
+
+
+def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray | None = None) -> FloatArray:
+    """Return H with columns times ``scales`` and rows normalized; rows that are only rounding become zero.
+
+    Parameters
+    ----------
+    H : array, shape (m, N)
+    scales : array, shape (N,)
+    reference : array, shape (m,), optional
+        The size of the terms that each row was summed from: a row 1e-12 times smaller is zero.
+    """
+    rows = H * scales
+    norms = np.linalg.norm(rows, axis=1)
+    floor = np.full(len(rows), np.finfo(float).tiny)
+    if reference is not None:
+        floor = np.maximum(floor, 1e-12 * reference)
+    keep = norms > floor
+    return np.where(keep[:, None], rows / np.where(keep, norms, 1.0)[:, None], 0.0)
+
+
+def decide_rank(Hs: FloatArray, threshold: float = EXACT) -> RankDecision:
+    """Decide the rank of a scaled matrix (:func:`scaled`), shape (m, N)."""
+    if min(Hs.shape) == 0:
+        return RankDecision(0, 1.0, np.inf)
+    sigma = linalg.svdvals(Hs)
+    if sigma[0] == 0.0:
+        return RankDecision(0, 1.0, np.inf)
+    rank = int(np.count_nonzero(sigma > threshold * sigma[0]))
+    rejected = sigma[rank] if rank < len(sigma) else 0.0
+    gap = float(sigma[rank - 1] / rejected) if rejected > 0 else np.inf
+    return RankDecision(rank, float(sigma[rank - 1] / sigma[0]), gap)
+
+
+def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
+    """Return ``rank`` independent rows of a scaled matrix, out of the first ``preferred`` ones as far as they go.
+
+    QR with column pivoting of the transpose: first among the preferred (declared) rows, then among the
+    others after the span of the first ones has been taken out.
+    """
+    first = _pivoted(Hs[:preferred], rank)
+    if len(first) == rank:
+        return sorted(first)
+    rest = Hs[preferred:]
+    if first:
+        basis = linalg.orth(Hs[first].T)
+        rest = rest - (rest @ basis) @ basis.T
+    second = [preferred + i for i in _pivoted(rest, rank - len(first), relative=False)]
+    return sorted(first + second)
+
+
+def _pivoted(rows: FloatArray, count: int, *, relative: bool = True) -> list[int]:
+    if len(rows) == 0 or count == 0:
+        return []
+    _, r, order = linalg.qr(rows.T, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(r))
+    floor = EXACT * diagonal[0] if relative else 0.0
+    usable = int(np.count_nonzero(diagonal > floor))
+    return [int(i) for i in order[: min(count, usable)]]

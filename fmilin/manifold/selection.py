@@ -1,0 +1,238 @@
+"""Which coordinates are independent: named by the user, by partition (pivoted QR), or by tangent space (SVD).
+
+Positions come first: position-level constraints decide which positions are dependent; a position keeps or
+loses its place together with its velocity where der(q) is itself a state (Spencer eq. 2.40). What velocity
+constraints remain (nonholonomic ones, Kane's speeds) take their dependent states among those in which they
+are linear, as velocity constraints are in the speeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import NumericalError, UsageError
+from fmilin.manifold.parametrization import Coordinates, conditioning
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Manifold", "Selection", "select_named", "select_partition", "select_tangent"]
+
+REFUSED = 1e8
+DOUBTFUL = 1e4
+
+
+@dataclass(frozen=True)
+class Manifold:
+    """What a choice of coordinates needs to know about the manifold at a point.
+
+    Attributes
+    ----------
+    states : Signals
+    H : array, shape (M, N)
+        Gradient of the independent invariants.
+    position_rows : array of bool, shape (M,)
+    linear : array of bool, shape (N,)
+        States in which all velocity-level invariants are linear.
+    pairs : mapping of int to int
+        Position to velocity where der(q) = v.
+    scales : array, shape (N,)
+    x0 : array, shape (N,)
+    """
+
+    states: Signals
+    H: FloatArray
+    position_rows: np.ndarray
+    linear: np.ndarray
+    pairs: Mapping[int, int]
+    scales: FloatArray
+    x0: FloatArray
+
+    @property
+    def order(self) -> int:
+        """P, the number of independent coordinates."""
+        return len(self.states) - len(self.H)
+
+    @property
+    def is_second_order(self) -> bool:
+        """Whether all states come in pairs (q, v) and each position constraint has its rate."""
+        n = len(self.states)
+        return 2 * len(self.pairs) == n and 2 * int(self.position_rows.sum()) == len(self.H)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Chosen coordinates.
+
+    Attributes
+    ----------
+    kind : {"named", "partition", "tangent"}
+    signals : Signals
+        Names and units of y.
+    coordinates : Coordinates
+    condition_number : float
+        Of (R; H), scaled.
+    """
+
+    kind: str
+    signals: Signals
+    coordinates: Coordinates
+    condition_number: float
+
+
+def select_partition(manifold: Manifold, *, keep: Sequence[int] = ()) -> Selection:
+    """Choose a subset of the states by QR with column pivoting; ``keep`` lists states to keep if possible."""
+    return _from_dependent(manifold, _dependent_columns(manifold, keep), "partition")
+
+
+def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
+    """Keep the states that the user names: P of them, or the positions of a second-order model.
+
+    Raises
+    ------
+    UnknownNameError, UsageError
+        When a name is unknown, named twice, or their number is wrong.
+    NumericalError
+        When they do not determine the other states (with the condition number and a better choice).
+    """
+    chosen = [manifold.states.index_of(name, "a state of the model") for name in names]
+    if len(set(chosen)) != len(chosen):
+        raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
+    better = select_partition(manifold)
+    if len(chosen) != manifold.order:
+        chosen = _with_velocities(manifold, chosen, better)
+    selection = _from_independent(manifold, chosen, "named")
+    if selection.condition_number > REFUSED:
+        raise NumericalError(
+            f"The coordinates {', '.join(names)} do not determine the other states at this point (condition number "
+            f"{_figure(selection.condition_number)}). {', '.join(better.signals.names)} would "
+            f"(condition number {_figure(better.condition_number)}).",
+            condition_number=selection.condition_number,
+        )
+    return selection
+
+
+def select_tangent(manifold: Manifold) -> Selection:
+    """Coordinates along an orthonormal basis of the tangent space (Spencer eq. 3.1, y = V2' x).
+
+    Columns are scaled by the states' sizes. Among all bases the one nearest to the partition coordinates is
+    taken (orthogonal Procrustes), so that sign and order are reproducible; coordinate ``tangent[phi]`` is the
+    one that goes with the partition coordinate ``phi``.
+    """
+    partition = select_partition(manifold)
+    names = partition.signals.names
+    n, p = len(manifold.states), manifold.order
+    D = manifold.scales.copy()
+    if manifold.is_second_order:
+        for i, j in manifold.pairs.items():
+            D[j] = D[i]  # the same scaling for v as for q keeps y_v = dy_q/dt
+        U = np.zeros((n, p))
+        qs = np.array(sorted(manifold.pairs), dtype=np.intp)
+        vs = np.array([manifold.pairs[int(i)] for i in qs], dtype=np.intp)
+        yq = [k for k, name in enumerate(names) if manifold.states.positions[name] in manifold.pairs]
+        partners = [manifold.states.names[manifold.pairs[manifold.states.positions[names[k]]]] for k in yq]
+        yv = [names.index(name) for name in partners]
+        Hq = manifold.H[manifold.position_rows][:, qs] * D[qs]
+        Vq = _nearest_orthonormal(Hq, [int(np.flatnonzero(qs == manifold.states.positions[names[k]])[0]) for k in yq])
+        U[np.ix_(qs, yq)] = Vq
+        U[np.ix_(vs, yv)] = Vq
+        S = _complement(U)
+    else:
+        U = _nearest_orthonormal(manifold.H * D, [manifold.states.positions[name] for name in names])
+        S = _complement(U)
+    coordinates = Coordinates(U.T / D, D[:, None] * U, D[:, None] * S)
+    signals = Signals(
+        replace(s, name=f"tangent[{s.name}]", unit="", nominal=None, aliases=()) for s in partition.signals
+    )
+    return Selection("tangent", signals, coordinates, conditioning(coordinates.R, manifold.H, manifold.scales))
+
+
+def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
+    """Choose M dependent states, positions first."""
+    Hs = manifold.H * manifold.scales
+    norms = np.linalg.norm(Hs, axis=1, keepdims=True)
+    Hs = Hs / np.where(norms > 0, norms, 1.0)
+    weights = np.ones(len(manifold.states))
+    weights[list(keep)] = 1e-3
+    position = manifold.position_rows
+    dependent = _pivots(Hs[position] * weights, int(position.sum()))
+    velocity_weights = np.where(manifold.linear, weights, 1e-6 * weights)
+    velocity_weights[[i for i in manifold.pairs if i not in dependent]] *= 1e-6  # a position is not a speed
+    partners = [manifold.pairs[i] for i in dependent if i in manifold.pairs]
+    remaining = Hs[~position]
+    if len(partners) == len(dependent) == len(remaining) and dependent:
+        matrix = remaining[:, partners]
+        if np.linalg.cond(matrix) < DOUBTFUL:
+            return sorted([*dependent, *partners])
+    # Take the chosen positions out of the velocity rows before the speeds are chosen.
+    reduced = remaining
+    if dependent:
+        factor = linalg.lstsq(Hs[position][:, dependent], Hs[position])[0]
+        reduced = remaining - remaining[:, dependent] @ factor
+        reduced[:, dependent] = 0.0
+    preferred = velocity_weights.copy()
+    preferred[partners] *= 10.0
+    return sorted([*dependent, *_pivots(reduced * preferred, len(remaining))])
+
+
+def _pivots(matrix: FloatArray, count: int) -> list[int]:
+    if count == 0:
+        return []
+    order = linalg.qr(matrix, mode="r", pivoting=True)[1]
+    return [int(i) for i in order[:count]]
+
+
+def _with_velocities(manifold: Manifold, chosen: list[int], better: Selection) -> list[int]:
+    """Complete named positions by their velocities, or say how many names are needed."""
+    p = manifold.order
+    if 2 * len(chosen) == p and all(i in manifold.pairs for i in chosen):
+        return [*chosen, *(manifold.pairs[i] for i in chosen)]
+    hint = f"{p}" if p % 2 or not manifold.pairs else f"{p} (or {p // 2} positions)"
+    raise UsageError(
+        f"{len(chosen)} independent coordinates were named, but the model has {hint} at this point: "
+        f"{len(manifold.states)} states under {len(manifold.H)} independent constraints. "
+        f"For example: {', '.join(better.signals.names) or 'none'}."
+    )
+
+
+def _from_dependent(manifold: Manifold, dependent: list[int], kind: str) -> Selection:
+    independent = [i for i in range(len(manifold.states)) if i not in set(dependent)]
+    return _from_independent(manifold, independent, kind)
+
+
+def _from_independent(manifold: Manifold, independent: list[int], kind: str) -> Selection:
+    n = len(manifold.states)
+    identity = np.eye(n)
+    chosen = set(independent)
+    dependent = [i for i in range(n) if i not in chosen]
+    R = identity[independent]
+    coordinates = Coordinates(R, R.T.copy(), identity[:, dependent])
+    condition = conditioning(R, manifold.H, manifold.scales)
+    signals = manifold.states.select(independent)
+    signals = Signals(replace(s, start=float(v)) for s, v in zip(signals, manifold.x0[independent], strict=True))
+    return Selection(kind, signals, coordinates, condition)
+
+
+def _nearest_orthonormal(Hs: FloatArray, independent: list[int]) -> FloatArray:
+    """Return the orthonormal basis of null(Hs) nearest to the partition basis, shape (n, p)."""
+    n = Hs.shape[1]
+    p = n - len(Hs)
+    V = linalg.svd(Hs)[2][len(Hs) :].T if len(Hs) else np.eye(n)
+    # Partition basis T: rows ``independent`` are the identity. T = V (V_i)^-1; polar factor of V' T.
+    T = V @ np.linalg.inv(V[independent]) if p else V
+    W, _, Zt = linalg.svd(V.T @ T) if p else (np.eye(0), None, np.eye(0))
+    return V @ (W @ Zt)
+
+
+def _complement(U: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of the complement of the columns of U."""
+    n, p = U.shape
+    if p == 0:
+        return np.eye(n)
+    return linalg.svd(U)[0][:, p:]
+
+
+def _figure(value: float) -> str:
+    return "infinite" if not np.isfinite(value) else f"{value:.3g}"

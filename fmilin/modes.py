@@ -1,0 +1,78 @@
+"""What the eigenvalues say: frequencies, damping, and how the whole mechanism moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.signals import FloatArray
+
+__all__ = ["Mode", "modes_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """One real eigenvalue, or one pair of complex ones.
+
+    Parameters
+    ----------
+    eigenvalue : complex
+        In 1/s, the one of a pair with positive imaginary part. Of a sampled model: ``log(z) / sample_time``.
+    shape : array of complex, shape (N,)
+        How all N states move, dependent ones included: ``x - x0 = Re(shape exp(eigenvalue t))`` to first
+        order. Its largest entry is 1.
+    """
+
+    eigenvalue: complex
+    shape: NDArray[np.complex128]
+
+    @property
+    def is_oscillatory(self) -> bool:
+        """Whether this is a pair of complex eigenvalues."""
+        return self.eigenvalue.imag > 0
+
+    @property
+    def frequency(self) -> float:
+        """The undamped natural frequency ``|eigenvalue|`` in rad/s."""
+        return abs(self.eigenvalue)
+
+    @property
+    def frequency_in_hertz(self) -> float:
+        """The undamped natural frequency in Hz."""
+        return self.frequency / (2 * np.pi)
+
+    @property
+    def damping_ratio(self) -> float:
+        """``-Re / |eigenvalue|``: 1 and more never swings, 0 never decays, less than 0 grows; NaN for 0."""
+        return -self.eigenvalue.real / self.frequency if self.frequency > 0 else float("nan")
+
+
+def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mode, ...]:
+    """Return the modes of ``dy/dt = A (y - y0)`` seen in ``x - x0 = T (y - y0)``, slowest first.
+
+    Parameters
+    ----------
+    A : array, shape (P, P)
+    T : array, shape (N, P)
+    sample_time : float
+        In seconds; when positive, A maps one sample to the next.
+    """
+    if not len(A):
+        return ()
+    values, vectors = np.linalg.eig(A)
+    modes = []
+    for value, vector in zip(values.astype(np.complex128), vectors.T.astype(np.complex128), strict=True):
+        if value.imag < 0:
+            continue
+        shape = T @ vector
+        largest = shape[np.argmax(np.abs(shape))] if shape.size else 0.0
+        rate = _logarithm(value) / sample_time if sample_time > 0 else complex(value)
+        modes.append(Mode(rate, shape / largest if largest != 0 else shape))
+    return tuple(sorted(modes, key=lambda m: (m.frequency, m.eigenvalue.real)))
+
+
+def _logarithm(value: np.complex128) -> complex:
+    """Return the principal logarithm; ``-inf`` for the dead beat 0."""
+    return complex(float(np.log(abs(value))) if value != 0 else -np.inf, float(np.angle(value)))

@@ -1,0 +1,42 @@
+"""A model that counts its visits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fmilin.constraints import Constraint
+from fmilin.model import Evaluation, Model
+from fmilin.signals import FloatArray
+
+__all__ = ["VisitedModel"]
+
+
+class VisitedModel(Model):
+    """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products."""
+
+    def __init__(self, source: Model) -> None:
+        self.source = source
+        self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
+        self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
+        self.independent = source.independent
+        self.evaluations = 0
+        self.directions = 0
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Pass on and count."""
+        self.evaluations += 1
+        return self.source.evaluate(t, x, u)
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Pass on and count the directions."""
+        result = self.source.products(t, x, u, dx, du)
+        self.directions += 0 if result is None else dx.shape[1]
+        return result
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
+        """Pass on; the count starts anew."""
+        return VisitedModel(self.source.with_interface(inputs, outputs))
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
+        """Pass on; the count starts anew."""
+        return VisitedModel(self.source.with_constraints(constraints))
