@@ -68,11 +68,12 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mo
             continue
         shape = T @ vector
         largest = shape[np.argmax(np.abs(shape))] if shape.size else 0.0
-        rate = _logarithm(value) / sample_time if sample_time > 0 else complex(value)
+        rate = _rate(value, sample_time) if sample_time > 0 else complex(value)
         modes.append(Mode(rate, shape / largest if largest != 0 else shape))
     return tuple(sorted(modes, key=lambda m: (m.frequency, m.eigenvalue.real)))
 
 
-def _logarithm(value: np.complex128) -> complex:
-    """Return the principal logarithm; ``-inf`` for the dead beat 0."""
-    return complex(float(np.log(abs(value))) if value != 0 else -np.inf, float(np.angle(value)))
+def _rate(z: np.complex128, sample_time: float) -> complex:
+    """Return the eigenvalue in 1/s of the motion that z samples: ``log(z) / sample_time``, -inf for the dead beat 0."""
+    growth = float(np.log(abs(z))) if z != 0 else -np.inf
+    return complex(growth / sample_time, float(np.angle(z)) / sample_time)

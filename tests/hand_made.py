@@ -6,8 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point, Warning  # noqa: A004
+from fmilin.linear_model import Accuracy, LinearModel, Method, Point
 from fmilin.model import ModelInfo
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 
 LONG = "very.long." + "größe·" * 332  # 2,002 characters
@@ -41,7 +42,7 @@ def pendulum() -> LinearModel:
         accuracy=Accuracy(1e-13, 2e-13, 3e-13, 4e-13, 0.0, 5e-13, 6e-17, 1.25),
         method=Method("exact", "partition", 17, 3),
         model=ModelInfo("Pendel.Größe 🙂", "{8c4e810f-3df3}", "a tool 1.0", "2.0"),
-        warnings=(Warning("off-equilibrium", "d(pin.vx)/dt is 1e-17 m/s2; 'quoted' \"twice\""),),
+        warnings=(Remark("off-equilibrium", "d(pin.vx)/dt is 1e-17 m/s2; 'quoted' \"twice\""),),
     )
 
 

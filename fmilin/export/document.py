@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point, Warning  # noqa: A004 - our own word
+from fmilin.linear_model import Accuracy, LinearModel, Method, Point
 from fmilin.model import ModelInfo
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
@@ -151,7 +152,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
             products=int(method["products"]),
         ),
         model=ModelInfo(**{key: str(model[key]) for key in ("name", "guid", "tool", "fmi_version")}),
-        warnings=tuple(Warning(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
+        warnings=tuple(Remark(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
         sample_time=_float(document["sample_time"]),
     )
 
