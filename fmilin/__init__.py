@@ -9,6 +9,7 @@ from fmilin.version import __version__
 
 if TYPE_CHECKING:
     from fmilin.constraints import Constraint
+    from fmilin.derivatives.differences import Differences
     from fmilin.errors import (
         ConstraintError,
         FmilinError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Constraint": "constraints",
     "ConstraintError": "errors",
+    "Differences": "derivatives.differences",
     "Evaluation": "model",
     "FmilinError": "errors",
     "LinearModel": "linear_model",
@@ -48,6 +50,7 @@ _HOMES = {
 __all__ = [
     "Constraint",
     "ConstraintError",
+    "Differences",
     "Evaluation",
     "FmilinError",
     "LinearModel",

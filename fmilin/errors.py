@@ -126,5 +126,5 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str,
     """
     known = list(known)
     folded = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.5)
     return tuple(folded[c] for c in close)

@@ -27,6 +27,7 @@ CONSTANTS = ("pi",)
 
 LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
+DEEPEST_TREE = 500
 
 _NAME = r"[^\W\d]\w*(?:\[[\d,\s]*\])?"
 _TOKENS = re.compile(
@@ -150,7 +151,7 @@ def parse(text: str) -> Expression:
 
 def name_in_expression(name: str) -> str:
     """Return ``name`` as it has to be written inside an expression: in backquotes where it must be."""
-    plain = _PLAIN_NAME.fullmatch(name) and name not in FUNCTIONS and name not in CONSTANTS
+    plain = _PLAIN_NAME.fullmatch(name) and not re.search(r"\s", name) and name not in (*FUNCTIONS, *CONSTANTS)
     return name if plain else f"`{name}`"
 
 
@@ -178,7 +179,7 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
             source.append(f"_{len(names) - 1}")
         source.append(" ")
         position = match.end()
-    return "".join(source), names
+    return "".join(source).strip(), names
 
 
 def _decimal(token: str) -> str:
@@ -208,7 +209,7 @@ def _refusal(text: str, position: int, why: str) -> ExpressionError:
 
 def _check(node: ast.expr, text: str, count: int, depth: int = 0) -> None:
     """Let only the whitelist pass: one place that decides what an expression may contain."""
-    if depth > 4 * DEEPEST_NESTING:
+    if depth > DEEPEST_TREE:
         raise _refusal(text, 0, "it nests too deeply")
     match node:
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow(), right=right):

@@ -105,7 +105,7 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
     if not np.isfinite(gradient.H).all():
         bad = [invariants.names[i] for i in np.flatnonzero(~np.isfinite(gradient.H).all(axis=1))]
         raise NumericalError(f"The gradient of the constraint '{bad[0]}' is not finite at the point.", variable=bad[0])
-    Hs = scaled(gradient.H, scales, gradient.reference)
+    Hs = scaled(gradient.H, scales, gradient.reference, gradient.error)
     decision = decide_rank(Hs, MEASURED if gradient.error.any() else EXACT)
     rows = independent_rows(Hs, decision.rank, invariants.declared)
     position = np.array(invariants.is_position_level, dtype=bool)[rows]
@@ -115,9 +115,8 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
     manifold = Manifold(model.states, gradient.H[rows], position, linear, invariants.pairs, scales, x)
     selection = _select(manifold, named, kind)
     parametrization = LocalParametrization(invariants, rows, selection.coordinates, t, x)
-    verified = verify_invariance(parametrization, input_gradient(invariants, t, x)) if len(invariants) else None
-    if verified is not None and verified.rank_beside > decision.rank:
-        _refuse_singular(invariants, rows, decision.rank, verified.rank_beside)
+    if len(invariants):
+        verify_invariance(parametrization, input_gradient(invariants, t, x))
     warnings = _warnings(parametrization, decision)
     better = ", ".join(select_partition(manifold).signals.names) or "none"
     return Frame(
@@ -151,15 +150,6 @@ def _select(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
             condition_number=selection.condition_number,
         )
     return selection
-
-
-def _refuse_singular(invariants: Invariants, rows: list[int], rank: int, beside: int) -> None:
-    others = [invariants.names[i] for i in range(len(invariants)) if i not in rows]
-    raise NumericalError(
-        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {beside} "
-        f"(dependent here: {', '.join(others[:4])}). Branches of motion cross and the feasible "
-        "motions form no vector space, so there is no linear model of them. Choose a point beside it with --set."
-    )
 
 
 def _warnings(parametrization: LocalParametrization, decision: RankDecision) -> tuple[Remark, ...]:

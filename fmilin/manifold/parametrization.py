@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.errors import NumericalError
@@ -21,6 +22,9 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.signals import FloatArray
 
 __all__ = ["Coordinates", "LocalParametrization"]
+
+Factors = tuple[FloatArray, NDArray[np.int32]]
+"""L and U in one matrix, and the pivots."""
 
 ITERATIONS = 30
 SLOW = 0.25
@@ -136,19 +140,19 @@ class LocalParametrization:
         size = np.linalg.norm(H[self.rows] * self.scales, axis=1)
         return np.where(size > 0, size, 1.0)
 
-    def _factor(self, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _factor(self, H: FloatArray) -> Factors:
         matrix = (H[self.rows] / self._row_scales[:, None]) @ self.coordinates.Sbar
         if not np.isfinite(matrix).all():
             raise NumericalError("The gradient of the constraints is not finite at the point.")
         if matrix.size == 0:
-            return matrix, np.empty(0)
+            return matrix, np.empty(0, dtype=np.int32)
         lu, pivots = linalg.lu_factor(matrix, check_finite=False)
         if np.min(np.abs(np.diag(lu))) == 0.0:
             raise NumericalError(
                 "These coordinates do not determine the others at this point: choose another set.",
                 condition_number=np.inf,
             )
-        return lu, pivots
+        return lu, pivots.astype(np.int32)
 
     def _dpsi(self, H: FloatArray) -> FloatArray:
         Rbar, Sbar = self.coordinates.Rbar, self.coordinates.Sbar
@@ -163,10 +167,12 @@ class LocalParametrization:
         if not self.rows:
             return np.zeros_like(T)
         size = np.maximum(np.abs(T), 0.0)
-        error = np.finfo(float).eps * self.condition_number * np.maximum(size, size.max(initial=0.0) * 1e-3)
+        error: FloatArray = (
+            np.finfo(float).eps * self.condition_number * np.maximum(size, 1e-3 * np.max(size, initial=0))
+        )
         measured = self.gradient.error[self.rows]
         if measured.any():
-            inverse = linalg.lu_solve(self._factors, np.eye(len(self.rows)))
+            inverse: FloatArray = linalg.lu_solve(self._factors, np.eye(len(self.rows)))
             spread = np.abs(self.coordinates.Sbar @ inverse) @ ((measured / self._row_scales[:, None]) @ np.abs(T))
             error = error + spread
         return error

@@ -71,7 +71,7 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
 
 
 def distance_from_manifold(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
-    """Return |h_i| over the row norm of H D, shape (m,): how far each invariant is from zero, in sizes of the states."""
+    """Return |h_i| over the row norm of H D, shape (m,): the distance from zero in sizes of the states."""
     if not len(invariants):
         return np.empty(0)
     h = np.abs(invariants.values(t, x))

@@ -37,21 +37,22 @@ class RankDecision:
         return self.gap > CLEAR_GAP
 
 
-def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray | None = None) -> FloatArray:
+def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray) -> FloatArray:
     """Return H with columns times ``scales`` and rows normalized; rows that are only rounding become zero.
 
     Parameters
     ----------
     H : array, shape (m, N)
     scales : array, shape (N,)
-    reference : array, shape (m,), optional
+    reference : array, shape (m,)
         The size of the terms that each row was summed from: a row 1e-12 times smaller is zero.
+    error : array, shape (m, N)
+        Estimated error of H: a row that is mostly error is zero, too.
     """
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
-    floor = np.full(len(rows), np.finfo(float).tiny)
-    if reference is not None:
-        floor = np.maximum(floor, 1e-12 * reference)
+    floor = np.maximum(1e-12 * reference, 10 * np.linalg.norm(error * scales, axis=1))
+    floor = np.maximum(floor, np.finfo(float).tiny)
     keep = norms > floor
     return np.where(keep[:, None], rows / np.where(keep, norms, 1.0)[:, None], 0.0)
 

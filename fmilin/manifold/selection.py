@@ -136,8 +136,8 @@ def select_tangent(manifold: Manifold) -> Selection:
         yv = [names.index(name) for name in partners]
         Hq = manifold.H[manifold.position_rows][:, qs] * D[qs]
         Vq = _nearest_orthonormal(Hq, [int(np.flatnonzero(qs == manifold.states.positions[names[k]])[0]) for k in yq])
-        U[np.ix_(qs, yq)] = Vq
-        U[np.ix_(vs, yv)] = Vq
+        U[np.ix_(qs, np.array(yq, dtype=np.intp))] = Vq
+        U[np.ix_(vs, np.array(yv, dtype=np.intp))] = Vq
         S = _complement(U)
     else:
         U = _nearest_orthonormal(manifold.H * D, [manifold.states.positions[name] for name in names])

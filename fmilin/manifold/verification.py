@@ -31,13 +31,10 @@ class Verified:
         Points that were really checked: the point itself and those beside it.
     largest : float
         The largest |H f| relative to |H| |f|.
-    rank_beside : int
-        The largest rank of H beside the point.
     """
 
     points: int
     largest: float
-    rank_beside: int
 
 
 def verify_invariance(parametrization: LocalParametrization, input_gradient: FloatArray | None) -> Verified:
@@ -53,6 +50,8 @@ def verify_invariance(parametrization: LocalParametrization, input_gradient: Flo
     ------
     ConstraintError
         Naming the constraint that is no invariant, by how much, and the input that breaks it.
+    NumericalError
+        When fewer constraints are independent at the point than beside it: a singular configuration.
     """
     invariants = parametrization.invariants
     t = parametrization.time
@@ -64,16 +63,21 @@ def verify_invariance(parametrization: LocalParametrization, input_gradient: Flo
     typical = np.max(np.abs(rates), axis=0)
     violation, ranks = np.zeros(len(invariants)), []
     measured = any(g.error.any() for g in gradients)
+    level = MEASURED if measured else EXACT
+    fastest = float(np.max(typical / invariants.scales, initial=0.0))
     for x, f, g in zip(samples, rates, gradients, strict=True):
         h_t = invariants.time_derivative(t, x)
         drift = np.abs(g.H @ f + h_t)
         size = np.abs(g.H) @ np.maximum(np.abs(f), 1e-3 * typical) + np.abs(h_t)
+        size = np.maximum(size, 1e-3 * fastest * g.reference)  # a row that cancelled to rounding proves nothing
         violation = np.maximum(violation, np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0))
-        ranks.append(decide_rank(scaled(g.H, invariants.scales, g.reference), MEASURED if measured else EXACT).rank)
+        ranks.append(decide_rank(scaled(g.H, invariants.scales, g.reference, g.error), level).rank)
     tolerance = 1e-4 if measured else 1e-6
+    if max(ranks) > ranks[0]:
+        _refuse_singular(parametrization, ranks[0], max(ranks))
     _refuse(invariants, violation, tolerance)
     _check_inputs(invariants, gradients[0].H, input_gradient, tolerance)
-    return Verified(len(samples), float(np.max(violation, initial=0.0)), max(ranks[1:], default=ranks[0]))
+    return Verified(len(samples), float(np.max(violation, initial=0.0)))
 
 
 def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
@@ -87,7 +91,8 @@ def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
     step[velocities] = 0.1 * invariants.scales[velocities]
     bend = invariants.values(t, x + step) + invariants.values(t, x - step) - 2 * invariants.values(t, x)
     size = np.abs(parametrization.gradient.H) @ invariants.scales + np.abs(invariants.values(t, x + step))
-    return [invariants.names[i] for i in range(len(invariants)) if abs(bend[i]) > 1e-6 * max(size[i], 1e-300)]
+    declared = [i for i in parametrization.rows if i < invariants.declared]
+    return [invariants.names[i] for i in declared if abs(bend[i]) > 1e-6 * max(size[i], 1e-300)]
 
 
 def _beside(parametrization: LocalParametrization) -> list[FloatArray]:
@@ -125,6 +130,16 @@ def _refuse(invariants: Invariants, violation: FloatArray, tolerance: float) -> 
         "They are no invariants of this model: look for a typo, a wrong parameter, or a quantity that is conserved "
         'only in special cases; a velocity-level constraint needs level = "velocity".',
         residuals=bad,
+    )
+
+
+def _refuse_singular(parametrization: LocalParametrization, rank: int, beside: int) -> None:
+    names = parametrization.invariants.names
+    others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
+    raise NumericalError(
+        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {beside} "
+        f"(dependent here: {', '.join(others[:4])}). Branches of motion cross and the feasible motions form no vector "
+        "space, so there is no linear model of them. Choose a point beside it with --set."
     )
 
 

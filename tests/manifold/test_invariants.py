@@ -1,0 +1,211 @@
+"""Hidden constraints, and the check that the declared manifold is the one the model moves on."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from fmilin.constraints import Constraint
+from fmilin.errors import ConstraintError, NumericalError
+from fmilin.manifold.frame import frame_at
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.operating_points import operating_point
+from fmilin.signals import FloatArray
+from tests.by_hand import FunctionModel, Parts, pendulum
+
+
+def invariants_of(model: FunctionModel) -> Invariants:
+    x = model.start.states
+    return Invariants(model, model.start.inputs, kinematic_pairs(model, model.start), model.states.scales(x))
+
+
+def observed_pendulum(*, exact: bool = False, rate: float = 1.5, angle: float = 0.7) -> FunctionModel:
+    """The pendulum whose rod length is a variable computed inside the model."""
+    m = pendulum(angle=angle, rate=rate, exact=exact)
+    m.parts.constraints = ["gap"]
+    m.parts.observed = {"gap": lambda t, s, u: float(s[0] ** 2 + s[1] ** 2 - 1.3**2)}
+    return FunctionModel(m.parts)
+
+
+def test_pairs_of_positions_and_velocities_are_found() -> None:
+    assert kinematic_pairs(pendulum(), pendulum().start) == {0: 2, 1: 3}
+
+
+def test_equality_by_chance_makes_no_pair() -> None:
+    model = FunctionModel(Parts(["a", "b"], [0.0, 0.0], lambda t, s, u: np.array([s[1] * (1 + s[0]), 0.0])))
+    assert kinematic_pairs(model, model.start) == {}
+
+
+def test_the_hidden_constraint_of_a_second_order_model_costs_no_visit() -> None:
+    model = pendulum(angle=0.7, rate=1.5)
+    invariants = invariants_of(model)
+    visits = []
+    evaluate = model.evaluate
+    model.evaluate = lambda *a: visits.append(a) or evaluate(*a)  # type: ignore[method-assign, func-returns-value]
+    x = np.array([0.3, -1.2, 0.5, 0.9])
+    np.testing.assert_allclose(invariants.values(0.0, x), [0.09 + 1.44 - 1.69, 2 * (0.15 - 1.08)])
+    np.testing.assert_allclose(invariants.gradient(0.0, x).H, [[0.6, -2.4, 0, 0], [1.0, 1.8, 0.6, -2.4]])
+    assert not visits
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_constraint_inside_the_model_gives_the_same_manifold(exact: bool) -> None:
+    reference, hidden = pendulum(angle=0.7, rate=1.5), observed_pendulum(exact=exact)
+    x = reference.start.states + 0.01
+    a, b = invariants_of(reference), invariants_of(hidden)
+    np.testing.assert_allclose(b.values(0.0, x), a.values(0.0, x), atol=1e-9)
+    g = b.gradient(0.0, x)
+    np.testing.assert_allclose(g.H, a.gradient(0.0, x).H, atol=1e-6)
+    assert (np.abs(g.H - a.gradient(0.0, x).H) <= 10 * g.error + 1e-12).all()
+
+
+def turning(q: float = 0.4, u: float = 0.8) -> FunctionModel:
+    """Kane-like: positions (a, b) on a circle driven by one speed u; der(a) is no state."""
+    return FunctionModel(
+        Parts(
+            ["a", "b", "u"],
+            [np.cos(q), np.sin(q), u],
+            lambda t, s, _: np.array([-s[1] * s[2], s[0] * s[2], -s[0]]),
+            constraints=["a^2 + b^2 - 1"],
+        )
+    )
+
+
+def test_a_hidden_constraint_that_says_nothing_new_is_dropped() -> None:
+    model = turning()
+    frame = frame_at(model, model.start)
+    assert len(frame.parametrization.rows) == 1
+    assert frame.signals.names == ("b", "u")
+
+
+def skate(speed: float = 1.2, heading: float = 0.5, turn: float = 0.7) -> FunctionModel:
+    """A skate on ice with Cartesian velocities: nonholonomic, vx sin(psi) = vy cos(psi)."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        _, _, psi, vx, vy, w = s
+        forward = vx * np.cos(psi) + vy * np.sin(psi)
+        a = np.array([-np.sin(psi), np.cos(psi)]) * w * forward  # centripetal only: no force along the blade
+        return np.array([vx, vy, w, *a, 0.0])
+
+    start = [0, 0, heading, speed * np.cos(heading), speed * np.sin(heading), turn]
+    no_slip = Constraint.from_text("vx*sin(psi) - vy*cos(psi)", level="velocity", name="no slip")
+    return FunctionModel(Parts(["px", "py", "psi", "vx", "vy", "w"], start, rates, constraints=[no_slip]))
+
+
+def test_a_nonholonomic_constraint_takes_a_speed_and_no_position() -> None:
+    model = skate()
+    frame = frame_at(model, model.start)
+    assert frame.signals.names == ("px", "py", "psi", "vx", "w")
+
+
+@pytest.mark.parametrize(
+    "quantity", ["x^2 + 1.01*y^2", "vx", "x + y"], ids=["almost the rod", "a velocity", "a sum of positions"]
+)
+def test_what_the_motion_does_not_keep_is_no_constraint(quantity: str) -> None:
+    parts = pendulum(angle=0.7, rate=1.5).parts
+    x, y, vx, _ = parts.start
+    parts.parameters = {"start": {"x^2 + 1.01*y^2": x**2 + 1.01 * y**2, "vx": vx, "x + y": x + y}[quantity]}
+    parts.constraints = [Constraint.from_text(f"{quantity} - start", level="velocity")]
+    model = FunctionModel(parts)
+    with pytest.raises(
+        ConstraintError, match=rf"motion does not keep .*'{re.escape(quantity)}.*' changes at"
+    ) as caught:
+        frame_at(model, model.start)
+    assert max(caught.value.residuals.values()) > 1e-3
+
+
+def test_a_wrong_constraint_is_found_at_rest_too() -> None:
+    """At an equilibrium H f = 0 whatever H is: only points beside it tell."""
+    parts = pendulum().parts
+    parts.constraints = [Constraint.from_text("x", level="velocity")]
+    model = FunctionModel(parts)
+    with pytest.raises(ConstraintError, match="motion does not keep"):
+        frame_at(model, model.start)
+
+
+def test_a_conserved_quantity_is_broken_by_the_input() -> None:
+    parts = pendulum(angle=0.7, rate=1.5).parts
+    parts.constraints = [
+        "x^2 + y^2 - L^2",
+        Constraint.from_text("(vx^2 + vy^2)/2 + 9.81*y - E", level="velocity", name="energy"),
+    ]
+    _, y, vx, vy = parts.start
+    parts.parameters = {"L": 1.3, "E": (vx**2 + vy**2) / 2 + 9.81 * y}
+    model = FunctionModel(parts)
+    with pytest.raises(ConstraintError, match="input 'F' moves the model off the constraint 'energy'"):
+        frame_at(model, model.start)
+
+
+def test_a_conserved_quantity_without_inputs_is_warned_about() -> None:
+    parts = pendulum(angle=0.7, rate=1.5).parts
+    _, y, vx, vy = parts.start
+    parts.constraints = ["x^2 + y^2 - L^2", Constraint.from_text("(vx^2 + vy^2)/2 + 9.81*y - E", level="velocity")]
+    parts.parameters = {"L": 1.3, "E": (vx**2 + vy**2) / 2 + 9.81 * y}
+    parts.inputs = ()
+    frame = frame_at(FunctionModel(parts), FunctionModel(parts).start)
+    assert [w.kind for w in frame.warnings] == ["conserved-quantity"]
+
+
+def crossing() -> FunctionModel:
+    """Two branches x = 0 and y = 0 cross at the origin: x y = 0 is singular there."""
+    return FunctionModel(
+        Parts(["x", "y"], [0.0, 0.0], lambda t, s, u: -s, constraints=[Constraint.from_text("x*y", level="velocity")])
+    )
+
+
+def test_a_singular_configuration_is_refused() -> None:
+    model = crossing()
+    with pytest.raises(NumericalError, match="singular configuration"):
+        frame_at(model, model.start)
+
+
+# -- assembling the point ---------------------------------------------------------------------------
+
+
+def test_named_states_are_held_and_the_others_solved_for() -> None:
+    model = pendulum(angle=0.7)
+    point = operating_point(model, {"x": 0.5, "vx": 0.3, "F": 2.0})
+    x, y, vx, vy = point.states
+    assert (x, vx) == (0.5, 0.3)
+    assert y == pytest.approx(-np.sqrt(1.69 - 0.25), rel=1e-14)
+    assert x * vx + y * vy == pytest.approx(0.0, abs=1e-14)
+    assert point.inputs.tolist() == [2.0]
+    assert point.adjusted > 0.1
+
+
+def test_inconsistent_start_values_are_refused_with_their_residuals() -> None:
+    parts = pendulum(angle=0.7).parts
+    parts.parameters = {"L": 1.301}
+    with pytest.raises(ConstraintError, match=r"'x\^2 \+ y\^2 - L\^2' is -0\.0026.* --set .*--project") as caught:
+        operating_point(FunctionModel(parts))
+    assert caught.value.residuals["x^2 + y^2 - L^2"] == pytest.approx(1.3**2 - 1.301**2, rel=1e-6)
+
+
+def test_the_nearest_consistent_point_on_request() -> None:
+    parts = pendulum(angle=0.7).parts
+    parts.parameters = {"L": 1.4}
+    point = operating_point(FunctionModel(parts), project=True)
+    np.testing.assert_allclose(point.states[:2], 1.4 * np.array([np.sin(0.7), -np.cos(0.7)]), rtol=0.02)
+    assert np.hypot(*point.states[:2]) == pytest.approx(1.4, rel=1e-14)
+
+
+def test_a_small_gap_is_projected_and_reported() -> None:
+    parts = pendulum(angle=0.7).parts
+    parts.start = [parts.start[0] + 1e-8, *parts.start[1:]]
+    point = operating_point(FunctionModel(parts))
+    assert 1e-9 < point.adjusted < 1e-7
+
+
+def test_values_that_cannot_be_reached_are_refused() -> None:
+    with pytest.raises(ConstraintError, match="cannot be satisfied with x held"):
+        operating_point(pendulum(angle=0.7), {"x": 2.0})
+
+
+def test_a_consistent_start_is_not_touched() -> None:
+    model = pendulum(angle=0.7, rate=1.5)
+    point = operating_point(model)
+    np.testing.assert_array_equal(point.states, model.start.states)
+    assert point.adjusted == 0.0

@@ -1,0 +1,168 @@
+"""The local parametrization: on the manifold, with the right coordinates, with the derivative of eq. (2.29)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.manifold.frame import Frame, frame_at
+from fmilin.signals import FloatArray, Signal
+from tests.by_hand import FunctionModel, Parts, pendulum
+
+
+def sphere(radius: float = 2.0) -> FunctionModel:
+    """A point on a sphere, carried around the z axis: first order, one velocity-like constraint, P = 2."""
+    return FunctionModel(
+        Parts(
+            ["x", "y", "z"],
+            [0.6 * radius, 0.0, 0.8 * radius],
+            lambda t, s, u: np.array([-s[1], s[0], 0.0]),
+            constraints=[f"x^2 + y^2 + z^2 - {radius}^2"],
+        )
+    )
+
+
+@pytest.mark.parametrize("kind", ["partition", "tangent"])
+@pytest.mark.parametrize("make", [sphere, lambda: pendulum(angle=0.7, rate=1.5)])
+def test_psi_stays_on_the_manifold_and_keeps_its_coordinates(kind: str, make: object) -> None:
+    model = make()  # type: ignore[operator]
+    frame = frame_at(model, model.start, kind=kind)
+    psi = frame.parametrization
+    random = np.random.default_rng(3)
+    for size in (1e-6, 1e-3, 0.1):
+        y = psi.y0 + size * random.uniform(-1, 1, len(psi.y0))
+        x = psi.psi(y)
+        assert np.max(np.abs(psi.invariants.values(0.0, x))) < 1e-14
+        np.testing.assert_allclose(frame.coordinates.R @ x, y, rtol=0, atol=4e-16)
+
+
+@pytest.mark.parametrize("kind", ["partition", "tangent"])
+def test_its_derivative_by_both_equations_of_the_thesis(kind: str) -> None:
+    model = pendulum(angle=0.7, rate=1.5)
+    frame = frame_at(model, model.start, kind=kind)
+    psi, R = frame.parametrization, frame.coordinates.R
+    h = 1e-5
+    for x in (psi.x0, psi.psi(psi.y0 + 0.05)):
+        H = psi.invariants.gradient(0.0, x).H[psi.rows]
+        by_229 = np.linalg.solve(np.vstack((R, H)), np.vstack((np.eye(2), np.zeros((2, 2)))))
+        np.testing.assert_allclose(psi.dpsi(x), by_229, atol=1e-13)  # (2.37) against (2.29)
+        np.testing.assert_allclose(H @ psi.dpsi(x), 0.0, atol=1e-14)  # (2.18)
+        y = R @ x
+        measured = [(psi.psi(y + h * e) - psi.psi(y - h * e)) / (2 * h) for e in np.eye(2)]
+        np.testing.assert_allclose(psi.dpsi(x), np.stack(measured, axis=1), atol=1e-9)
+
+
+def test_partition_coordinates_are_kept_to_the_last_bit() -> None:
+    model = pendulum(angle=0.7)
+    psi = frame_at(model, model.start).parametrization
+    y = psi.y0 + np.array([0.0123456789, -0.03])
+    np.testing.assert_array_equal(psi.coordinates.R @ psi.psi(y), y)
+
+
+def test_velocities_follow_their_positions() -> None:
+    for angle, expected in ((0.2, ("x", "vx")), (1.4, ("y", "vy"))):
+        model = pendulum(angle=angle, rate=0.5)
+        frame = frame_at(model, model.start)
+        assert frame.signals.names == expected
+        assert frame.condition_number < 10
+
+
+def test_tangent_coordinates_are_rates_of_each_other() -> None:
+    model = pendulum(angle=0.7, rate=1.5)
+    frame = frame_at(model, model.start, kind="tangent")
+    R = frame.coordinates.R
+    assert frame.signals.names == ("tangent[x]", "tangent[vx]")
+    np.testing.assert_allclose(R[0, :2], R[1, 2:])
+    np.testing.assert_array_equal(R[0, 2:], 0.0)
+    np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
+
+
+def test_positions_alone_may_be_named() -> None:
+    model = pendulum(angle=0.7)
+    assert frame_at(model, model.start, named=["y"]).signals.names == ("y", "vy")
+
+
+def test_a_singular_choice_is_refused_with_a_better_one() -> None:
+    model = pendulum()
+    with pytest.raises(NumericalError, match=r"y do not determine the other states .* x, vx would") as caught:
+        frame_at(model, model.start, named=["y"])
+    assert caught.value.condition_number is not None
+    assert caught.value.condition_number > 1e8
+
+
+@pytest.mark.parametrize("names", [["x", "vx", "y"], ["x", "y", "vx", "vy"]])
+def test_a_wrong_number_of_coordinates_is_refused(names: list[str]) -> None:
+    model = pendulum(angle=0.3)
+    with pytest.raises(UsageError, match=r"independent coordinates were named, but the model has 2 \(or 1 positions\)"):
+        frame_at(model, model.start, named=names)
+
+
+def test_a_coordinate_that_is_no_state_is_refused() -> None:
+    model = pendulum(angle=0.3)
+    with pytest.raises(UnknownNameError, match="'vz' is not a state of the model"):
+        frame_at(model, model.start, named=["x", "vz"])
+    with pytest.raises(UsageError, match="named twice"):
+        frame_at(model, model.start, named=["x", "x"])
+
+
+def test_outside_its_neighbourhood_psi_fails_in_words() -> None:
+    model = pendulum(angle=0.7)
+    psi = frame_at(model, model.start).parametrization
+    with pytest.raises(NumericalError, match="No point of the manifold was found"):
+        psi.psi(psi.y0 + np.array([3.0, 0.0]))
+
+
+def planar_loop_in_space(copies: int) -> FunctionModel:
+    """A pendulum whose rod is declared several times over, with a spatial coordinate that never moves."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        x, y, _, vx, vy, _ = s
+        mu = (-9.81 * y + vx**2 + vy**2) / (x**2 + y**2)
+        return np.array([vx, vy, s[5], -mu * x, -9.81 - mu * y, 0.0])
+
+    return FunctionModel(
+        Parts(
+            ["x", "y", "z", "vx", "vy", "vz"],
+            [0.6, -0.8, 0.0, 0.4, 0.3, 0.0],
+            rates,
+            constraints=["x^2 + y^2 - 1", "z", *["1 - x^2 - y^2 + z"] * copies, "x*vx + y*vy"],
+        )
+    )
+
+
+@pytest.mark.parametrize("copies", [0, 1, 3])
+def test_redundant_constraints_are_removed_by_rank(copies: int) -> None:
+    model = planar_loop_in_space(copies)
+    frame = frame_at(model, model.start)
+    assert frame.signals.names == ("x", "vx")
+    assert len(frame.parametrization.rows) == 4
+    assert frame.warnings == ()
+
+
+def test_scales_decide_not_units() -> None:
+    """The same pendulum in micrometres and gigametres per second chooses the same coordinates."""
+    base = pendulum(angle=0.5, rate=0.3)
+
+    def scaled(lengths: float) -> Frame:
+        def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+            return base.parts.rates(t, s / lengths, u) * lengths
+
+        states = [Signal(n, nominal=lengths) for n in base.states.names]
+        model = FunctionModel(
+            Parts(
+                states,
+                (base.start.states * lengths).tolist(),
+                rates,
+                constraints=["x^2 + y^2 - L^2"],
+                parameters={"L": 1.3 * lengths},
+                inputs=["F"],
+            )
+        )
+        return frame_at(model, model.start)
+
+    reference = scaled(1.0)
+    for lengths in (1e-6, 1e9):
+        frame = scaled(lengths)
+        assert frame.signals.names == reference.signals.names
+        assert frame.condition_number == pytest.approx(reference.condition_number, rel=1e-6)
