@@ -1,1 +1,31 @@
 """Reference mechanisms of the literature, each at a consistent point when it starts."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fmilin.systems.disk import rolling_disk
+    from fmilin.systems.four_bar_linkage import four_bar
+    from fmilin.systems.pendulum import cartesian_pendulum
+
+# No module has the name of its function: importing it would put the module in the function's place.
+_HOMES = {
+    "cartesian_pendulum": "pendulum",
+    "four_bar": "four_bar_linkage",
+    "rolling_disk": "disk",
+}
+
+__all__ = ["cartesian_pendulum", "four_bar", "rolling_disk"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a system when it is first used: sympy takes a while."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fmilin.systems' has no attribute '{name}'")
+    return getattr(import_module(f"fmilin.systems.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
