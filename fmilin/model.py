@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.constraints import Constraint, Constraints
 from fmilin.signals import FloatArray, Signals
@@ -118,6 +119,8 @@ class Model(ABC):
         Outputs that are a state or an input, by output position: their rows of C and D are known.
     independent : tuple of str
         Coordinates that the model's author recommends to keep; empty when there is no recommendation.
+    structure : array of bool, shape (N + ny, N + nu), or None
+        Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
     """
 
     info: ModelInfo
@@ -128,6 +131,7 @@ class Model(ABC):
     start: OperatingPoint
     copies: Mapping[int, Copy]
     independent: tuple[str, ...] = ()
+    structure: NDArray[np.bool_] | None = None
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
@@ -162,6 +166,11 @@ class Model(ABC):
         """
         del t, x, u, dx, du
         return None
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return values whose sign changes mark state events, shape (ne,); empty for a smooth model."""
+        del t, x, u
+        return np.empty(0)
 
     @abstractmethod
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:

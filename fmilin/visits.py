@@ -18,7 +18,7 @@ class VisitedModel(Model):
         self.source = source
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
-        self.independent = source.independent
+        self.independent, self.structure = source.independent, source.structure
         self.evaluations = 0
         self.directions = 0
 
@@ -32,6 +32,10 @@ class VisitedModel(Model):
         result = self.source.products(t, x, u, dx, du)
         self.directions += 0 if result is None else dx.shape[1]
         return result
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Pass on; not counted, as it costs no visit of its own."""
+        return self.source.event_indicators(t, x, u)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Pass on; the count starts anew."""
