@@ -104,6 +104,8 @@ class Constraints:
 
     Attributes
     ----------
+    parameters : dict of str to float
+        Values that expressions may use.
     rows : tuple of Row
         m of them: the declared constraints, then the rates declared with them.
     observed : tuple of str
@@ -112,6 +114,8 @@ class Constraints:
         Whether a row depends on states, inputs, parameters and time alone.
     structure : array of bool, shape (m, N)
         Which states a row contains.
+    input_structure : array of bool, shape (m, nu)
+        Which inputs a row contains: they prescribe a motion.
     time_dependent : bool
 
     Raises
@@ -150,6 +154,7 @@ class Constraints:
                 place[name] = 0
             else:
                 raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *known])
+        self.parameters = dict(parameters)
         self.observed = tuple(observed)
         self._sizes = (1, n, k, len(observed))
         self._place, self._used = place, used
@@ -167,10 +172,11 @@ class Constraints:
             [all(place.get(name, 0) < first_observed for name in row.expression.names) for row in self.rows], dtype=bool
         )
         self.time_dependent = any(p == 0 for p in place.values())
-        self.structure = np.zeros((len(self.rows), n), dtype=bool)
+        contains = np.zeros((len(self.rows), first_observed), dtype=bool)
         for i, row in enumerate(self.rows):
-            columns = [place[name] - 1 for name in row.expression.names if 0 < place.get(name, 0) <= n]
-            self.structure[i, columns] = True
+            places = [place[name] for name in row.expression.names if name in place]
+            contains[i, [p for p in places if p < first_observed]] = True
+        self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n :]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -200,20 +206,35 @@ class Constraints:
             self._add(full, self._compiled.jacobian(self._arguments(s)))
         return self._split(full)
 
-    def curvature(self, t: float, x: FloatArray, u: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return d/dx (g_x w + g_t) for ``direction`` w (N,), shape (m, N); NaN rows where g is not analytic.
+    def curvature(
+        self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
+    ) -> Partials:
+        """Return the partial derivatives of the rate g_x w + g_u u_dot + g_t, w and u_dot held.
 
         With w = f this is the part of the hidden constraint's gradient that comes from the curvature of g.
+
+        Parameters
+        ----------
+        t, x, u
+            The point.
+        w : array, shape (N,)
+        u_dot : array, shape (nu,), optional
+            Zero by default.
+
+        Returns
+        -------
+        Partials
+            NaN rows where g is not analytic.
         """
         s = np.concatenate(([t], x, u, np.zeros(self._sizes[3])))
         full = np.zeros((len(self.rows), s.size))
         if self._general:
-            along = np.concatenate(([1.0], direction, np.zeros(self._sizes[2] + self._sizes[3])))
+            rates = np.zeros(self._sizes[2]) if u_dot is None else u_dot
+            along = np.concatenate(([1.0], w, rates, np.zeros(self._sizes[3])))
             contracted = np.concatenate((along[self._columns], np.zeros(len(self._used))))
             self._add(full, self._compiled.curvature(self._arguments(s), contracted))
-        result = self._split(full).states
-        result[~self.analytic] = np.nan
-        return result
+        full[~self.analytic] = np.nan
+        return self._split(full)
 
     def _arguments(self, s: FloatArray) -> list[float]:
         return [*s[self._columns].tolist(), *self._used.values()]

@@ -3,6 +3,9 @@
 With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
 
     A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
+
+Nonlinear coordinates y = rho(x) have R = D rho(x0) and one more term, d(D rho(x) f0)/dx DPsi in A, from y' = D rho x'.
+Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
 """
 
 from __future__ import annotations
@@ -106,7 +109,8 @@ def _tangent(frame: Frame) -> Tangent:
         coordinates=frame.signals,
         T=psi.derivative,
         T_error=psi.derivative_error,
-        psi=psi.psi,
+        x_u=psi.along_inputs(),
+        psi=lambda y, u: psi.psi(y, inputs=u),
         y0=psi.y0,
         scales=frame.y_scales,
         pairs=psi.invariants.pairs,
@@ -131,9 +135,10 @@ def _assemble(
     warnings: list[Remark],
 ) -> LinearModel:
     R = frame.coordinates.R
-    J = _Matrices(R @ slopes.f_y, R @ slopes.f_u, slopes.c_y, slopes.c_u)
-    E = _Matrices(np.abs(R) @ slopes.f_y_error, np.abs(R) @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error)
     T = frame.parametrization.derivative
+    bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f): zero for linear coordinates
+    J = _Matrices(R @ slopes.f_y + bend @ T, R @ slopes.f_u + bend @ slopes.x_u, slopes.c_y, slopes.c_u)
+    E = _Matrices(np.abs(R) @ slopes.f_y_error, np.abs(R) @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error)
     f0 = R @ base.derivatives
     accuracy = Accuracy(
         A=_relative(E.A, J.A),
@@ -164,7 +169,7 @@ def _assemble(
         full_states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
-        y0=R @ point.states,
+        y0=frame.parametrization.y0,
         point=held,
         accuracy=accuracy,
         method=Method(slopes.method, frame.kind, model.evaluations, model.directions),

@@ -55,7 +55,7 @@ def test_curvature_is_the_gradient_of_the_rate() -> None:
 
     h = 1e-6
     expected = [(rate(x + h * e) - rate(x - h * e)) / (2 * h) for e in np.eye(4)]
-    np.testing.assert_allclose(constraints.curvature(t, x, np.zeros(1), w)[0], expected, atol=1e-9)
+    np.testing.assert_allclose(constraints.curvature(t, x, np.zeros(1), w).states[0], expected, atol=1e-9)
 
 
 def test_a_rate_that_was_declared_is_a_row_of_its_own() -> None:

@@ -33,8 +33,10 @@ class Tangent:
     T : array, shape (N, P)
         DPsi at the point.
     T_error : array, shape (N, P)
+    x_u : array, shape (N, nu)
+        dPsi/du: how the manifold moves with the inputs; zero unless they prescribe a motion.
     psi : callable
-        y (P,) -> x (N,) on the manifold.
+        (y, inputs) -> x (N,) on the manifold.
     y0, scales : array, shape (P,)
     pairs : dict of int to int
         States whose derivative is another state.
@@ -44,7 +46,8 @@ class Tangent:
     coordinates: Signals
     T: FloatArray
     T_error: FloatArray
-    psi: Callable[[FloatArray], FloatArray]
+    x_u: FloatArray
+    psi: Callable[[FloatArray, FloatArray], FloatArray]
     y0: FloatArray
     scales: FloatArray
     pairs: dict[int, int]
@@ -55,6 +58,7 @@ class Tangent:
 class TangentSlopes:
     """Slopes of x' and of the outputs, with estimated absolute errors."""
 
+    x_u: FloatArray
     f_y: FloatArray
     f_u: FloatArray
     c_y: FloatArray
@@ -118,19 +122,22 @@ class _Measured:
         self.base = np.concatenate((base.derivatives, base.outputs))
         self.n, self.p, self.k = len(model.states), len(tangent.y0), len(point.inputs)
         self.scales = np.concatenate((tangent.scales, model.inputs.scales(point.inputs)))
+        self.moves = tangent.x_u.any(axis=0)
+        """Inputs that move the manifold."""
         self.columns = (*tangent.coordinates.names, *model.inputs.names)
         self.rows = (*(f"der({name})" for name in model.states.names), *model.outputs.names)
 
     def line(self, j: int, s: float) -> FloatArray:
         """Return rates and outputs at displacement s along column j, on the manifold."""
         t, x, u = self.point.time, self.point.states, self.point.inputs
+        y = self.tangent.y0.copy()
         if j < self.p:
-            y = self.tangent.y0.copy()
             y[j] += s
-            x = self.tangent.psi(y)
         else:
             u = u.copy()
             u[j - self.p] += s
+        if j < self.p or self.moves[j - self.p]:
+            x = self.tangent.psi(y, u)
         visit = self.model.evaluate(t, x, u)
         return np.concatenate((visit.derivatives, visit.outputs))
 
@@ -148,8 +155,8 @@ class _Measured:
 
     def exact(self) -> Slopes | None:
         """Ask the model for exact products along T and along each input."""
-        p, k, n = self.p, self.k, self.n
-        dx = np.hstack((self.tangent.T, np.zeros((n, k))))
+        p, k = self.p, self.k
+        dx = np.hstack((self.tangent.T, self.tangent.x_u))
         du = np.hstack((np.zeros((k, p)), np.eye(k)))
         if p + k == 0:
             return Slopes(np.zeros((len(self.rows), 0)), np.zeros((len(self.rows), 0)))
@@ -170,7 +177,7 @@ class _Measured:
         states += [(self.n + row, copy.index) for row, copy in self.model.copies.items() if copy.kind == "state"]
         for row, state in states:
             J[row, : self.p], error[row, : self.p] = T[state], T_error[state]
-            J[row, self.p :], error[row, self.p :] = 0.0, 0.0
+            J[row, self.p :], error[row, self.p :] = self.tangent.x_u[state], 0.0
         for row, copy in self.model.copies.items():
             if copy.kind == "input":
                 J[self.n + row], error[self.n + row] = 0.0, 0.0
@@ -217,9 +224,13 @@ class _Measured:
     def split(self, found: Slopes, method: str, warnings: tuple[Remark, ...]) -> TangentSlopes:
         """Cut the matrix into the four blocks."""
         J, E, n, p = found.J, found.error, self.n, self.p
-        return TangentSlopes(
-            J[:n, :p], J[:n, p:], J[n:, :p], J[n:, p:], E[:n, :p], E[:n, p:], E[n:, :p], E[n:, p:], method, warnings
-        )
+        blocks = [
+            M[rows, columns]
+            for M in (J, E)
+            for rows in (slice(n), slice(n, None))
+            for columns in (slice(p), slice(p, None))
+        ]
+        return TangentSlopes(self.tangent.x_u, *blocks, method=method, warnings=warnings)
 
 
 def _merged(exact: Slopes, measured: Slopes, known: np.ndarray) -> Slopes:

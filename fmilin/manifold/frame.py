@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError
+from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs, linear_states
-from fmilin.manifold.parametrization import Coordinates, LocalParametrization
+from fmilin.manifold.nonlinear import has_expressions, select_expressions
+from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import distance_from_manifold
 from fmilin.manifold.rank import EXACT, MEASURED, RankDecision, decide_rank, independent_rows, scaled
 from fmilin.manifold.selection import (
@@ -23,7 +25,6 @@ from fmilin.manifold.selection import (
 )
 from fmilin.manifold.verification import (
     conserved_quantities,
-    input_gradient,
     verify_invariance,
 )
 from fmilin.model import Model, OperatingPoint
@@ -65,7 +66,7 @@ class Frame:
 
     @property
     def coordinates(self) -> Coordinates:
-        """R, Rbar and Sbar."""
+        """The coordinates y = rho(x)."""
         return self.parametrization.coordinates
 
     @property
@@ -113,10 +114,10 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
     if len(rows) and 2 * len(invariants.pairs) < len(x):
         linear = linear_states(invariants, t, x)
     manifold = Manifold(model.states, gradient.H[rows], position, linear, invariants.pairs, scales, x)
-    selection = _select(manifold, named, kind)
+    selection = _select(manifold, named, kind, model.constraints.parameters)
     parametrization = LocalParametrization(invariants, rows, selection.coordinates, t, x)
     if len(invariants):
-        verify_invariance(parametrization, input_gradient(invariants, t, x))
+        verify_invariance(parametrization)
     warnings = _warnings(parametrization, decision)
     better = ", ".join(select_partition(manifold).signals.names) or "none"
     return Frame(
@@ -138,7 +139,9 @@ def _residual(invariants: Invariants, t: float, x: FloatArray) -> float:
     return float(np.max(distance, initial=0.0))
 
 
-def _select(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
+def _select(manifold: Manifold, named: Sequence[str], kind: str, parameters: Mapping[str, float]) -> Selection:
+    if has_expressions(named):
+        return select_expressions(manifold, named, parameters)
     if named:
         return select_named(manifold, named)
     selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)

@@ -3,11 +3,12 @@
 A position-level constraint g(t, x) = 0 brings a hidden one, its derivative along the motion
 (Spencer eqs. 2.2 and 2.7; here for any states, not only positions):
 
-    L_f g = g_t + g_x f(t, x, u)
+    L_f g = g_t + g_x f(t, x, u) + g_u u'
 
 Where the derivative of a state is itself a state the rate is read off instead of asked for, so that for
 mechanics in (q, v) the hidden constraint G(q) v costs no visit to the model. Gradients are exact where g is
-an expression and f has exact products; what remains is differenced, and says so.
+an expression and f has exact products; what remains is differenced, and says so. The last term belongs to
+prescribed motion: an input u in a constraint needs its derivative, the input ``der(u)``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.derivatives.differences import jacobian_by_differences
+from fmilin.errors import ConstraintError
 from fmilin.model import Evaluation, Model
 from fmilin.signals import FloatArray
 
@@ -54,6 +56,11 @@ class Invariants:
         States whose derivative is another state (:func:`fmilin.manifold.kinematics.kinematic_pairs`).
     scales : array, shape (N,)
         Sizes of the states.
+
+    Raises
+    ------
+    ConstraintError
+        When an input prescribes a motion and the model does not take its derivative.
     """
 
     def __init__(self, model: Model, inputs: FloatArray, pairs: Mapping[int, int], scales: FloatArray) -> None:
@@ -68,11 +75,15 @@ class Invariants:
         self._paired = np.array(sorted(self.pairs), dtype=np.intp)
         self._partners = np.array([self.pairs[i] for i in sorted(self.pairs)], dtype=np.intp)
         self._analytic = bool(constraints.analytic.all())
-        structure = constraints.structure[self.hidden]
         unpaired = np.ones(len(scales), dtype=bool)
         unpaired[self._paired] = False
-        self._kinematic = self._analytic and not structure[:, unpaired].any()
+        self._kinematic = self._analytic and not constraints.structure[self.hidden][:, unpaired].any()
         """Whether h can be computed from the states alone, without a visit to the model."""
+        self.prescribing = [j for j in range(len(inputs)) if constraints.input_structure[:, j].any()]
+        """Inputs that enter constraints: a prescribed motion."""
+        self.chain = _derivatives_among(model)
+        """Input to the input that is its time derivative."""
+        self._require_derivatives()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,46 +94,58 @@ class Invariants:
         rows = self.model.constraints.rows
         return [row.level == "position" for row in rows] + [False] * len(self.hidden)
 
-    def values(self, t: float, x: FloatArray) -> FloatArray:
+    def values(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
         """Return h, shape (m,), in the units of each constraint."""
-        constraints = self.model.constraints
         if not len(self):
             return np.empty(0)
-        visit = None if self._kinematic else self.model.evaluate(t, x, self.inputs)
+        u = self.inputs if inputs is None else inputs
+        visit = None if self._kinematic else self.model.evaluate(t, x, u)
         if self._analytic:
-            g = constraints.residuals(t, x, self.inputs, np.empty(0))
+            g = self.model.constraints.residuals(t, x, u, np.empty(0))
         else:
-            assert visit is not None  # noqa: S101 - for the type checker: not analytic implies a visit
-            g = visit.residuals
+            g = (visit or self.model.evaluate(t, x, u)).residuals
         if not self.hidden:
             return g
-        return np.concatenate((g, self._rates(t, x, self._velocity(x, visit))))
+        return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit))))
 
-    def gradient(self, t: float, x: FloatArray) -> Gradient:
+    def gradient(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> Gradient:
         """Return H = dh/dx at a point, shape (m, N)."""
-        n = len(self.scales)
+        n, u = len(self.scales), self.inputs if inputs is None else inputs
         if not len(self):
             return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0))
-        G, error = self._residual_gradient(t, x)
+        G, error = self._residual_gradient(t, x, u)
         reference = np.abs(G) @ self.scales
         if not self.hidden:
             return Gradient(G, error, reference)
-        visit = None if self._kinematic else self.model.evaluate(t, x, self.inputs)
+        visit = None if self._kinematic else self.model.evaluate(t, x, u)
         w = self._velocity(x, visit)
-        W, W_error = self._velocity_gradient(t, x)
+        W, W_error = self._velocity_gradient(t, x, u)
         rows = self.hidden
-        curvature, curvature_error = self._curvature(t, x, w)
+        curvature, curvature_error = self._curvature(t, x, u, w)
         H2 = curvature + G[rows] @ W
         error2 = curvature_error + np.abs(G[rows]) @ W_error + error[rows] @ np.abs(W)
         reference2 = np.abs(curvature) @ self.scales + np.abs(G[rows]) @ np.abs(W) @ self.scales
         return Gradient(np.vstack((G, H2)), np.vstack((error, error2)), np.concatenate((reference, reference2)))
 
-    def time_derivative(self, t: float, x: FloatArray) -> FloatArray:
-        """Return the partial derivative of h with respect to time, shape (m,); by differences, for checks only."""
-        if not self.model.constraints.time_dependent:
+    def input_gradient(self, t: float, x: FloatArray) -> FloatArray:
+        """Return h_u, shape (m, nu): zero unless an input prescribes a motion."""
+        k = len(self.inputs)
+        h_u = np.zeros((len(self), k))
+        if not self.prescribing:
+            return h_u
+        if self._analytic and not self.hidden:
+            return self.model.constraints.partials(t, x, self.inputs, np.empty(0)).inputs
+        scales = self.model.inputs.scales(self.inputs)
+        return jacobian_by_differences(lambda u: self.values(t, x, u), self.inputs, scales)[0]
+
+    def drift(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
+        """Return h_t + h_u u', shape (m,): what moves the manifold itself; by differences, for checks only."""
+        u = self.inputs if inputs is None else inputs
+        if not self.model.constraints.time_dependent and not self.prescribing:
             return np.zeros(len(self))
-        step = 1e-4 * max(abs(t), 1.0)
-        return (self.values(t + step, x) - self.values(t - step, x)) / (2 * step)
+        rates = self._input_rates(u)
+        h = 1e-4 / max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
+        return (self.values(t + h, x, u + h * rates) - self.values(t - h, x, u - h * rates)) / (2 * h)
 
     # -- the parts ---------------------------------------------------------------------------------
 
@@ -132,59 +155,85 @@ class Invariants:
         w[self._paired] = x[self._partners]
         return w
 
-    def _rates(self, t: float, x: FloatArray, w: FloatArray) -> FloatArray:
-        """Return L_f g = g_t + g_x w for the rows that need it."""
+    def _input_rates(self, u: FloatArray) -> FloatArray:
+        """Return u': inputs that are derivatives of others; zero where there is none."""
+        rates = np.zeros_like(u)
+        for j, derivative in self.chain.items():
+            rates[j] = u[derivative]
+        return rates
+
+    def _rates(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> FloatArray:
+        """Return L_f g for the rows that need it."""
+        du = self._input_rates(u) if self.prescribing else np.zeros_like(u)
         if self._analytic:
-            partials = self.model.constraints.partials(t, x, self.inputs, np.empty(0))
-            return (partials.time + partials.states @ w)[self.hidden]
-        exact = self.model.products(t, x, self.inputs, w[:, None], np.zeros((len(self.inputs), 1)))
+            partials = self.model.constraints.partials(t, x, u, np.empty(0))
+            return (partials.time + partials.states @ w + partials.inputs @ du)[self.hidden]
+        exact = self.model.products(t, x, u, w[:, None], du[:, None])
         rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0]
         if self.model.constraints.time_dependent or not np.isfinite(rates[self.hidden]).all():
             size = float(np.max(np.abs(w) / self.scales, initial=0.0))
             h = 1e-4 / max(size, 1e-3)
-            ahead = self.model.evaluate(t + h, x + h * w, self.inputs).residuals
-            behind = self.model.evaluate(t - h, x - h * w, self.inputs).residuals
-            rates = np.where(np.isfinite(rates), rates, (ahead - behind) / (2 * h))
+            ahead = self.model.evaluate(t + h, x + h * w, u + h * du).residuals
+            behind = self.model.evaluate(t - h, x - h * w, u - h * du).residuals
+            measured = (ahead - behind) / (2 * h)
+            rates = measured if self.model.constraints.time_dependent else np.where(np.isfinite(rates), rates, measured)
         return rates[self.hidden]
 
-    def _residual_gradient(self, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _residual_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return G = dg/dx of all declared rows with its error, each (m, N)."""
-        constraints = self.model.constraints
         if self._analytic:
-            G = constraints.partials(t, x, self.inputs, np.empty(0)).states
+            G = self.model.constraints.partials(t, x, u, np.empty(0)).states
             return G, np.zeros_like(G)
-        return self._exact_or_measured(t, x, "residuals")
+        return self._exact_or_measured(t, x, u, "residuals")
 
-    def _velocity_gradient(self, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _velocity_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return dw/dx with its error, each (N, N)."""
         n = len(x)
         W, error = np.zeros((n, n)), np.zeros((n, n))
         if not self._kinematic:
-            W, error = self._exact_or_measured(t, x, "derivatives")
+            W, error = self._exact_or_measured(t, x, u, "derivatives")
+            W, error = W.copy(), error.copy()
         W[self._paired] = 0.0
         error[self._paired] = 0.0
         W[self._paired, self._partners] = 1.0
         return W, error
 
-    def _curvature(self, t: float, x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return d/dx (g_t + g_x w), w held, of the hidden rows, with its error."""
-        exact = self.model.constraints.curvature(t, x, self.inputs, w)[self.hidden]
+    def _curvature(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return d/dx (g_t + g_x w + g_u u'), w held, of the hidden rows, with its error."""
+        du = self._input_rates(u) if self.prescribing else np.zeros_like(u)
+        exact = self.model.constraints.curvature(t, x, u, w, du).states[self.hidden]
         if np.isfinite(exact).all():
             return exact, np.zeros_like(exact)
-        measured, error = jacobian_by_differences(lambda s: self._rates(t, s, w), x, self.scales)
+        measured, error = jacobian_by_differences(lambda s: self._rates(t, s, u, w), x, self.scales)
         known = np.isfinite(exact)
         return np.where(known, exact, measured), np.where(known, 0.0, error)
 
-    def _exact_or_measured(self, t: float, x: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
+    def _exact_or_measured(self, t: float, x: FloatArray, u: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
         n = len(x)
-        exact = self.model.products(t, x, self.inputs, np.eye(n), np.zeros((len(self.inputs), n)))
+        exact = self.model.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         known: FloatArray | None = None if exact is None else getattr(exact, what)
         if known is not None and np.isfinite(known).all():
             return known, np.zeros_like(known)
-        measured, error = jacobian_by_differences(
-            lambda s: getattr(self.model.evaluate(t, s, self.inputs), what), x, self.scales
-        )
+        measured, error = jacobian_by_differences(lambda s: getattr(self.model.evaluate(t, s, u), what), x, self.scales)
         if known is None:
             return measured, error
         finite = np.isfinite(known)
         return np.where(finite, known, measured), np.where(finite, 0.0, error)
+
+    def _require_derivatives(self) -> None:
+        """Refuse a constraint whose rate needs the derivative of an input that the model does not take."""
+        constraints, names = self.model.constraints, self.model.inputs.names
+        for i in self.hidden:
+            missing = [j for j in np.flatnonzero(constraints.input_structure[i]) if j not in self.chain]
+            if missing:
+                u = names[missing[0]]
+                raise ConstraintError(
+                    f"The input '{u}' prescribes a motion: it enters the constraint '{constraints.names[i]}', so its "
+                    f"time derivative enters the model, but there is no input 'der({u})'. Give the model the inputs "
+                    f"'der({u})' and, for mechanics, 'der(der({u}))', or make '{u}' a state driven by its derivative."
+                )
+
+
+def _derivatives_among(model: Model) -> dict[int, int]:
+    positions = model.inputs.positions
+    return {j: positions[f"der({n})"] for j, n in enumerate(model.inputs.names) if f"der({n})" in positions}

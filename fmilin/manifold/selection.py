@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.parametrization import Coordinates, conditioning
+from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, conditioning
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Manifold", "Selection", "select_named", "select_partition", "select_tangent"]
@@ -142,7 +142,7 @@ def select_tangent(manifold: Manifold) -> Selection:
     else:
         U = _nearest_orthonormal(manifold.H * D, [manifold.states.positions[name] for name in names])
         S = _complement(U)
-    coordinates = Coordinates(U.T / D, D[:, None] * U, D[:, None] * S)
+    coordinates = LinearCoordinates(U.T / D, D[:, None] * U, D[:, None] * S)
     signals = Signals(
         replace(s, name=f"tangent[{s.name}]", unit="", nominal=None, aliases=()) for s in partition.signals
     )
@@ -208,7 +208,7 @@ def _from_independent(manifold: Manifold, independent: list[int], kind: str) -> 
     chosen = set(independent)
     dependent = [i for i in range(n) if i not in chosen]
     R = identity[independent]
-    coordinates = Coordinates(R, R.T.copy(), identity[:, dependent])
+    coordinates = LinearCoordinates(R, R.T.copy(), identity[:, dependent])
     condition = conditioning(R, manifold.H, manifold.scales)
     signals = manifold.states.select(independent)
     signals = Signals(replace(s, start=float(v)) for s, v in zip(signals, manifold.x0[independent], strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.errors import ConstraintError, ModelError, NumericalError
-from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import EXACT, MEASURED, decide_rank, scaled
 from fmilin.signals import FloatArray
@@ -37,14 +37,24 @@ class Verified:
     largest: float
 
 
-def verify_invariance(parametrization: LocalParametrization, input_gradient: FloatArray | None) -> Verified:
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """A consistent point, the rates there and the gradient of the invariants."""
+
+    x: FloatArray
+    u: FloatArray
+    f: FloatArray
+    g: Gradient
+    moving: FloatArray
+    """h_t + h_u u': how the manifold itself moves."""
+
+
+def verify_invariance(parametrization: LocalParametrization) -> Verified:
     """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5), and no input breaks it.
 
     Parameters
     ----------
     parametrization : LocalParametrization
-    input_gradient : array, shape (N, nu), or None
-        f_u at the point.
 
     Raises
     ------
@@ -54,30 +64,32 @@ def verify_invariance(parametrization: LocalParametrization, input_gradient: Flo
         When fewer constraints are independent at the point than beside it: a singular configuration.
     """
     invariants = parametrization.invariants
-    t = parametrization.time
-    samples = [parametrization.x0, *_beside(parametrization)]
-    rates, gradients = [], []
-    for x in samples:
-        rates.append(invariants.model.evaluate(t, x, invariants.inputs).derivatives)
-        gradients.append(invariants.gradient(t, x))
-    typical = np.max(np.abs(rates), axis=0)
-    violation, ranks = np.zeros(len(invariants)), []
-    measured = any(g.error.any() for g in gradients)
+    samples = _samples(parametrization)
+    measured = any(s.g.error.any() for s in samples)
     level = MEASURED if measured else EXACT
-    fastest = float(np.max(typical / invariants.scales, initial=0.0))
-    for x, f, g in zip(samples, rates, gradients, strict=True):
-        h_t = invariants.time_derivative(t, x)
-        drift = np.abs(g.H @ f + h_t)
-        size = np.abs(g.H) @ np.maximum(np.abs(f), 1e-3 * typical) + np.abs(h_t)
-        size = np.maximum(size, 1e-3 * fastest * g.reference)  # a row that cancelled to rounding proves nothing
-        violation = np.maximum(violation, np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0))
-        ranks.append(decide_rank(scaled(g.H, invariants.scales, g.reference, g.error), level).rank)
-    tolerance = 1e-4 if measured else 1e-6
+    ranks = [decide_rank(scaled(s.g.H, invariants.scales, s.g.reference, s.g.error), level).rank for s in samples]
     if max(ranks) > ranks[0]:
         _refuse_singular(parametrization, ranks[0], max(ranks))
+    tolerance = 1e-4 if measured else 1e-6
+    violation = _violation(samples, invariants.scales)
     _refuse(invariants, violation, tolerance)
-    _check_inputs(invariants, gradients[0].H, input_gradient, tolerance)
+    if not invariants.prescribing:
+        typical = np.max([np.abs(s.f) for s in samples], axis=0)
+        _check_inputs(parametrization, samples[0].g.H, typical, tolerance)
     return Verified(len(samples), float(np.max(violation, initial=0.0)))
+
+
+def _violation(samples: list[_Sample], scales: FloatArray) -> FloatArray:
+    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,)."""
+    typical = np.max([np.abs(s.f) for s in samples], axis=0)
+    fastest = float(np.max(typical / scales, initial=0.0))
+    worst = np.zeros(len(samples[0].g.H))
+    for s in samples:
+        drift = np.abs(s.g.H @ s.f + s.moving)
+        size = np.abs(s.g.H) @ np.maximum(np.abs(s.f), 1e-3 * typical) + np.abs(s.moving)
+        size = np.maximum(size, 1e-3 * fastest * s.g.reference)  # a row that cancelled to rounding proves nothing
+        worst = np.maximum(worst, np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0))
+    return worst
 
 
 def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
@@ -95,28 +107,35 @@ def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
     return [invariants.names[i] for i in declared if abs(bend[i]) > 1e-6 * max(size[i], 1e-300)]
 
 
-def _beside(parametrization: LocalParametrization) -> list[FloatArray]:
-    """Return points of the manifold close to x0, in random directions; fewer where the model cannot go."""
-    random = np.random.default_rng(2011)
-    p = len(parametrization.y0)
-    y_scales = np.abs(parametrization.coordinates.R) @ parametrization.invariants.scales
-    points = []
-    for _ in range(SAMPLES if p else 0):
-        dy = BESIDE * y_scales * random.uniform(-1.0, 1.0, p)
-        for _ in range(4):
+def _samples(parametrization: LocalParametrization) -> list[_Sample]:
+    """Return the point and consistent points close to it in random directions; fewer where the model cannot go.
+
+    Inputs move, too, where they prescribe a motion: the model must keep its constraints for every input.
+    """
+    invariants, random = parametrization.invariants, np.random.default_rng(2011)
+    p, u0 = len(parametrization.y0), invariants.inputs
+    y_scales = np.abs(parametrization.coordinates.R) @ invariants.scales
+    u_scales = invariants.model.inputs.scales(u0) if invariants.prescribing else np.zeros_like(u0)
+    samples = [_sample(parametrization, parametrization.x0, u0)]
+    for _ in range(SAMPLES if p or invariants.prescribing else 0):
+        dy, du = random.uniform(-1.0, 1.0, p) * y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
+        for size in (BESIDE, BESIDE / 16, BESIDE / 256):
+            u = u0 + size * du
             try:
-                x = parametrization.psi(parametrization.y0 + dy)
-                f = parametrization.invariants.model.evaluate(
-                    parametrization.time, x, parametrization.invariants.inputs
-                )
+                x = parametrization.psi(parametrization.y0 + size * dy, inputs=u)
+                sample = _sample(parametrization, x, u)
             except (ModelError, NumericalError):
-                dy = dy / 16
                 continue
-            if np.isfinite(f.derivatives).all():
-                points.append(x)
+            if np.isfinite(sample.f).all():
+                samples.append(sample)
                 break
-            dy = dy / 16
-    return points
+    return samples
+
+
+def _sample(parametrization: LocalParametrization, x: FloatArray, u: FloatArray) -> _Sample:
+    invariants, t = parametrization.invariants, parametrization.time
+    f = invariants.model.evaluate(t, x, u).derivatives
+    return _Sample(x, u, f, invariants.gradient(t, x, u), invariants.drift(t, x, u))
 
 
 def _refuse(invariants: Invariants, violation: FloatArray, tolerance: float) -> None:
@@ -143,12 +162,15 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, beside: i
     )
 
 
-def _check_inputs(invariants: Invariants, H: FloatArray, f_u: FloatArray | None, tolerance: float) -> None:
+def _check_inputs(parametrization: LocalParametrization, H: FloatArray, typical: FloatArray, tolerance: float) -> None:
     """H f_u = 0: an input that moves the states off the manifold is no input of a constrained model."""
-    if f_u is None or f_u.shape[1] == 0:
-        return
+    invariants = parametrization.invariants
+    f_u, error = input_gradient(invariants, parametrization.time, parametrization.x0)
     through = np.abs(H @ f_u)
-    size = np.abs(H) @ np.abs(f_u)
+    # Constraint forces may cancel an input altogether: what then remains is rounding of the rates themselves.
+    rounding = 1e-10 * typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
+    size = np.abs(H) @ np.maximum(np.abs(f_u), rounding)
+    through = np.maximum(through - 10 * np.abs(H) @ error, 0.0)
     relative = np.where(size > 0, through / np.where(size > 0, size, 1.0), 0.0)
     bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > tolerance), strict=True)]
     if bad:
@@ -156,18 +178,18 @@ def _check_inputs(invariants: Invariants, H: FloatArray, f_u: FloatArray | None,
         raise ConstraintError(
             f"The input '{invariants.model.inputs.names[j]}' moves the model off the constraint "
             f"'{invariants.names[i]}' (at {relative[i, j]:.3g} of the size of its terms): either this is a conserved "
-            "quantity or no constraint at all, or the input prescribes a motion, which is not supported yet.",
+            "quantity or no constraint at all, or the input prescribes a motion and belongs into the constraint.",
             residuals={invariants.names[i]: float(relative[i, j])},
         )
 
 
-def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
-    """Return f_u, shape (N, nu): exact where the model says, else differenced."""
+def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return f_u and its estimated error, each (N, nu): exact where the model says, else differenced."""
     model, u = invariants.model, invariants.inputs
     n, k = len(x), len(u)
     exact = model.products(t, x, u, np.zeros((n, k)), np.eye(k)) if k else None
     if exact is not None and np.isfinite(exact.derivatives).all():
-        return exact.derivatives
+        return exact.derivatives, np.zeros((n, k))
     if not k:
-        return np.empty((n, 0))
-    return jacobian_by_differences(lambda v: model.evaluate(t, x, v).derivatives, u, model.inputs.scales(u))[0]
+        return np.empty((n, 0)), np.empty((n, 0))
+    return jacobian_by_differences(lambda v: model.evaluate(t, x, v).derivatives, u, model.inputs.scales(u))
