@@ -1,0 +1,182 @@
+"""Independent coordinates as functions of the state: R(x, y) = rho(x) - y = 0 (Spencer eq. 2.20).
+
+Linear ones, y = R x (eq. 2.33), with the small system of eq. (2.37); nonlinear ones, given by an expression
+each, with the full system of eqs. (2.29) and (2.31).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.compiled import CompiledExpressions
+from fmilin.errors import NumericalError
+from fmilin.signals import FloatArray
+
+__all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "conditioning"]
+
+Solver = Callable[[FloatArray, FloatArray], FloatArray]
+"""(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""
+
+
+class Coordinates(ABC):
+    """P coordinates y = rho(x).
+
+    Attributes
+    ----------
+    R : array, shape (P, N)
+        D rho at the point where they were chosen.
+    is_linear : bool
+    """
+
+    R: FloatArray
+    is_linear: bool
+
+    @abstractmethod
+    def values(self, x: FloatArray) -> FloatArray:
+        """Return y, shape (P,)."""
+
+    @abstractmethod
+    def jacobian(self, x: FloatArray) -> FloatArray:
+        """Return D rho at x, shape (P, N): y' = D rho x'."""
+
+    @abstractmethod
+    def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """Return d/dx (D rho w) for a fixed vector w (N,), shape (P, N): zero for linear coordinates."""
+
+    @abstractmethod
+    def solver(self, H: FloatArray, x: FloatArray) -> Solver:
+        """Factor (D rho; H) at x, with H (M, N), rows normalized.
+
+        Raises
+        ------
+        NumericalError
+            When the matrix is exactly singular.
+        """
+
+
+@dataclass(frozen=True)
+class LinearCoordinates(Coordinates):
+    """y = R x and w = S x, so that x = Rbar y + Sbar w (eqs. 2.33 to 2.36).
+
+    Parameters
+    ----------
+    R : array, shape (P, N)
+    Rbar : array, shape (N, P)
+    Sbar : array, shape (N, M)
+    """
+
+    R: FloatArray
+    Rbar: FloatArray
+    Sbar: FloatArray
+
+    is_linear = True
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Return R x."""
+        return self.R @ x
+
+    def jacobian(self, x: FloatArray) -> FloatArray:
+        """Return R, wherever x is."""
+        del x
+        return self.R
+
+    def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """Return zeros."""
+        del x, w
+        return np.zeros_like(self.R)
+
+    def solver(self, H: FloatArray, x: FloatArray) -> Solver:
+        """Factor the M x M matrix H Sbar of eq. (2.37); a solution moves along Sbar alone where r = 0."""
+        del x
+        factors = _factor(H @ self.Sbar)
+
+        def solve(r: FloatArray, h: FloatArray) -> FloatArray:
+            along = self.Rbar @ r
+            return along + self.Sbar @ _solve(factors, h - H @ along)
+
+        return solve
+
+
+class NonlinearCoordinates(Coordinates):
+    """y_k = rho_k(x), an expression each; linear ones among them are welcome.
+
+    Parameters
+    ----------
+    compiled : CompiledExpressions
+        rho over the N states (and constants behind them).
+    constants : tuple of float
+        Values of the arguments behind the states.
+    x0 : array, shape (N,)
+    """
+
+    is_linear = False
+
+    def __init__(self, compiled: CompiledExpressions, constants: tuple[float, ...], x0: FloatArray) -> None:
+        self._compiled = compiled
+        self._constants = list(constants)
+        self.R = self.jacobian(x0)
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Return rho(x)."""
+        return self._compiled.values([*x.tolist(), *self._constants])
+
+    def jacobian(self, x: FloatArray) -> FloatArray:
+        """Return the exact Jacobian of rho."""
+        return self._compiled.jacobian([*x.tolist(), *self._constants])[:, : len(x)]
+
+    def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """Return the second derivative of rho contracted with w."""
+        along = np.concatenate((w, np.zeros(len(self._constants))))
+        return self._compiled.curvature([*x.tolist(), *self._constants], along)[:, : len(x)]
+
+    def solver(self, H: FloatArray, x: FloatArray) -> Solver:
+        """Factor the N x N matrix of eq. (2.29)."""
+        D = self.jacobian(x)
+        sizes = np.maximum(np.linalg.norm(D, axis=1), np.finfo(float).tiny)
+        factors = _factor(np.vstack((D / sizes[:, None], H)))
+
+        def solve(r: FloatArray, h: FloatArray) -> FloatArray:
+            return _solve(factors, np.concatenate(((r.T / sizes).T, h)))
+
+        return solve
+
+
+def conditioning(R: FloatArray, H: FloatArray, scales: FloatArray) -> float:
+    """Return the condition number of (R; H) with columns scaled and rows normalized."""
+    matrix = np.vstack((R, H)) * scales
+    if matrix.size == 0:
+        return 1.0
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    if not np.isfinite(matrix).all() or (norms == 0).any():
+        return np.inf
+    sigma = linalg.svdvals(matrix / norms)
+    return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else np.inf
+
+
+Factors = tuple[FloatArray, NDArray[np.int32]]
+
+
+def _factor(matrix: FloatArray) -> Factors:
+    if not np.isfinite(matrix).all():
+        raise NumericalError("The gradient of the constraints or coordinates is not finite at the point.")
+    if matrix.size == 0:
+        return matrix, np.empty(0, dtype=np.int32)
+    lu, pivots = linalg.lu_factor(matrix, check_finite=False)
+    if np.min(np.abs(np.diag(lu))) == 0.0:
+        raise NumericalError(
+            "These coordinates do not determine the others at this point: choose another set.", condition_number=np.inf
+        )
+    return lu, pivots.astype(np.int32)
+
+
+def _solve(factors: Factors, right: FloatArray) -> FloatArray:
+    if factors[0].size == 0:
+        return np.zeros_like(right)
+    solution: FloatArray = linalg.lu_solve(factors, right, check_finite=False)
+    return solution

@@ -1,0 +1,121 @@
+"""Coordinates that the user gives as expressions, ``"theta = atan2(x, -y)"``: R(x, y) = rho(x) - y (Spencer 2.3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.compiled import CompiledExpressions
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.expressions import Expression, ExpressionError, parse
+from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
+from fmilin.manifold.selection import REFUSED, Manifold, Selection, select_partition
+from fmilin.signals import Signal, Signals
+
+__all__ = ["has_expressions", "select_expressions"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Coordinate:
+    name: str
+    unit: str
+    expression: Expression
+
+
+def has_expressions(named: Sequence[str]) -> bool:
+    """Whether any of the coordinates is given as ``name = expression``."""
+    return any("=" in text for text in named)
+
+
+def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Mapping[str, float]) -> Selection:
+    """Take coordinates given as ``name = expression`` or as states.
+
+    P of them are needed, or the positions of a second-order model: their rates ``der(name)`` are then the
+    velocity coordinates (eq. 2.26).
+
+    Parameters
+    ----------
+    manifold : Manifold
+    named : sequence of str
+    parameters : mapping of str to float
+        What the expressions may use beside the states.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When an expression cannot be read, uses an unknown name, or their number is wrong.
+    NumericalError
+        When the coordinates are not one-to-one at the point.
+    """
+    chosen = [_coordinate(text, manifold.states, parameters) for text in named]
+    names = [c.name for c in chosen]
+    if len(set(names)) != len(names):
+        raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
+    if len(chosen) != manifold.order:
+        chosen = _with_rates(manifold, chosen)
+    arguments = [*manifold.states.names, *parameters]
+    compiled = CompiledExpressions([c.expression for c in chosen], arguments)
+    coordinates = NonlinearCoordinates(compiled, tuple(parameters.values()), manifold.x0)
+    y0 = coordinates.values(manifold.x0)
+    condition = conditioning(coordinates.R, manifold.H, manifold.scales) if np.isfinite(y0).all() else np.inf
+    if condition > REFUSED:
+        raise NumericalError(
+            f"The coordinates {', '.join(names)} are not one-to-one on the manifold at this point: different motions "
+            f"give them the same change (condition number {condition:.3g}). "
+            f"{', '.join(select_partition(manifold).signals.names)} would do.",
+            condition_number=condition,
+        )
+    signals = Signals(Signal(c.name, c.unit, start=float(v)) for c, v in zip(chosen, y0, strict=True))
+    return Selection("named", signals, coordinates, condition)
+
+
+def _coordinate(text: str, states: Signals, parameters: Mapping[str, float]) -> _Coordinate:
+    name, _, right = (part.strip() for part in text.partition("="))
+    if not right:
+        i = states.index_of(name, "a state of the model")
+        return _Coordinate(name, states[i].unit, Expression.variable(states[i].name))
+    try:
+        expression = parse(right)
+    except ExpressionError as error:
+        raise UsageError(f"In the coordinate '{name}': {error}") from None
+    for variable in expression.names:
+        if variable not in states.positions_of_own_names and variable not in parameters:
+            known = [*states.positions_of_own_names, *parameters]
+            raise UnknownNameError.among(variable, known, f"a state or parameter (in the coordinate '{name}')")
+    if states.has(name):
+        raise UsageError(f"The coordinate '{name}' has the name of a state: call it something else.")
+    return _Coordinate(name, "", expression)
+
+
+def _with_rates(manifold: Manifold, chosen: list[_Coordinate]) -> list[_Coordinate]:
+    """Complete position coordinates by their time derivatives D rho(q) v."""
+    import sympy
+
+    p, positions = manifold.order, manifold.states.positions_of_own_names
+    paired = all(positions[n] in manifold.pairs for c in chosen for n in c.expression.names if n in positions)
+    if 2 * len(chosen) != p or not paired:
+        raise UsageError(
+            f"{len(chosen)} independent coordinates were given, but the model has {p} at this point"
+            + (f" (or {p // 2} of position level)" if manifold.pairs and p % 2 == 0 else "")
+            + f". For example: {', '.join(select_partition(manifold).signals.names) or 'none'}."
+        )
+    rates = []
+    for c in chosen:
+        symbols = {n: sympy.Symbol(f"x_{i}", real=True) for i, n in enumerate(c.expression.names)}
+        rho = c.expression.to_sympy(symbols)
+        total, names = sympy.S.Zero, {symbol: name for name, symbol in symbols.items()}
+        for n in c.expression.names:
+            if n in positions:
+                partner = manifold.states.names[manifold.pairs[positions[n]]]
+                v = next(
+                    (s for s, name in names.items() if name == partner), sympy.Symbol(f"v_{len(names)}", real=True)
+                )
+                names[v] = partner
+                total += sympy.diff(rho, symbols[n]) * v
+        plain = c.name in positions
+        name = manifold.states.names[manifold.pairs[positions[c.name]]] if plain else f"der({c.name})"
+        unit = manifold.states[positions[name]].unit if plain else ""
+        rates.append(_Coordinate(name, unit, Expression.from_sympy(total, names)))
+    return [*chosen, *rates]
