@@ -104,7 +104,7 @@ class Constraints:
 
     Attributes
     ----------
-    parameters : dict of str to float
+    parameters : mapping of str to float
         Values that expressions may use.
     rows : tuple of Row
         m of them: the declared constraints, then the rates declared with them.
@@ -154,7 +154,7 @@ class Constraints:
                 place[name] = 0
             else:
                 raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *known])
-        self.parameters = dict(parameters)
+        self.parameters = parameters  # maybe read from a running model when asked for: not copied
         self.observed = tuple(observed)
         self._sizes = (1, n, k, len(observed))
         self._place, self._used = place, used

@@ -1,0 +1,181 @@
+"""What an FMU says about itself: the model description, in one shape for FMI 2.0 and 3.0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["Description", "Dimension", "Unknown", "Variable"]
+
+FLOATS = frozenset({"Real", "Float64", "Float32"})
+INTEGERS = frozenset(
+    {"Integer", "Enumeration", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"}
+)
+PARAMETERS = frozenset({"parameter", "calculatedParameter", "structuralParameter"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One dimension of an FMI 3 array: a number, or the structural parameter that holds it."""
+
+    size: int | None = None
+    reference: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One element of ``ModelVariables``.
+
+    Parameters
+    ----------
+    name : str
+    reference : int
+        The value reference.
+    type : str
+        As in the XML: ``"Real"``, ``"Float64"``, ``"Integer"``, ...
+    causality, variability, initial : str
+        With the defaults of the standard filled in; ``initial`` is empty where the standard has none.
+    unit, description : str
+    nominal : float or None
+        Positive and finite, or None.
+    start : str
+        As written; empty when there is none.
+    derivative_of : int or None
+        The state that this is the derivative of, as a key of the FMI version's own kind (an index in
+        FMI 2.0, a value reference in FMI 3.0).
+    dimensions : tuple of Dimension
+    aliases : tuple of str
+        Names from FMI 3 ``<Alias>`` elements.
+    line : int
+        In the XML.
+    """
+
+    name: str
+    reference: int
+    type: str
+    causality: str = "local"
+    variability: str = "continuous"
+    initial: str = ""
+    unit: str = ""
+    nominal: float | None = None
+    start: str = ""
+    description: str = ""
+    derivative_of: int | None = None
+    dimensions: tuple[Dimension, ...] = ()
+    aliases: tuple[str, ...] = ()
+    line: int = 0
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds floating-point numbers."""
+        return self.type in FLOATS
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether it may change at any time."""
+        return self.is_float and self.variability == "continuous"
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is a number that stays the same between events because it is a parameter or constant."""
+        constant = self.causality in PARAMETERS or self.variability in ("constant", "fixed", "tunable")
+        return constant and (self.is_float or self.type in INTEGERS)
+
+    @property
+    def is_settable(self) -> bool:
+        """Whether the standard lets an importer choose its start value."""
+        if self.variability == "constant" or self.causality in ("independent", "calculatedParameter"):
+            return False
+        # A start value where `initial` was forgotten is a common flaw: an importer can only mean it to be used.
+        return self.causality == "input" or self.initial in ("exact", "approx") or bool(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An entry of ``ModelStructure``.
+
+    Parameters
+    ----------
+    variable : Variable
+    dependencies : tuple of Variable or None
+        What it depends on according to the description, a claim and no proof; None: the description
+        does not say, so it may depend on everything. An empty tuple: on nothing.
+    """
+
+    variable: Variable
+    dependencies: tuple[Variable, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """The model description of an FMU; reading it never loads the FMU's code.
+
+    Parameters
+    ----------
+    source : str
+        The file, for messages.
+    fmi_version, model_name, token, tool : str
+        ``token``: GUID in FMI 2.0, instantiation token in FMI 3.0.
+    interfaces : tuple of str
+        ``"ModelExchange"``, ``"CoSimulation"``, ``"ScheduledExecution"``.
+    model_identifier : str
+        Of the model exchange interface: the name of the library.
+    capabilities : mapping of str to str
+        Attributes of the model exchange element.
+    directional_derivatives : bool
+        Whether the FMU advertises them.
+    start_time : float
+        Of the default experiment, in seconds; 0 when there is none.
+    variables : tuple of Variable
+        In the order of the XML, aliases not repeated.
+    derivatives : tuple of Unknown
+        In the order of the states.
+    states : tuple of Variable
+        The state of each derivative.
+    outputs : tuple of Unknown
+        Those of ``ModelStructure``.
+    event_indicators : int
+        How many are declared (FMI 3.0: variables, of which some may be arrays).
+    log_categories : tuple of str
+    notes : tuple of str
+        What was strange and could be tolerated.
+    """
+
+    source: str
+    fmi_version: str
+    model_name: str
+    token: str
+    tool: str
+    interfaces: tuple[str, ...]
+    model_identifier: str
+    capabilities: Mapping[str, str]
+    directional_derivatives: bool
+    start_time: float
+    variables: tuple[Variable, ...]
+    derivatives: tuple[Unknown, ...]
+    states: tuple[Variable, ...]
+    outputs: tuple[Unknown, ...]
+    event_indicators: int = 0
+    log_categories: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def by_name(self) -> dict[str, Variable]:
+        """Every variable by its name or by the name of an alias element."""
+        aliases = {alias: v for v in self.variables for alias in v.aliases}
+        return aliases | {v.name: v for v in self.variables}
+
+    @cached_property
+    def float_names(self) -> dict[int, tuple[str, ...]]:
+        """All names of the floating-point quantity behind a value reference, the first variable's own name first."""
+        names: dict[int, tuple[str, ...]] = {}
+        for v in self.variables:
+            if v.is_float:
+                names[v.reference] = (*names.get(v.reference, ()), v.name, *v.aliases)
+        return names
+
+    @cached_property
+    def allowed_unknowns(self) -> frozenset[int]:
+        """Value references that the standard allows as unknowns of a directional derivative."""
+        return frozenset(u.variable.reference for u in (*self.derivatives, *self.outputs) if u.variable.is_float)

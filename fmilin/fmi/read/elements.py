@@ -1,0 +1,122 @@
+"""Reading single XML elements of a model description: what both FMI versions share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.description import Unknown, Variable
+
+__all__ = ["Notes", "Structure", "TypeDefaults", "default_initial", "integer", "nominal", "references", "shortened"]
+
+_INITIAL = {
+    # FMI 2.0.4 section 2.2.7, FMI 3.0.1 section 2.4.7.5: the default of `initial`.
+    ("constant", "output"): "exact",
+    ("constant", "local"): "exact",
+    ("fixed", "parameter"): "exact",
+    ("fixed", "structuralParameter"): "exact",
+    ("fixed", "calculatedParameter"): "calculated",
+    ("fixed", "local"): "calculated",
+    ("tunable", "parameter"): "exact",
+    ("tunable", "structuralParameter"): "exact",
+    ("tunable", "calculatedParameter"): "calculated",
+    ("tunable", "local"): "calculated",
+    ("discrete", "input"): "exact",
+    ("discrete", "output"): "calculated",
+    ("discrete", "local"): "calculated",
+    ("continuous", "input"): "exact",
+    ("continuous", "output"): "calculated",
+    ("continuous", "local"): "calculated",
+}
+
+TypeDefaults = Mapping[str, Mapping[str, str]]
+"""Attributes of the declared types, by type name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The variables, and which of them are states, derivatives and outputs."""
+
+    variables: tuple[Variable, ...]
+    derivatives: tuple[Unknown, ...]
+    states: tuple[Variable, ...]
+    outputs: tuple[Unknown, ...]
+    event_indicators: int
+
+
+class Notes:
+    """What was strange in a description and could be tolerated; and the way to say what could not.
+
+    Parameters
+    ----------
+    source : str
+        The FMU.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._texts: list[str] = []
+        self._names: dict[str, list[str]] = {}
+
+    def add(self, text: str) -> None:
+        """Note a sentence."""
+        self._texts.append(text)
+
+    def add_name(self, name: str, text: str) -> None:
+        """Note that the sentence ``text``, which begins with ``{names}``, also holds for ``name``."""
+        self._names.setdefault(text, []).append(name)
+
+    @property
+    def collected(self) -> tuple[str, ...]:
+        """All notes; a sentence that holds for several names appears once."""
+        return (*self._texts, *(text.format(names=shortened(names)) for text, names in self._names.items()))
+
+    def refuse(self, line: int, why: str) -> NoReturn:
+        """Raise the error for a flaw that makes states, derivatives, inputs or outputs uncertain."""
+        raise ModelError(
+            f"modelDescription.xml in '{self.source}', line {line}: {why}. The states or derivatives of the model "
+            f"cannot be told; export the FMU again, or correct the file."
+        )
+
+
+def shortened(names: Iterable[str], most: int = 4) -> str:
+    """Return ``'a', 'b', 'c', 'd' and 7 more``."""
+    names = list(names)
+    shown = ", ".join(f"'{n}'" for n in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def default_initial(variability: str, causality: str) -> str:
+    """Return the value of ``initial`` that holds when it is not written; empty where there is none."""
+    return _INITIAL.get((variability, causality), "")
+
+
+def integer(text: str | None) -> int | None:
+    """Return the integer, or None when ``text`` is none."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def nominal(element: Any, declared: Mapping[str, str], name: str, notes: Notes) -> float | None:
+    """Return the nominal value, or None when there is no usable one."""
+    text = element.get("nominal") or declared.get("nominal")
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value) and value > 0:
+        return value
+    notes.add_name(name, "{names}: a nominal value that is not positive was treated as missing.")
+    return None
+
+
+def references(text: str | None) -> tuple[int, ...] | None:
+    """Return a list of integers such as ``dependencies``: None when absent, () when empty."""
+    return None if text is None else tuple(int(item) for item in text.split())

@@ -1,0 +1,224 @@
+"""Scalars: FMI 3 arrays taken apart, and the place of every quantity among states, inputs and derivatives."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from fmilin.errors import ModelError, UnknownNameError
+from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.elements import shortened
+from fmilin.signals import Signal, Signals
+
+__all__ = ["Layout", "Place", "Scalar"]
+
+_ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
+_RATE = re.compile(r"der\((?P<state>.+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One number of a variable: the variable itself, or an element of an FMI 3 array."""
+
+    variable: Variable
+    offset: int
+    name: str
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Value reference and offset: the same for every alias."""
+        return self.variable.reference, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a scalar stands: which vector, and where in it."""
+
+    kind: Literal["state", "input", "derivative"]
+    index: int
+
+
+class Layout:
+    """The scalar quantities of an FMU for one choice of its structural parameters.
+
+    Parameters
+    ----------
+    description : Description
+    sizes : mapping of int to int
+        Values of structural parameters that differ from the description's, by value reference.
+
+    Attributes
+    ----------
+    states, derivatives, inputs, outputs : tuple of Scalar
+        States in the order of ``ModelStructure``; continuous inputs and outputs in that of the variables,
+        aliases not repeated.
+    notes : tuple of str
+        What was left out.
+
+    Raises
+    ------
+    ModelError
+        When an array has no usable size.
+    """
+
+    def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
+        self.description = description
+        self._sizes = {v.reference: v.start for v in description.variables if v.causality == "structuralParameter"}
+        self._sizes |= {reference: str(size) for reference, size in (sizes or {}).items()}
+        self.states = tuple(self._all(description.states))
+        self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
+        if len(self.states) != len(self.derivatives):
+            raise ModelError(
+                f"'{description.source}' has {len(self.states)} states but {len(self.derivatives)} derivatives of "
+                f"states: the dimensions of its arrays do not agree."
+            )
+        self.inputs = self._interface("input")
+        self.outputs = self._interface("output")
+        self.notes = tuple(self._left_out("input") + self._left_out("output"))
+
+    def shape(self, variable: Variable) -> tuple[int, ...]:
+        """Return the dimensions; () for a scalar."""
+        shape = []
+        for d in variable.dimensions:
+            text = d.size if d.reference is None else self._sizes.get(d.reference, "")
+            try:
+                shape.append(int(text or 0))
+            except ValueError:
+                raise ModelError(
+                    f"In '{self.description.source}', a dimension of '{variable.name}' is '{text}', which is no number."
+                ) from None
+        return tuple(shape)
+
+    def size(self, variable: Variable) -> int:
+        """Return how many numbers the variable holds."""
+        return math.prod(self.shape(variable))
+
+    def scalars(self, variable: Variable) -> Iterator[Scalar]:
+        """Yield the elements of an array, row by row, or the variable itself."""
+        shape = self.shape(variable)
+        if not shape:
+            yield Scalar(variable, 0, variable.name)
+            return
+        for offset, index in enumerate(np.ndindex(*shape)):
+            yield Scalar(variable, offset, f"{variable.name}{_brackets(index)}")
+
+    def find(self, name: str) -> Scalar | None:
+        """Return the scalar of that name or alias (``x``, ``q[2]``, ``der(x)``), or None."""
+        variable = self.description.by_name.get(name)
+        if variable is not None:
+            return Scalar(variable, 0, name) if not variable.dimensions else None
+        return self._element(name) or self._rate(name)
+
+    def place(self, scalar: Scalar) -> Place | None:
+        """Return where the scalar stands among states, inputs or derivatives, or None."""
+        return self._places.get(scalar.key) if scalar.variable.is_float else None
+
+    def signal(self, scalar: Scalar, *, name: str = "", start: float | None = None) -> Signal:
+        """Return the scalar as a signal; ``name`` is what the user calls it, ``start`` what the FMU holds."""
+        v = scalar.variable
+        name = name or scalar.name
+        return Signal(
+            name=name,
+            unit=v.unit,
+            nominal=v.nominal,
+            start=self.start(scalar) if start is None else start,
+            description=v.description,
+            aliases=tuple(alias for alias in self.names(scalar) if alias != name),
+        )
+
+    def names(self, scalar: Scalar) -> tuple[str, ...]:
+        """Return all names of the scalar."""
+        v = scalar.variable
+        names = self.description.float_names.get(v.reference, ()) if v.is_float else (v.name, *v.aliases)
+        shape = self.shape(v)
+        if not shape:
+            return names
+        return tuple(f"{n}{_brackets(np.unravel_index(scalar.offset, shape))}" for n in names)
+
+    def start(self, scalar: Scalar) -> float:
+        """Return the start value of the description; 0 when there is none."""
+        items = scalar.variable.start.split()
+        if not items:
+            return 0.0
+        try:
+            return float(items[scalar.offset] if len(items) > 1 else items[0])
+        except (ValueError, IndexError):
+            return 0.0
+
+    def signals(self, scalars: Iterable[Scalar]) -> Signals:
+        """Return signals as the description has them, without loading the FMU's code."""
+        return Signals(self.signal(s) for s in scalars)
+
+    def continuous_names(self) -> list[str]:
+        """Return the names of everything that may be an output: for suggestions."""
+        rates = [f"der({s.name})" for s in self.states]
+        plain = [s.name for v in self.description.variables if v.is_continuous for s in self.scalars(v)]
+        return list(dict.fromkeys([*plain, *rates, *self.description.by_name]))
+
+    def require(self, name: str, what: str) -> Scalar:
+        """Return the scalar called ``name``.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        """
+        scalar = self.find(name)
+        if scalar is None:
+            raise UnknownNameError.among(name, self.continuous_names(), what)
+        return scalar
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], Place]:
+        # der(x) may share the value reference of the state v: then it is v.
+        places = {s.key: Place("derivative", i) for i, s in enumerate(self.derivatives)}
+        places |= {s.key: Place("input", i) for i, s in enumerate(self.inputs)}
+        return places | {s.key: Place("state", i) for i, s in enumerate(self.states)}
+
+    def _all(self, variables: Iterable[Variable]) -> Iterator[Scalar]:
+        for v in variables:
+            yield from self.scalars(v)
+
+    def _interface(self, causality: str) -> tuple[Scalar, ...]:
+        distinct: dict[int, Variable] = {}
+        for v in self.description.variables:
+            if v.causality == causality and v.is_continuous:
+                distinct.setdefault(v.reference, v)
+        return tuple(self._all(distinct.values()))
+
+    def _left_out(self, causality: str) -> list[str]:
+        others = [v for v in self.description.variables if v.causality == causality and not v.is_continuous]
+        if not others:
+            return []
+        kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
+        return [f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."]
+
+    def _element(self, name: str) -> Scalar | None:
+        match = _ELEMENT.fullmatch(name)
+        variable = self.description.by_name.get(match["array"]) if match else None
+        if match is None or variable is None:
+            return None
+        shape = self.shape(variable)
+        index = tuple(int(i) - 1 for i in match["indices"].split(","))
+        if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+            return None
+        return Scalar(variable, int(np.ravel_multi_index(index, shape)), f"{match['array']}{_brackets(index)}")
+
+    def _rate(self, name: str) -> Scalar | None:
+        match = _RATE.fullmatch(name)
+        state = self.find(match["state"].strip()) if match else None
+        place = self.place(state) if state else None
+        if place is None or place.kind != "state":
+            return None
+        return replace(self.derivatives[place.index], name=name)
+
+
+def _brackets(index: Iterable[int | np.intp]) -> str:
+    """Return ``[2,3]`` for the index (1, 2): Modelica counts from 1."""
+    return "[" + ",".join(str(int(i) + 1) for i in index) + "]"

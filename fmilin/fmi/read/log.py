@@ -1,0 +1,82 @@
+"""What an FMU says goes to Python's ``logging``, and its last words into error messages; never to standard output."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import weakref
+from collections import deque
+from collections.abc import Mapping
+
+__all__ = ["LogSink", "deliver", "logger"]
+
+logger = logging.getLogger("fmilin.fmu")
+logger.addHandler(logging.NullHandler())  # as a library should: silent until the application wants to hear it
+
+# fmi2Status, fmi3Status: OK, Warning, Discard, Error, Fatal, Pending
+_LEVELS = (logging.DEBUG, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL, logging.DEBUG)
+_REFERENCE = re.compile(r"#r(\d+)#")  # FMI 2.0.4 section 2.1.5: '#r12#' stands for the Real with reference 12
+_LONGEST = 600
+
+_numbers = itertools.count(1)
+# The C function that formats FMI 2 messages (FMPy's proxy for the variable arguments) keeps one callback for
+# the whole process, so the callback must find the instance that speaks; see `deliver`.
+_sinks: weakref.WeakValueDictionary[int, LogSink] = weakref.WeakValueDictionary()
+
+
+class LogSink:
+    """Takes the messages of one FMU.
+
+    Parameters
+    ----------
+    source : str
+        The FMU.
+    names : mapping of int to sequence of str
+        Names of Real variables by value reference, to put words in place of numbers.
+    """
+
+    def __init__(self, source: str, names: Mapping[int, tuple[str, ...]]) -> None:
+        self.source = source
+        self.number = next(_numbers)
+        self.recent: deque[tuple[int, str]] = deque(maxlen=20)
+        self._names = names
+        _sinks[self.number] = self
+
+    def take(self, status: int, category: bytes | None, message: bytes | None) -> None:
+        """Take one message."""
+        text = _REFERENCE.sub(self._named, _decoded(message).strip())
+        self.recent.append((status, text))
+        level = _LEVELS[status] if 0 <= status < len(_LEVELS) else logging.WARNING
+        logger.log(level, "%s: %s", self.source, text, extra={"category": _decoded(category)})
+
+    def last_words(self) -> str:
+        """Return a sentence with what the FMU said since :meth:`forget`, warnings and errors first."""
+        serious = [text for status, text in self.recent if status not in (0, 5) and text]
+        said = (serious or [text for _, text in self.recent if text])[-3:]
+        if not said:
+            return "The FMU itself gives no reason."
+        shown = " / ".join(text if len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in said)
+        return f'The FMU says: "{shown}".'
+
+    def forget(self) -> None:
+        """Forget the messages so far."""
+        if self.recent:
+            self.recent.clear()
+
+    def _named(self, match: re.Match[str]) -> str:
+        names = self._names.get(int(match[1]))
+        return names[0] if names else match[0]
+
+
+def deliver(number: int | None, status: int, category: bytes | None, message: bytes | None) -> None:
+    """Hand a message to the sink with this number; to the newest one when the FMU mixes up its environment."""
+    sink = _sinks.get(number or 0)
+    if sink is None and _sinks:
+        sink = _sinks.get(max(_sinks.keys()))
+    if sink is not None:
+        sink.take(status, category, message)
+
+
+def _decoded(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "replace")

@@ -1,0 +1,343 @@
+"""An FMU as a :class:`~fmilin.model.Model`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.constraints import Constraint, Constraints
+from fmilin.errors import ModelError, UnknownNameError, UsageError
+from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.pool import Pool
+from fmilin.fmi.read.sensitivities import Sensitivities
+from fmilin.fmi.read.session import Session
+from fmilin.fmi.read.settings import Value
+from fmilin.fmi.read.structure import declared_structure
+from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["FmuModel", "open_fmu"]
+
+
+def open_fmu(
+    source: FmuFile | Path | str,
+    *,
+    parameters: Mapping[str, Value] | None = None,
+    time: float | None = None,
+    constraints: Sequence[Constraint] = (),
+    independent: tuple[str, ...] = (),
+) -> FmuModel:
+    """Unpack, load and initialize an FMU (FMI 2.0 or 3.0 model exchange).
+
+    Parameters
+    ----------
+    source : FmuFile or path
+    parameters : mapping of str to value
+        Parameters, and start values of states and inputs, set before initialization.
+    time : float, optional
+        Start time in seconds; without it that of the default experiment, or 0.
+    constraints : sequence of Constraint
+    independent : tuple of str
+        Coordinates that the model's author recommends to keep.
+
+    Raises
+    ------
+    ModelError
+        When the FMU cannot be read, loaded or initialized; its own message is passed on.
+    UsageError
+        When a parameter is unknown or takes no such value.
+    ConstraintError
+        When a constraint names a variable that the model does not have.
+    """
+    fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
+    session = Session(fmu, parameters or {}, time)
+    try:
+        interface = _Interface(
+            tuple((s.name, s) for s in session.layout.inputs), tuple((s.name, s) for s in session.layout.outputs)
+        )
+        return FmuModel(session, interface, constraints, independent)
+    except BaseException:
+        session.close()
+        raise
+
+
+class _Interface:
+    """The chosen inputs and outputs, by the names that the user gave them."""
+
+    def __init__(self, inputs: tuple[tuple[str, Scalar], ...], outputs: tuple[tuple[str, Scalar], ...]) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+class FmuModel(Model):
+    """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
+
+    All views of a model share one instance of the FMU. Closing the model that was loaded closes them all;
+    closing (or forgetting) another view only when it is the last one. Use it as a context manager, or let it
+    be collected. Not for use in several threads at once.
+
+    Attributes
+    ----------
+    description : Description
+        What the FMU says about itself.
+    notes : tuple of str
+        What was strange or left out, one sentence each; more may come while the model is used.
+    """
+
+    def __init__(
+        self, session: Session, interface: _Interface, constraints: Sequence[Constraint], independent: tuple[str, ...]
+    ) -> None:
+        self._session = session
+        self._interface = interface
+        self._release = weakref.finalize(self, session.release, session.lease())
+        layout = session.layout
+        chosen = [_place_index(layout, s) for _, s in interface.inputs]
+        self._input_positions: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
+        self.info = _info(layout.description)
+        self.states = session.states
+        self.inputs = Signals(
+            layout.signal(s, name=name, start=float(session.start_inputs[i]))
+            for (name, s), i in zip(interface.inputs, chosen, strict=True)
+        )
+        self.outputs = Signals(layout.signal(s, name=name) for name, s in interface.outputs)
+        self.independent = independent
+        self.constraints = Constraints(
+            constraints,
+            self.states,
+            self.inputs,
+            parameters=_ParameterValues(session),
+            other=self._canonical,
+            known=layout.description.by_name,
+        )
+        observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
+        self._pool = Pool(layout, _without_place(layout, [*(s for _, s in interface.outputs), *observed]))
+        self._pool.u[:] = session.start_inputs
+        self._output_positions = self._positions(s for _, s in interface.outputs)
+        self._observed_positions = self._positions(iter(observed))
+        self._sensitivities: Sensitivities | None = None
+        self.copies = self._find_copies()
+        self.structure = declared_structure(layout, [s for _, s in interface.outputs], self._input_positions)
+        self.start = OperatingPoint(
+            session.start_time,
+            session.start_states.copy(),
+            session.start_inputs[self._input_positions],
+            _changed_parameters(session),
+        )
+
+    @property
+    def description(self) -> Description:
+        """What the FMU says about itself."""
+        return self._session.layout.description
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was strange or left out, one sentence each."""
+        return tuple(self._session.notes)
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.model.Model.evaluate`.
+
+        Outputs and constraints that are states show what the model holds after it was given ``x``.
+        """
+        self._aim(t, x, u)
+        self._session.visit(self._pool)
+        values = self._pool.values
+        return Evaluation(self._pool.rates.copy(), values[self._output_positions], self._residuals(values))
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.model.Model.products`.
+
+        None when the FMU advertises none or has refused one. They are the FMU's word: some tools take
+        differences inside, some answer zero.
+        """
+        if self._closed or not self._session.directional:
+            return None
+        n = len(self.states)
+        seeds = np.zeros((n + self._pool.k, dx.shape[1]))
+        seeds[:n] = dx
+        seeds[n + self._input_positions] = du
+        self._aim(t, x, u)
+        if self._sensitivities is None:
+            self._sensitivities = Sensitivities(self._session, self._pool)
+        needed = np.flatnonzero(seeds.any(axis=1))
+        found = self._sensitivities.at(needed)
+        if found is None:
+            return None
+        values, derivatives = found
+        with np.errstate(invalid="ignore", over="ignore"):
+            changes = derivatives @ seeds[needed]
+            residuals = self._residual_products(values, changes, dx, du)
+        first = 1 + n + self._pool.k
+        return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the FMU's event indicators; see :meth:`fmilin.model.Model.event_indicators`."""
+        if not self.description.event_indicators:
+            return np.empty(0)
+        self._aim(t, x, u)
+        instance = self._session.instance
+        instance.hold(self._pool)
+        return instance.event_indicators()
+
+    def read_back(self) -> OperatingPoint:
+        """Return the point that the model really holds since the last :meth:`evaluate`."""
+        instance, pool = self._session.instance, self._pool
+        instance.read_states(pool)
+        for group in pool.inputs:
+            instance.read(group)
+        return OperatingPoint(
+            float(pool.values[0]), pool.x.copy(), pool.u[self._input_positions], self.start.parameters
+        )
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> FmuModel:
+        """Return a view with chosen inputs and outputs; see :meth:`fmilin.model.Model.with_interface`."""
+        old = self._interface
+        interface = _Interface(
+            old.inputs if inputs is None else tuple((name, self._input(name)) for name in inputs),
+            old.outputs if outputs is None else tuple((name, self._output(name)) for name in outputs),
+        )
+        keys = [s.key for _, s in interface.inputs]
+        if len(set(keys)) != len(keys):
+            raise UsageError(f"The same input is named twice among {', '.join(name for name, _ in interface.inputs)}.")
+        return FmuModel(self._session, interface, self.constraints.declared, self.independent)
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> FmuModel:
+        """Return a view with these constraints; see :meth:`fmilin.model.Model.with_constraints`."""
+        return FmuModel(self._session, self._interface, constraints, self.independent)
+
+    def close(self) -> None:
+        """Terminate and unload the FMU and remove its files, if this is the loaded model or the last view."""
+        detached = self._release.detach()
+        if detached is not None:
+            _, release, (token,), _ = detached
+            release(token, explicitly=True)
+
+    # ------------------------------------------------------------------ details
+
+    @property
+    def _closed(self) -> bool:
+        return not self._release.alive
+
+    def _aim(self, t: float, x: FloatArray, u: FloatArray) -> None:
+        """Write the point into the pool."""
+        if self._closed:
+            raise ModelError(f"'{self.description.source}' was closed; load it again.")
+        pool = self._pool
+        pool.values[0] = t
+        pool.x[:] = x
+        pool.u[:] = self._session.start_inputs
+        pool.u[self._input_positions] = u
+
+    def _residuals(self, values: FloatArray) -> FloatArray:
+        if not len(self.constraints):
+            return np.empty(0)
+        pool = self._pool
+        return self.constraints.residuals(
+            float(values[0]), pool.x, pool.u[self._input_positions], values[self._observed_positions]
+        )
+
+    def _residual_products(self, values: FloatArray, changes: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
+        """Return dg = g_x dx + g_u du + g_z dz; NaN rows only where an unknown dz has a part in g."""
+        n, k = self._pool.n, self._pool.k
+        x, u = values[1 : 1 + n], values[1 + n : 1 + n + k][self._input_positions]
+        partials = self.constraints.partials(float(values[0]), x, u, values[self._observed_positions])
+        dg = partials.states @ dx + partials.inputs @ du
+        for g_z, dz in zip(partials.observed.T, changes[self._observed_positions], strict=True):
+            dg[g_z != 0] += np.outer(g_z[g_z != 0], dz)
+        return dg
+
+    def _positions(self, scalars: Iterator[Scalar]) -> NDArray[np.intp]:
+        return np.array([self._pool.position(s) for s in scalars], dtype=np.intp)
+
+    def _find_copies(self) -> dict[int, Copy]:
+        copies = {}
+        places = {int(p): i for i, p in enumerate(self._input_positions)}
+        for i, (_, scalar) in enumerate(self._interface.outputs):
+            place = self._session.layout.place(scalar)
+            if place is not None and place.kind == "state":
+                copies[i] = Copy("state", place.index)
+            elif place is not None and place.kind == "input" and place.index in places:
+                copies[i] = Copy("input", places[place.index])
+        return copies
+
+    def _input(self, name: str) -> Scalar:
+        layout = self._session.layout
+        scalar = layout.find(name)
+        place = layout.place(scalar) if scalar else None
+        if scalar is None or place is None or place.kind != "input":
+            raise UnknownNameError.among(name, layout.signals(layout.inputs).positions, "a continuous input")
+        return scalar
+
+    def _output(self, name: str) -> Scalar:
+        layout = self._session.layout
+        scalar = layout.require(name, "a variable of the model")
+        if not scalar.variable.is_continuous:
+            v = scalar.variable
+            raise UnknownNameError(
+                f"'{name}' cannot be an output of a linear model: it is no continuous variable (causality "
+                f"{v.causality}, variability {v.variability}, type {v.type}).",
+                name=name,
+            )
+        return scalar
+
+    def _canonical(self, name: str) -> str | None:
+        """Return the model's own name of a variable that a constraint may observe."""
+        layout = self._session.layout
+        scalar = layout.find(name)
+        if scalar is None or not scalar.variable.is_float or scalar.variable.causality == "independent":
+            return None
+        return layout.names(scalar)[0]
+
+
+class _ParameterValues(Mapping[str, float]):
+    """Values of parameters and constants, read from the instance when asked for."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getitem__(self, name: str) -> float:
+        scalar = self._session.layout.find(name)
+        if scalar is None or not scalar.variable.is_parameter:
+            raise KeyError(name)
+        return self._session.number(scalar)
+
+    def __iter__(self) -> Iterator[str]:
+        layout = self._session.layout
+        return (s.name for v in layout.description.variables if v.is_parameter for s in layout.scalars(v))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        scalar = self._session.layout.find(name) if isinstance(name, str) else None
+        return scalar is not None and scalar.variable.is_parameter
+
+
+def _info(description: Description) -> ModelInfo:
+    return ModelInfo(description.model_name, description.token, description.tool, description.fmi_version)
+
+
+def _place_index(layout: Layout, scalar: Scalar) -> int:
+    place = layout.place(scalar)
+    assert place is not None  # noqa: S101 - only inputs come here
+    return place.index
+
+
+def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:
+    """Return those that have to be read one by one: neither states, inputs, derivatives nor time."""
+    return [s for s in scalars if layout.place(s) is None and s.variable.causality != "independent"]
+
+
+def _changed_parameters(session: Session) -> dict[str, float]:
+    """Return the scalar parameters that were set, without the start values of states and inputs."""
+    return {
+        s.variable.name: float(s.values[0])
+        for s in session.settings
+        if s.variable.is_parameter and not s.variable.dimensions
+    }

@@ -1,0 +1,119 @@
+"""All numbers of one visit to an FMU in one array, at addresses that C code writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.fmi.read.description import Variable
+from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.signals import FloatArray
+
+__all__ = ["Group", "Pool", "groups_of"]
+
+
+class Group:
+    """Variables of one type that are read or written in one call.
+
+    Parameters
+    ----------
+    variables : sequence of Variable
+        All of the same type.
+    values : array, shape (size,)
+        A contiguous part of a pool: their numbers one after the other.
+    """
+
+    def __init__(self, variables: Sequence[Variable], values: FloatArray) -> None:
+        self.type = variables[0].type
+        self.values = values
+        self.references: NDArray[np.uint32] = np.array([v.reference for v in variables], dtype=np.uint32)
+        # Float32 needs a buffer of its own; everything else is read in place.
+        self.buffer: NDArray[np.float32] | None = None
+        if self.type == "Float32":
+            self.buffer = np.zeros(values.size, dtype=np.float32)
+        self.address = values.ctypes.data if self.buffer is None else self.buffer.ctypes.data
+        self.float64_address = values.ctypes.data
+        """Where the numbers are as doubles, whatever the type: seeds and sensitivities are always doubles."""
+        self.reference_address = self.references.ctypes.data
+        self.count = self.references.size
+        self.size = values.size
+
+    def before_writing(self) -> None:
+        """Bring the numbers to where the FMU reads them."""
+        if self.buffer is not None:
+            self.buffer[:] = self.values
+
+    def after_reading(self) -> None:
+        """Bring the numbers from where the FMU wrote them."""
+        if self.buffer is not None:
+            self.values[:] = self.buffer
+
+
+def groups_of(variables: Iterable[Variable], layout: Layout, values: FloatArray) -> tuple[Group, ...]:
+    """Return groups for ``variables``, whose numbers lie in ``values`` one after the other, in this order.
+
+    Neighbours of the same type share a call.
+    """
+    groups: list[Group] = []
+    members: list[Variable] = []
+    begin = end = 0
+    for v in variables:
+        if members and members[0].type != v.type:
+            groups.append(Group(members, values[begin:end]))
+            members, begin = [], end
+        members.append(v)
+        end += layout.size(v)
+    if members:
+        groups.append(Group(members, values[begin:end]))
+    return tuple(groups)
+
+
+class Pool:
+    """The numbers t, x, u, x' and z of one point; z are the further variables that a view of the model needs.
+
+    Parameters
+    ----------
+    layout : Layout
+    others : iterable of Scalar
+        Which variables make up z.
+
+    Attributes
+    ----------
+    values : array, shape (1 + N + nu + N + nz,)
+        Everything, in the order t, x, u, x', z.
+    x, u, rates : arrays
+        Parts of ``values``; ``u`` are all continuous inputs of the FMU.
+    """
+
+    def __init__(self, layout: Layout, others: Iterable[Scalar] = ()) -> None:
+        n, k = len(layout.states), len(layout.inputs)
+        distinct: dict[int, Variable] = {s.variable.reference: s.variable for s in others}
+        self.further = tuple(sorted(distinct.values(), key=lambda v: v.type))  # one call per type
+        sizes = [layout.size(v) for v in self.further]
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + 1 + 2 * n + k
+        self._layout = layout
+        self._further: dict[int, int] = dict(
+            zip((v.reference for v in self.further), starts[:-1].tolist(), strict=True)
+        )
+        self.values = np.zeros(1 + 2 * n + k + sum(sizes))
+        self.x = self.values[1 : 1 + n]
+        self.u = self.values[1 + n : 1 + n + k]
+        self.rates = self.values[1 + n + k : 1 + 2 * n + k]
+        self.n, self.k = n, k
+        self.x_address = self.x.ctypes.data
+        self.rates_address = self.rates.ctypes.data
+        inputs = dict.fromkeys(s.variable for s in layout.inputs)
+        self.inputs = groups_of(inputs, layout, self.u)
+        self.readings = groups_of(self.further, layout, self.values[1 + 2 * n + k :])
+
+    def position(self, scalar: Scalar) -> int:
+        """Return where ``scalar`` stands in ``values``; it must be a state, an input, a rate, time or one of z."""
+        place = self._layout.place(scalar)
+        if place is not None:
+            first = {"state": 1, "input": 1 + self.n, "derivative": 1 + self.n + self.k}[place.kind]
+            return first + place.index
+        if scalar.variable.causality == "independent":
+            return 0
+        return self._further[scalar.variable.reference] + scalar.offset

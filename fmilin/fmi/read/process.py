@@ -1,0 +1,75 @@
+"""The process that an FMU's code runs in: what the code borrows is given back."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import locale
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["standard_output_diverted", "undisturbed_process"]
+
+
+@contextmanager
+def undisturbed_process() -> Iterator[None]:
+    """Restore working directory and locale afterwards, and keep standard output clean meanwhile.
+
+    Some FMUs call ``setlocale`` or ``chdir`` and leave it so; FMPy itself stays in the library's directory
+    when loading fails.
+    """
+    try:
+        directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
+    except OSError:  # it was removed meanwhile: nothing to return to
+        directory = None
+    language = locale.setlocale(locale.LC_ALL)
+    try:
+        with standard_output_diverted():
+            yield
+    finally:
+        if directory is not None:
+            os.chdir(directory)
+        with contextlib.suppress(locale.Error):
+            locale.setlocale(locale.LC_ALL, language)
+
+
+@contextmanager
+def standard_output_diverted() -> Iterator[None]:
+    """Send what C code prints to standard error, where it cannot spoil results on standard output.
+
+    This works on the file descriptor, so it holds for the whole process while it lasts.
+    """
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()  # what Python printed so far belongs to standard output
+    _flush_c_streams()
+    try:
+        saved = os.dup(1)
+    except OSError:  # standard output is closed
+        yield
+        return
+    try:
+        _divert()
+        yield
+    finally:
+        _flush_c_streams()
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def _divert() -> None:
+    try:
+        os.dup2(2, 1)
+    except OSError:  # standard error is closed
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+
+def _flush_c_streams() -> None:
+    """Write out what the C library still holds in its buffers."""
+    if sys.platform == "win32":
+        ctypes.cdll.msvcrt.fflush(None)
+    else:
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,31 @@
+"""How far a model description departs from the XML schema of the standard, as FMPy ships it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+__all__ = ["problems"]
+
+
+def problems(root: Any, schema: str) -> list[str]:
+    """Return one sentence per departure, in the order of the file.
+
+    Parameters
+    ----------
+    root : lxml element
+        The root of the model description.
+    schema : str
+        The schema file, relative to FMPy's folder of schemas.
+    """
+    from lxml import etree
+
+    package = importlib.util.find_spec("fmpy")
+    if package is None or not package.submodule_search_locations:  # pragma: no cover - FMPy is a dependency
+        return []
+    path = Path(package.submodule_search_locations[0]) / "schema" / schema
+    checker = etree.XMLSchema(file=str(path))
+    if checker.validate(root):
+        return []
+    return [f"line {e.line}: {e.message}" for e in checker.error_log]

@@ -1,0 +1,236 @@
+"""A running FMU, shared by all views of the same model, and given back when the last one is done."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.elements import shortened
+from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.instance2 import Instance2
+from fmilin.fmi.read.instance3 import Instance3
+from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.log import LogSink
+from fmilin.fmi.read.platforms import library_suffix
+from fmilin.fmi.read.pool import Pool
+from fmilin.fmi.read.process import undisturbed_process
+from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Session"]
+
+_INSTANCES: dict[str, type[Instance]] = {"2": Instance2, "3": Instance3}
+
+
+class Session:
+    """An FMU that was unpacked, loaded and initialized.
+
+    Parameters
+    ----------
+    fmu : FmuFile
+    parameters : mapping of str to value
+        Set before initialization.
+    time : float or None
+        Start time in seconds; None: that of the default experiment.
+
+    Attributes
+    ----------
+    layout : Layout
+    start_time : float
+    start_states, start_inputs : arrays, shape (N,), (nu,)
+        As the instance holds them after initialization.
+    states : Signals
+    notes : list of str
+
+    Raises
+    ------
+    ModelError
+        When the FMU cannot be unpacked, loaded or initialized. Nothing stays behind then.
+    UsageError
+        When a parameter is unknown or takes no such value.
+    """
+
+    def __init__(self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None) -> None:
+        description = fmu.description
+        self.layout = Layout(description, structural_sizes(description, parameters))
+        self.settings = settings_of(self.layout, parameters)
+        self.start_time = description.start_time if time is None else time
+        self.notes = [*description.notes, *self.layout.notes]
+        self.directional = description.directional_derivatives
+        self.generation = 0
+        self._tokens = itertools.count()
+        self._leases: set[int] = set()
+        self._owner = 0
+        kind = _INSTANCES[description.fmi_version.split(".")[0]]
+        _check_platform(fmu, kind)
+        self._instance: Instance | None = None
+        self._folder = fmu.unpack(("resources", *(f"binaries/{b}" for b in kind.binaries)))
+        (self._folder / "resources").mkdir(exist_ok=True)  # the path is handed over even when there are none
+        try:
+            with undisturbed_process():
+                sink = LogSink(fmu.name, description.float_names)
+                instance = kind(self._folder, description, len(self.layout.states), sink)
+                self._instance = instance
+                instance.begin(self.start_time, self.settings)
+            self._take_stock(instance)
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------------ visits
+
+    def visit(self, pool: Pool) -> None:
+        """Evaluate at the point ``(t, x, u)`` of the pool: fills its derivatives and further variables.
+
+        Afterwards the states in the pool are those that the model really holds.
+        """
+        instance = self.instance
+        asked = pool.x.tobytes()
+        instance.hold(pool)
+        if pool.x.tobytes() != asked:
+            self._note_moved_state(np.frombuffer(asked), pool.x)
+        instance.rates(pool)
+        for group in pool.readings:
+            instance.read(group)
+
+    @property
+    def instance(self) -> Instance:
+        """The instance, ready to be asked: after an error, a fresh one at the same start.
+
+        Raises
+        ------
+        ModelError
+            When the model was closed, or cannot start again.
+        """
+        instance = self._instance
+        if instance is None:
+            raise ModelError(f"'{self.layout.description.source}' was closed; load it again.")
+        if not instance.is_usable:
+            # After an error the standard allows no more than freeing the component (FMI 2.0.4 section 2.1.3).
+            if instance.is_lost:
+                raise ModelError(
+                    f"'{self.layout.description.source}' met a fatal error before and cannot be asked any more in this "
+                    f"process. {instance.sink.last_words()}"
+                )
+            with undisturbed_process():
+                instance.end()
+                instance.begin(self.start_time, self.settings)
+            self.generation += 1
+        return instance
+
+    def number(self, scalar: Scalar) -> float:
+        """Return the present value of a numeric variable, parameters included."""
+        return self.instance.numbers(scalar, self.layout.size(scalar.variable))[scalar.offset]
+
+    def note(self, text: str) -> None:
+        """Add a note once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # ------------------------------------------------------------------ sharing
+
+    def lease(self) -> int:
+        """Count one more view of the model; the first is the owner."""
+        token = next(self._tokens)
+        self._leases.add(token)
+        return token
+
+    def release(self, token: int, *, explicitly: bool = False) -> None:
+        """Count one view less; the last one, or the owner's explicit word, closes everything."""
+        self._leases.discard(token)
+        if not self._leases or (explicitly and token == self._owner):
+            self.close()
+
+    def close(self) -> None:
+        """Terminate, free, unload, and remove the unpacked files. Idempotent."""
+        instance, self._instance = self._instance, None
+        try:
+            if instance is not None:
+                with undisturbed_process():
+                    instance.unload()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    # ------------------------------------------------------------------ details
+
+    def _take_stock(self, instance: Instance) -> None:
+        """Read back where the model starts."""
+        pool = Pool(self.layout)
+        instance.read_states(pool)
+        for group in pool.inputs:
+            instance.read(group)
+        self.start_states, self.start_inputs = pool.x.copy(), pool.u.copy()
+        self.states = Signals(
+            replace(self.layout.signal(s, start=value), nominal=nominal)
+            for s, value, nominal in zip(
+                self.layout.states, self.start_states.tolist(), self._nominals(instance), strict=True
+            )
+        )
+        for setting in self.settings:
+            self._compare(instance, setting)
+        if instance.next_event is not None:
+            self.note(
+                f"The model schedules an event at t = {instance.next_event:g} s: what is linearized is its behaviour "
+                f"before that."
+            )
+
+    def _nominals(self, instance: Instance) -> list[float | None]:
+        """Return the description's nominal values, and the code's where the description has none."""
+        declared = [s.variable.nominal for s in self.layout.states]
+        if None not in declared:
+            return declared
+        try:
+            told = instance.nominals(len(declared))
+        except ModelError as error:
+            self.note(f"The nominal values of the states are not known. {error}")
+            return declared
+        usable = np.isfinite(told) & (told > 0)
+        if not usable.all():
+            names = [s.name for s, good in zip(self.layout.states, usable, strict=True) if not good]
+            self.note(f"{shortened(names)}: a nominal value that is not positive was treated as missing.")
+        # 1 is what code answers that knows nothing.
+        told[~usable | (told == 1.0)] = np.nan
+        return [d if d is not None or np.isnan(t) else t for d, t in zip(declared, told.tolist(), strict=True)]
+
+    def _compare(self, instance: Instance, setting: Setting) -> None:
+        v = setting.variable
+        if not v.is_float:
+            return
+        held = instance.numbers(Scalar(v, 0, v.name), self.layout.size(v))
+        for scalar, asked, got in zip(self.layout.scalars(v), setting.values, held, strict=True):
+            exact = np.float32(asked) == np.float32(got) if v.type == "Float32" else asked == got
+            if not exact:
+                self.note(f"'{scalar.name}' was set to {asked:g}, but after initialization the model holds {got:g}.")
+
+    def _note_moved_state(self, asked: FloatArray, held: FloatArray) -> None:
+        moved = np.flatnonzero(~((asked == held) | (np.isnan(asked) & np.isnan(held))))
+        if moved.size:
+            i = int(moved[0])
+            name = self.layout.states[i].name
+            if not any(note.startswith(f"The state '{name}' was set") for note in self.notes):
+                self.note(
+                    f"The state '{name}' was set to {asked[i]:.17g}, but the model holds {held[i]:.17g}: "
+                    f"it changes states that it is given."
+                )
+
+
+def _check_platform(fmu: FmuFile, kind: type[Instance]) -> None:
+    library = fmu.description.model_identifier + library_suffix()
+    paths = {Path(m.filename.replace("\\", "/")).as_posix() for m in fmu.members}
+    if any(f"binaries/{folder}/{library}" in paths for folder in kind.binaries):
+        return
+    here = kind.binaries[0]
+    inside = ", ".join(fmu.platforms) or "none at all"
+    advice = "Ask for an export that includes this platform."
+    if "C sources" in fmu.platforms:
+        advice = f"Its sources can be compiled: python -m fmpy compile '{fmu.path}'."
+    elif any(folder in fmu.platforms for folder in kind.binaries):
+        advice = f"The folder is there, but not '{library}', the name that the model description gives."
+    raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")

@@ -1,0 +1,55 @@
+"""Which derivatives and outputs depend on which states and inputs, as the model description declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.fmi.read.description import Unknown
+from fmilin.fmi.read.layout import Layout, Scalar
+
+__all__ = ["declared_structure"]
+
+
+def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+    """Return the declared structure of ``(derivatives, outputs)`` over ``(states, inputs)``.
+
+    Parameters
+    ----------
+    layout : Layout
+    outputs : sequence of Scalar
+        The chosen ones, ny of them.
+    inputs : array of int, shape (nu,)
+        Positions of the chosen inputs.
+
+    Returns
+    -------
+    array of bool, shape (N + ny, N + nu), or None
+        A claim of the FMU, no proof. None when nothing is declared. A dependency on an array is one on each
+        of its elements; what is not declared may depend on everything.
+    """
+    description = layout.description
+    unknowns = {u.variable.reference: u for u in (*description.outputs, *description.derivatives)}
+    if all(u.dependencies is None for u in unknowns.values()):
+        return None
+    n = len(layout.states)
+    columns = {s.key: i for i, s in enumerate((*layout.states, *layout.inputs))}
+    chosen = np.concatenate((np.arange(n), n + inputs))
+    structure = np.ones((n + len(outputs), len(columns)), dtype=bool)
+    for row, scalar in enumerate((*layout.derivatives, *outputs)):
+        unknown = unknowns.get(scalar.variable.reference)
+        if scalar.key in columns:  # it is a state or an input itself
+            structure[row] = False
+            structure[row, columns[scalar.key]] = True
+        elif unknown is not None and unknown.dependencies is not None:
+            structure[row] = _row(layout, unknown, columns)
+    return structure[:, chosen]
+
+
+def _row(layout: Layout, unknown: Unknown, columns: dict[tuple[int, int], int]) -> NDArray[np.bool_]:
+    row = np.zeros(len(columns), dtype=bool)
+    known = {s.key for v in unknown.dependencies or () if v.is_float for s in layout.scalars(v)}
+    row[[columns[key] for key in known if key in columns]] = True
+    return row

@@ -1,0 +1,142 @@
+"""From modelDescription.xml to a :class:`~fmilin.fmi.read.description.Description`.
+
+FMPy's own reader stops at flaws that touch no number we need (a declared type that is not defined, an
+unknown attribute of a type, an odd combination of causality and variability) and does not know the
+plural capability flags of FMI 3. This one reads what a linear model needs, refuses only what makes
+states, derivatives, inputs or outputs uncertain, and notes the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read import schema, xml2, xml3
+from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.elements import Notes, Structure
+
+__all__ = ["parse_description"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    read: Callable[[Any, Notes], Structure]
+    token: str
+    """Attribute that identifies the model."""
+    directional: str
+    """Attribute of the capability flag."""
+    schema: str
+    """Schema file."""
+
+
+_VERSIONS = {
+    "2": _Version(xml2.read_structure, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd"),
+    "3": _Version(
+        xml3.read_structure, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd"
+    ),
+}
+_INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
+
+
+def parse_description(xml: bytes, source: str) -> Description:
+    """Read a model description.
+
+    Parameters
+    ----------
+    xml : bytes
+        The content of modelDescription.xml.
+    source : str
+        The FMU, for messages.
+
+    Raises
+    ------
+    ModelError
+        When the text is no XML or no model description, when the FMI version or interface is not
+        supported yet, or when states, derivatives, inputs or outputs cannot be told.
+    """
+    root = _root(xml, source)
+    version = (root.get("fmiVersion") or "").strip()
+    reader = _VERSIONS.get(version.split(".")[0])
+    if reader is None:
+        raise ModelError(_unsupported(version, source))
+    interfaces = tuple(kind for kind in _INTERFACES if root.find(kind) is not None)
+    if "ModelExchange" not in interfaces:
+        inside = " and ".join(interfaces) or "none"
+        raise ModelError(
+            f"'{source}' has no model exchange interface (inside: {inside}). fmilin cannot linearize such FMUs yet: "
+            f"export the model again with FMI 2.0 or 3.0 model exchange."
+        )
+    exchange = root.find("ModelExchange")
+    notes = Notes(source)
+    deviations = schema.problems(root, reader.schema)
+    if deviations:
+        notes.add(
+            f"modelDescription.xml departs from the FMI schema in {len(deviations)} place(s), the first: "
+            f"{deviations[0]} Nothing that is needed here is affected."
+        )
+    structure = reader.read(root, notes)
+    identifier = exchange.get("modelIdentifier") or ""
+    if not identifier:
+        raise ModelError(f"'{source}' does not name its library: the attribute modelIdentifier is missing.")
+    return Description(
+        source=source,
+        fmi_version=version,
+        model_name=root.get("modelName") or identifier,
+        token=root.get(reader.token) or "",
+        tool=root.get("generationTool") or "",
+        interfaces=interfaces,
+        model_identifier=identifier,
+        capabilities=dict(exchange.attrib),
+        directional_derivatives=(exchange.get(reader.directional) or "").strip() in ("true", "1"),
+        start_time=_start_time(root),
+        variables=structure.variables,
+        derivatives=structure.derivatives,
+        states=structure.states,
+        outputs=structure.outputs,
+        event_indicators=structure.event_indicators,
+        log_categories=tuple(c.get("name") or "" for c in root.findall("LogCategories/Category")),
+        notes=notes.collected,
+    )
+
+
+def _root(xml: bytes, source: str) -> Any:
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    try:
+        root = etree.fromstring(xml, parser)
+    except etree.XMLSyntaxError as error:
+        raise ModelError(
+            f"modelDescription.xml in '{source}' is malformed: {error}. Export the FMU again, or correct the file."
+        ) from None
+    if root.tag != "fmiModelDescription":
+        raise ModelError(
+            f"modelDescription.xml in '{source}' is no model description: its root element is '{root.tag}', "
+            f"not 'fmiModelDescription'."
+        )
+    return root
+
+
+def _unsupported(version: str, source: str) -> str:
+    if version.startswith("1."):
+        return (
+            f"'{source}' is an FMI {version} FMU. fmilin does not read FMI 1.0 yet: export the model again with "
+            f"FMI 2.0 or 3.0 model exchange."
+        )
+    return (
+        f"'{source}' says FMI version '{version}', which fmilin does not know. Supported are FMI 2.0 and 3.0 "
+        f"model exchange."
+    )
+
+
+def _start_time(root: Any) -> float:
+    experiment = root.find("DefaultExperiment")
+    text = "" if experiment is None else experiment.get("startTime") or ""
+    try:
+        time = float(text)
+    except ValueError:
+        return 0.0
+    return time if math.isfinite(time) else 0.0

@@ -1,0 +1,106 @@
+"""The part of modelDescription.xml that is particular to FMI 2.0: variables are referred to by index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fmilin.fmi.read.description import Unknown, Variable
+from fmilin.fmi.read.elements import Notes, Structure, TypeDefaults, default_initial, integer, nominal, references
+
+__all__ = ["read_structure"]
+
+_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
+
+
+def read_structure(root: Any, notes: Notes) -> Structure:
+    """Read variables, derivatives, states and outputs.
+
+    Parameters
+    ----------
+    root : lxml element
+        ``fmiModelDescription``.
+    notes : Notes
+        Takes what was strange.
+
+    Raises
+    ------
+    ModelError
+        When a state or derivative cannot be told.
+    """
+    types = {t.get("name") or "": dict(t[0].attrib) for t in root.findall("TypeDefinitions/SimpleType") if len(t)}
+    variables = [_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable")]
+    derivatives = _unknowns(root, "Derivatives", variables, notes)
+    states = []
+    for unknown in derivatives:
+        index = unknown.variable.derivative_of
+        if index is None:
+            notes.refuse(unknown.variable.line, f"'{unknown.variable.name}' is listed as the derivative of no state")
+        state = _at(variables, index)
+        if state is None or not state.is_float:
+            notes.refuse(
+                unknown.variable.line, f"'{unknown.variable.name}' is the derivative of no. {index}, which is no Real"
+            )
+        states.append(state)
+    outputs = _unknowns(root, "Outputs", variables, notes)
+    indicators = integer(root.get("numberOfEventIndicators")) or 0
+    return Structure(tuple(v for v in variables if v is not None), derivatives, tuple(states), outputs, indicators)
+
+
+def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
+    """Return the variable, or None where the element is too broken to tell: its index still counts."""
+    name = element.get("name") or ""
+    value = next((child for child in element if child.tag in _TYPES), None)
+    reference = integer(element.get("valueReference"))
+    causality = element.get("causality") or "local"
+    if not name or value is None or reference is None:
+        if causality in ("input", "output"):
+            notes.refuse(element.sourceline, f"the {causality} '{name}' has no name, no type or no value reference")
+        notes.add_name(name, "{names}: left out, since the description gives no name, type or value reference.")
+        return None
+    declared = types.get(value.get("declaredType") or "", {})
+    is_real = value.tag == "Real"
+    variability = element.get("variability") or ("continuous" if is_real else "discrete")
+    return Variable(
+        name=name,
+        reference=reference,
+        type=value.tag,
+        causality=causality,
+        variability=variability,
+        initial=element.get("initial") or default_initial(variability, causality),
+        unit=(value.get("unit") or declared.get("unit") or "") if is_real else "",
+        nominal=nominal(value, declared, name, notes) if is_real else None,
+        start=value.get("start") or "",
+        description=element.get("description") or "",
+        derivative_of=integer(value.get("derivative")) if is_real else None,
+        line=element.sourceline,
+    )
+
+
+def _unknowns(root: Any, kind: str, variables: Sequence[Variable | None], notes: Notes) -> tuple[Unknown, ...]:
+    found = []
+    for element in root.findall(f"ModelStructure/{kind}/Unknown"):
+        variable = _at(variables, integer(element.get("index")))
+        if variable is None:
+            notes.refuse(element.sourceline, f"{kind} lists variable no. {element.get('index')}, which does not exist")
+        found.append(Unknown(variable, _dependencies(element, variables, notes)))
+    return tuple(found)
+
+
+def _dependencies(element: Any, variables: Sequence[Variable | None], notes: Notes) -> tuple[Variable, ...] | None:
+    try:
+        indices = references(element.get("dependencies"))
+    except ValueError:
+        indices = (0,)
+    if indices is None:
+        return None
+    found = [_at(variables, index) for index in indices]
+    if None in found:
+        notes.add(f"The dependencies in line {element.sourceline} of modelDescription.xml name no variable: ignored.")
+        return None
+    return tuple(v for v in found if v is not None)
+
+
+def _at(variables: Sequence[Variable | None], index: int | None) -> Variable | None:
+    """Return variable number ``index``, counted from 1."""
+    return variables[index - 1] if index is not None and 0 < index <= len(variables) else None

@@ -1,0 +1,273 @@
+"""One door for every source of a model: an FMU, a model in a Python file or package, an adapter's file."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fmilin.constraints import Constraint
+from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError
+from fmilin.expressions import Expression
+from fmilin.model import Model
+
+if TYPE_CHECKING:
+    from fmilin.constraints_file import ConstraintsFile
+    from fmilin.fmi.read.archive import FmuFile
+
+__all__ = ["constraints_with", "load"]
+
+Value = float | int | bool | str | Sequence[float]
+
+_PYTHON = re.compile(
+    r"(?P<where>.+?\.py|[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_]\w*)\s*(?P<arguments>\(.*\))?", re.DOTALL
+)
+_UNDERSTOOD = (
+    "'model.fmu', 'path/to/file.py:name' and 'package.module:name' (a Model or a function that returns one, with "
+    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What was asked for, beside the source."""
+
+    constraints: Sequence[str | Constraint] | None
+    constraints_file: str | Path | None
+    parameters: Mapping[str, Value]
+    time: float | None
+
+
+def load(
+    source: str | Path,
+    *,
+    constraints: Sequence[str | Constraint] | None = None,
+    constraints_file: str | Path | None = None,
+    parameters: Mapping[str, Value] | None = None,
+    time: float | None = None,
+) -> Model:
+    """Return the model behind ``source``.
+
+    Parameters
+    ----------
+    source : str or Path
+        The path of an FMU (2.0 or 3.0, model exchange), ``path/to/file.py:name`` or ``package.module:name``:
+        a :class:`~fmilin.model.Model` or a function that returns one, with literal keyword arguments if any.
+    constraints : sequence of str or Constraint, optional
+        Expressions that must be zero, or names of variables that must be zero. None: what the model brings
+        (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
+        an empty sequence: none at all.
+    constraints_file : path, optional
+        A TOML file with constraints; together with ``constraints``, both hold.
+    parameters : mapping, optional
+        Parameters and start values by name, set before an FMU is initialized.
+    time : float, optional
+        Start time in seconds; without it the FMU's own.
+
+    Returns
+    -------
+    Model
+        Close it, or use it as a context manager: an FMU holds files and a library.
+
+    Raises
+    ------
+    UsageError
+        When the source is of an unknown kind, or a parameter unknown.
+    ModelError
+        When the model cannot be read, loaded or initialized.
+    ConstraintError
+        When constraints are wrong or name unknown variables.
+    """
+    if isinstance(constraints, str):
+        raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
+    request = _Request(constraints, constraints_file, parameters or {}, time)
+    text = str(source)
+    python = _PYTHON.fullmatch(text)
+    if python is not None:
+        return _from_python(python, request)
+    suffix = Path(text).suffix.lower()
+    reader = _READERS.get(suffix)
+    if reader is not None:
+        return reader(Path(text), request)
+    if suffix == ".py":
+        raise UsageError(f"'{text}' may hold several models: say which one, as in '{text}:name'.")
+    if Path(text).exists() or not suffix:
+        what = f"of the suffix '{suffix}'" if suffix else "without a suffix"
+        raise UsageError(f"'{text}' is no model that fmilin knows, {what}. Understood are {_UNDERSTOOD}.")
+    raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
+
+
+# ---------------------------------------------------------------------- FMUs
+
+
+def _from_fmu(path: Path, request: _Request) -> Model:
+    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.model import open_fmu
+
+    fmu = FmuFile(path)
+    description = fmu.description
+    declared = _declared(request, lambda name: name in description.by_name)
+    independent: tuple[str, ...] = ()
+    if declared is None:
+        found, _ = constraints_with(fmu)
+        declared, independent = ([], ()) if found is None else (list(found.constraints), found.independent)
+    elif request.constraints_file is not None:
+        independent = _read(request.constraints_file).independent
+    return open_fmu(
+        fmu, parameters=request.parameters, time=request.time, constraints=declared, independent=independent
+    )
+
+
+def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
+    """Return the constraints that come with an FMU, and where they were found.
+
+    Beside it, as ``MODEL_STEM.fmilin.toml``; else inside, as ``extra/org.fmilin/constraints.toml``; else None.
+
+    Raises
+    ------
+    ConstraintError
+        When the file that was found is wrong.
+    """
+    from fmilin.constraints_file import read_constraints
+
+    beside = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
+    if beside.is_file():
+        return read_constraints(beside), str(beside)
+    inside = fmu.constraints
+    if inside is None:
+        return None, ""
+    where = f"extra/org.fmilin/constraints.toml inside {fmu.name}"
+    return read_constraints(inside, where), where
+
+
+def _declared(request: _Request, is_name: Callable[[str], bool]) -> list[Constraint] | None:
+    """Return the constraints that were asked for explicitly; None when the model's own are wanted."""
+    if request.constraints is None and request.constraints_file is None:
+        return None
+    from_file = () if request.constraints_file is None else _read(request.constraints_file).constraints
+    return [*from_file, *(_constraint(item, is_name) for item in request.constraints or ())]
+
+
+def _read(path: str | Path) -> ConstraintsFile:
+    from fmilin.constraints_file import read_constraints
+
+    return read_constraints(Path(path))
+
+
+def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Constraint:
+    if isinstance(item, Constraint):
+        return item
+    if not isinstance(item, str):
+        raise ConstraintError(f"A constraint is a text or a Constraint, not {item!r}.")
+    # The name of a variable is a constraint too, even one that is no expression.
+    return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
+
+
+_READERS: dict[str, Callable[[Path, _Request], Model]] = {".fmu": _from_fmu}
+"""Who reads a file, by suffix. Adapters (entry points of the group ``fmilin.adapters``) will be looked up here."""
+
+
+# ---------------------------------------------------------------------- Python
+
+
+def _from_python(match: re.Match[str], request: _Request) -> Model:
+    where, name = match["where"], match["name"]
+    arguments = _arguments(name, match["arguments"] or "")
+    if request.time is not None:
+        raise UsageError(f"'{match[0]}' is no FMU: its start time is not set when it is loaded.")
+    with _explained(match[0]):
+        module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    try:
+        found = getattr(module, name)
+    except AttributeError:
+        public = [n for n in dir(module) if not n.startswith("_")]
+        raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
+    if callable(found) and not isinstance(found, Model):
+        with _explained(match[0]):
+            found = found(**arguments)
+    elif match["arguments"]:
+        raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(found).__name__}.")
+    if not isinstance(found, Model):
+        raise ModelError(
+            f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
+        )
+    if request.parameters:
+        found = _with_parameters(found, match[0], request.parameters)
+    known = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
+    declared = _declared(request, known.__contains__)
+    return found if declared is None else found.with_constraints(declared)
+
+
+def _with_parameters(model: Model, source: str, parameters: Mapping[str, Value]) -> Model:
+    change = getattr(model, "with_parameters", None)  # native models have it, an adapter's need not
+    if change is None:
+        raise UsageError(f"'{source}' takes no parameters by name: give them as arguments, as in 'name(L=2.0)'.")
+    changed: Model = change(parameters)
+    return changed
+
+
+def _arguments(name: str, text: str) -> dict[str, Any]:
+    """Return the literal keyword arguments; the text is parsed, never evaluated."""
+    if not text:
+        return {}
+    try:
+        call = ast.parse(f"f{text}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError  # noqa: TRY301 - one message for all that is wrong with the text
+        return {_keyword(k): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        raise UsageError(
+            f"The arguments of '{name}{text}' are not understood: only keywords with literal values are allowed, as in "
+            f"'{name}(loops=20, damping=0.5)'."
+        ) from None
+
+
+def _keyword(keyword: ast.keyword) -> str:
+    if keyword.arg is None:
+        raise ValueError(keyword)
+    return keyword.arg
+
+
+def _file(path: Path) -> Any:
+    """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
+    if not path.is_file():
+        raise ModelError(f"There is no file '{path}'. Check the path and the working directory.")
+    name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py
+        raise ModelError(f"'{path}' cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(path.resolve().parent)
+    sys.modules[name] = module  # dataclasses and pickle look their module up there
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+    return module
+
+
+@contextlib.contextmanager
+def _explained(source: str) -> Iterator[None]:
+    """Turn what goes wrong in the user's own code into one paragraph."""
+    try:
+        yield
+    except FmilinError:
+        raise
+    except (Exception, SystemExit) as error:
+        last = traceback.format_exception_only(error)[-1].strip()
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        raise ModelError(f"'{source}' cannot be loaded: {last}{where}. Correct that file and try again.") from error

@@ -1,0 +1,14 @@
+/* Declares no states, demands two.
+
+modelDescription.xml
+<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="2.0" modelName="hidden_states" guid="{hidden}" numberOfEventIndicators="0">
+  <ModelExchange modelIdentifier="hidden_states"/>
+  <ModelVariables>
+    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
+    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
+  </ModelVariables>
+  <ModelStructure><Outputs><Unknown index="2"/></Outputs></ModelStructure>
+</fmiModelDescription>
+*/
+#include "spring.h"

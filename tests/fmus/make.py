@@ -1,0 +1,55 @@
+"""Compile the FMUs of this folder: each C file holds its model description in a comment at its top."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from fmilin.fmi.read.platforms import fmi2_folders, fmi3_folders, library_suffix
+
+HERE = Path(__file__).parent
+_DESCRIPTION = re.compile(r"modelDescription\.xml\s*(<\?xml.*?</fmiModelDescription>)", re.DOTALL)
+
+
+def description_of(name: str) -> str:
+    """Return the model description in ``name.c``."""
+    match = _DESCRIPTION.search((HERE / f"{name}.c").read_text())
+    assert match is not None
+    return match[1]
+
+
+def compile_library(name: str, folder: Path) -> Path:
+    """Compile ``name.c`` and return the shared library."""
+    package = find_spec("fmpy")
+    assert package is not None
+    assert package.submodule_search_locations
+    headers = Path(package.submodule_search_locations[0]) / "c-code"
+    library = folder / f"{name}{library_suffix()}"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-w", f"-I{headers}", f"-I{HERE}", f"{HERE / name}.c", "-o", library]
+    subprocess.run([*map(str, command), "-lm"], check=True)
+    return library
+
+
+def pack(target: Path, members: Mapping[str, bytes | str]) -> Path:
+    """Write an FMU with these members."""
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target
+
+
+def build(name: str, folder: Path, *, xml: str | None = None, extra: Mapping[str, bytes | str] | None = None) -> Path:
+    """Build the FMU of ``name.c``, with another model description or further members if given."""
+    xml = description_of(name) if xml is None else xml
+    platform = (fmi3_folders() if 'fmiVersion="3' in xml else fmi2_folders())[0]
+    library = compile_library(name, folder)
+    members: dict[str, bytes | str] = {
+        "modelDescription.xml": xml,
+        f"binaries/{platform}/{library.name}": library.read_bytes(),
+    }
+    members |= extra or {}
+    return pack(folder / f"{name}.fmu", members)

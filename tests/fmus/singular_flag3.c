@@ -1,0 +1,37 @@
+/* Advertises directional derivatives by the FMI 2 name of the flag, which FMI 3 does not know.
+
+modelDescription.xml
+<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="3.0" modelName="singular_flag3" instantiationToken="{singular_flag3}">
+  <ModelExchange modelIdentifier="singular_flag3" providesDirectionalDerivative="true"/>
+  <ModelVariables>
+    <Float64 name="x" valueReference="0" initial="exact" start="1"/>
+    <Float64 name="der(x)" valueReference="1" derivative="0"/>
+    <Float64 name="u" valueReference="2" causality="input" start="0.5"/>
+    <Float64 name="y" valueReference="3" causality="output"/>
+  </ModelVariables>
+  <ModelStructure>
+    <Output valueReference="3"/>
+    <ContinuousStateDerivative valueReference="1"/>
+  </ModelStructure>
+</fmiModelDescription>
+*/
+#define NR 4
+
+#include "fmi3_zoo.h"
+
+static size_t states(Model *m) { return 1; }
+static void setup(Model *m) { m->r[0] = 1, m->r[2] = 0.5; }
+static double *where(Model *m, fmi3ValueReference vr, size_t *size) {
+    *size = 1;
+    return vr < 4 ? m->r + vr : NULL;
+}
+static void calculate(Model *m) {
+    m->r[1] = m->r[2] - 2 * m->r[0];
+    m->r[3] = m->r[0] + 4 * m->r[2];
+}
+#ifdef DIRECTIONAL
+static double partial(Model *m, size_t unknown, size_t known) {
+    return unknown == 1 ? (known == 2) - 2 * (known == 0) : unknown == 3 ? (known == 0) + 4 * (known == 2) : 0;
+}
+#endif

@@ -1,0 +1,26 @@
+/* The plant of most behaviours: v' = u - x, x' = v, with y = 3 x + 2 u, and its exact derivatives.
+
+   References: 0 x, 1 v, 2 der(x), 3 der(v), 4 u, 5 y, 6 local. */
+#define NV 8
+#define NX 2
+#define STATES {0, 1}
+#define DERIVATIVES {2, 3}
+#define START {1, 0}
+#include "fmi2_zoo.h"
+
+static void calculate(Model *m) {
+    double *r = m->r;
+    r[2] = r[1];
+    r[3] = r[4] - r[0];
+    r[5] = 3 * r[0] + 2 * r[4];
+    r[6] = r[0] * r[0];
+}
+
+#if defined(DIRECTIONAL) && !defined(OWN_PARTIAL)
+static double partial(Model *m, fmi2ValueReference unknown, fmi2ValueReference known) {
+    if (unknown == 2) return known == 1;
+    if (unknown == 3) return (known == 4) - (known == 0);
+    if (unknown == 5) return 3 * (known == 0) + 2 * (known == 4);
+    return 0;
+}
+#endif
