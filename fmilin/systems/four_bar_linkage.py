@@ -81,6 +81,7 @@ def four_bar(
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")
     if branch not in ("upper", "hanging"):
         raise UsageError(f"'{branch}' is no equilibrium of the four-bar linkage; choose 'upper' or 'hanging'.")
+    loops = int(loops)
     angle = 0.0 if singular else _equilibrium(loops, branch)
     m, k, l0, c, gx, gy, phi, w, torque = sympy.symbols("m k l0 c gx gy phi w torque", real=True)
     B = [sympy.Matrix(sympy.symbols(f"x{i} y{i}", real=True)) for i in range(loops + 1)]
@@ -108,23 +109,7 @@ def four_bar(
         outputs={"phi": phi, "w": w, "coupler.y": (B[-1][1] + B[-2][1]) / 2},
         start=dict(zip(_flat(B), [e for i in range(loops + 1) for e in (i + cos(angle), sin(angle))], strict=True))
         | {phi: angle},
-        labels=Labels(
-            units=dict.fromkeys(_flat(B), "m")
-            | {phi: "rad", w: "rad/s", torque: "N.m", "coupler.y": "m"}
-            | {m: "kg", k: "N/m", l0: "m", c: "N.s/m", gx: "m/s2", gy: "m/s2"},
-            nominals=dict.fromkeys(_flat(B), 1.0),
-            descriptions={
-                phi: "angle of the last rod from the x axis",
-                torque: "torque on the last rod",
-                m: "mass of each rod",
-                k: "stiffness of each spring",
-                l0: "natural length of each spring",
-                c: "coefficient of each damper",
-                "coupler.y": "height of the middle of the last coupler",
-            },
-            independent=(phi, w),
-            description=f"Planar linkage of {loops} four-bar loop(s) with diagonal springs, in Cartesian coordinates",
-        ),
+        labels=_labels(_flat(B), loops),
     )
 
 
@@ -186,6 +171,26 @@ def _equilibrium(loops: int, branch: str) -> float:
 
     # phi = pi/2, the lower end, is an equilibrium, too: unstable, with springs at their natural length
     return float(brentq(moment, pi / 2 + 0.1, pi, xtol=1e-15, rtol=4 * np.finfo(np.float64).eps))
+
+
+def _labels(positions: Sequence[Any], loops: int) -> Labels:
+    return Labels(
+        units=dict.fromkeys(positions, "m")
+        | {"phi": "rad", "w": "rad/s", "torque": "N.m", "coupler.y": "m"}
+        | {"m": "kg", "k": "N/m", "l0": "m", "c": "N.s/m", "gx": "m/s2", "gy": "m/s2"},
+        nominals=dict.fromkeys(positions, 1.0),
+        descriptions={
+            "phi": "angle of the last rod from the x axis",
+            "torque": "torque on the last rod",
+            "m": "mass of each rod",
+            "k": "stiffness of each spring",
+            "l0": "natural length of each spring",
+            "c": "coefficient of each damper",
+            "coupler.y": "height of the middle of the last coupler",
+        },
+        independent=("phi", "w"),
+        description=f"Planar linkage of {loops} four-bar loop(s) with diagonal springs, in Cartesian coordinates",
+    )
 
 
 def _flat(points: Sequence[Any]) -> list[Any]:
