@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from fmilin.errors import UsageError
@@ -70,7 +69,7 @@ def _target(path: str | Path) -> Path:
 
 def _new_file_beside(target: Path) -> tuple[int, Path]:
     """Create an empty file with the permissions that any new file gets, and a name that nobody has."""
-    temporary = target.with_name(f".fmilin-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".fmilin-{os.urandom(8).hex()}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         return os.open(temporary, flags, 0o666), temporary

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,18 @@ from fmilin.errors import ModelError
 from fmilin.export.document import from_document, to_document
 from fmilin.linear_model import LinearModel
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "loads", "text_of"]
 
 
 def dumps(linear: LinearModel) -> bytes:
     """Return the file's content: one line per field."""
-    fields = ",\n".join(
-        f'"{key}": {json.dumps(_plain(value), allow_nan=False)}' for key, value in to_document(linear).items()
-    )
-    return f"{{\n{fields}\n}}\n".encode("ascii")
+    return text_of(to_document(linear)).encode("ascii")
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Return a document as strict JSON in ASCII, one line per field."""
+    fields = ",\n".join(f"{json.dumps(k)}: {json.dumps(_plain(v), allow_nan=False)}" for k, v in document.items())
+    return f"{{\n{fields}\n}}\n"
 
 
 def loads(content: bytes, origin: str) -> LinearModel:

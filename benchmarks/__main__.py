@@ -1,0 +1,21 @@
+"""``python -m benchmarks [NAME ...]``: print the tables; without a name all of them."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+NAMES = ("startup", "linearize")
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"There is no benchmark '{unknown[0]}'. There are: {', '.join(NAMES)}.", file=sys.stderr)
+        return 2
+    for name in names or NAMES:
+        import_module(f"benchmarks.{name}").main()
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""``fmilin build MODEL -o FILE.fmu``: a native description as a nonlinear FMU."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fmilin.cli.desk import Desk, work
+from fmilin.cli.opening import is_fmu
+from fmilin.errors import UsageError
+from fmilin.export.atomic import check_writable
+
+__all__ = ["command"]
+
+
+class Version(StrEnum):
+    """Versions of the standard that can be written."""
+
+    FMI2 = "2.0"
+    FMI3 = "3.0"
+
+
+def command(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="path/to/file.py:name or package.module:name")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.fmu", help="Where the FMU goes.")],
+    fmi: Annotated[Version, typer.Option("--fmi", help="Version of the standard.")] = Version.FMI2,
+    no_directional_derivatives: Annotated[
+        bool, typer.Option("--no-directional-derivatives", help="Leave out the exact directional derivatives.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """Compile a native model to an FMU for model exchange, its constraints inside.
+
+    Needs a C compiler.
+    """
+    if is_fmu(model):
+        raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
+    if not is_fmu(str(output)):
+        raise UsageError(f"--output '{output}' must end in .fmu.")
+    check_writable(output)
+
+    def job(desk: Desk) -> None:
+        import fmilin as fl
+        from fmilin.fmi.write import build_fmu
+
+        build_fmu(
+            desk.borrow(fl.load(model)),
+            output,
+            fmi_version=fmi.value,
+            directional_derivatives=not no_directional_derivatives,
+        )
+        sys.stderr.write(f"{output}: FMI {fmi.value} model exchange\n")
+
+    return work(job, isolate=False, debug=debug)

@@ -1,0 +1,36 @@
+"""``fmilin convert LINEAR -o FILE``: between the formats of linear models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fmilin.cli import options
+from fmilin.cli.desk import Desk, work
+
+__all__ = ["command"]
+
+
+def command(
+    linear: Annotated[Path, typer.Argument(metavar="LINEAR", help="A linear model: .mat, .npz or .json")],
+    output: Annotated[
+        list[Path],
+        typer.Option("-o", "--output", metavar="FILE", help="Repeatable; the suffix picks the format: .mat .npz .json"),
+    ],
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """Convert a linear model; nothing is lost between .mat, .npz and .json."""
+    files = options.checked_outputs(output)
+
+    def job(_: Desk) -> None:
+        from fmilin.export.atomic import write_atomically
+        from fmilin.export.registry import dumps, load
+
+        model = load(linear)
+        contents = [dumps(model, path) for path in files]
+        for path, content in zip(files, contents, strict=True):
+            write_atomically(path, content)
+
+    return work(job, isolate=False, debug=debug)

@@ -1,0 +1,139 @@
+"""``fmilin demo``: a real FMU, built, linearized and drawn, with what a naive Jacobian would have said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from fmilin.cli.desk import Desk, work
+from fmilin.cli.linearize import Request, deliver, linear_model
+from fmilin.errors import UsageError
+from fmilin.export.atomic import check_writable, write_atomically
+
+if TYPE_CHECKING:
+    from fmilin.linear_model import LinearModel
+
+__all__ = ["command"]
+
+FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
+
+
+def command(
+    directory: Annotated[
+        Path, typer.Argument(metavar="[DIRECTORY]", help="Where the files go.", show_default=True)
+    ] = Path("fmilin-demo"),
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """Build a four-bar linkage as an FMU, linearize it, and compare with a naive Jacobian.
+
+    Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY. Needs a C compiler.
+    """
+    _prepare(directory)
+    return work(lambda desk: _demo(directory, desk), isolate=True, debug=debug)
+
+
+def _prepare(directory: Path) -> None:
+    """Make the folder, and make sure that the files can be written, before the work begins."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot make the folder '{directory}': {error.strerror}. Choose another.") from None
+    for name in (FMU, MAT, PICTURE):
+        check_writable(directory / name)
+
+
+def _demo(directory: Path, desk: Desk) -> None:
+    from fmilin.fmi.write import build_fmu
+    from fmilin.report.table import print_table
+    from fmilin.systems import four_bar
+
+    def quoted(path: Path) -> str:
+        return quote(str(path))
+
+    fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
+    say = desk.results.write
+    say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
+    desk.results.flush()
+    build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
+    say(f"Now what 'fmilin linearize {quoted(fmu)} -o {quoted(mat)}' does:\n\n")
+    desk.results.flush()
+    true, point = linear_model(Request(source=str(fmu), settings={}), desk)
+    deliver(true, point, [mat], desk)
+    print_table(true, desk.results, adjusted=point.adjusted)
+    naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), desk)
+    say("\n")
+    _compare(true, naive, desk.results)
+    _draw(true, naive, picture)
+    say(
+        f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"
+        f"  fmilin info {fmu}\n"
+        f'  fmilin linearize {fmu} --independent phi,w --outputs phi,"der(w)" --set phi=2.0\n'
+        f"  fmilin convert {mat} -o {mat.with_suffix('.json')}\n"
+    )
+
+
+def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
+    """Print both spectra side by side, and what the difference means."""
+    from rich import box
+    from rich.table import Table
+
+    from fmilin.report.eigenvalue_picture import without
+    from fmilin.report.numbers import eigenvalue_text
+    from fmilin.report.table import console_on, fact
+
+    false = without(naive.eigenvalues(), true.eigenvalues())
+    N = len(naive.states)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("True eigenvalues [1/s]", justify="right", no_wrap=True)
+    table.add_column(f"Naive: Jacobian of all {N} states [1/s]", justify="right", no_wrap=True)
+    mine = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in true.modes()]
+    theirs = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in reversed(naive.modes())]
+    for i, text in enumerate(theirs):
+        table.add_row(mine[i] if i < len(mine) else "", text)
+    growing = int((false.real > 0).sum())
+    verdict = (
+        f"{len(false)} of the naive model's {N} eigenvalues belong to no motion of the linkage: they are the "
+        f"constraints, differentiated, and scattered around zero by rounding. {growing} of them have a positive real "
+        f"part, as if the linkage were unstable."
+    )
+    with console_on(stream) as console:
+        console.print(table)
+        console.print()
+        for word, text in (("Meaning", verdict), ("LQR, true", _regulator(true)), ("LQR, naive", _regulator(naive))):
+            console.print(fact(word, text.split(), console.width, separator=" "))
+
+
+def _regulator(linear: LinearModel) -> str:
+    """Design a linear-quadratic regulator with unit weights; return the gains, or why there are none."""
+    import numpy as np
+    from scipy.linalg import LinAlgError, solve_continuous_are
+
+    P, nu = len(linear.states), len(linear.inputs)
+    try:
+        X = solve_continuous_are(linear.A, linear.B, np.eye(P), np.eye(nu))
+    except (LinAlgError, ValueError) as error:
+        return f"no controller: {str(error).split(',')[0].split(' because')[0].rstrip('.')}."
+    K = linear.B.T @ X
+    rightmost = float(np.linalg.eigvals(linear.A - linear.B @ K).real.max())
+    gains = ", ".join(f"{gain:.5g}" for gain in K.ravel())
+    return f"gains {gains}; the closed loop decays with real part {rightmost:.4g} 1/s or faster."
+
+
+def _draw(true: LinearModel, naive: LinearModel, path: Path) -> None:
+    from fmilin.report.eigenvalue_picture import eigenvalue_picture
+    from fmilin.report.numbers import eigenvalue_text
+    from fmilin.report.table import order_text
+
+    modes = [m for m in true.modes() if m.is_oscillatory]
+    pair = f"{eigenvalue_text(modes[0].eigenvalue, pair=True)} ({modes[0].frequency_in_hertz:.4g} Hz)" if modes else ""
+    extra = len(naive.states) - len(true.states)
+    picture = eigenvalue_picture(
+        true.eigenvalues(),
+        naive.eigenvalues(),
+        title=f"Four-bar linkage: {order_text(true)}",
+        subtitle=f"True pair {pair}. A Jacobian of all {len(naive.states)} states adds {extra} that no motion has.",
+    )
+    write_atomically(path, picture)

@@ -1,0 +1,154 @@
+"""Where a command does its work: what goes to standard output, what is closed at the end, what a failure looks like."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Protocol, TextIO, TypeVar
+
+from fmilin.errors import FmilinError
+
+__all__ = ["Desk", "Job", "failure", "work", "work_in_this_process"]
+
+
+class Closable(Protocol):
+    """What a job borrows."""
+
+    def close(self) -> None:
+        """Give back."""
+
+
+Borrowed = TypeVar("Borrowed", bound=Closable)
+
+
+@dataclass
+class Desk:
+    """What a job needs to deliver.
+
+    Parameters
+    ----------
+    results : TextIO
+        Standard output, even while foreign code writes to what it takes for standard output.
+    """
+
+    results: TextIO
+    borrowed: list[Closable] = field(default_factory=list)
+
+    def borrow(self, thing: Borrowed) -> Borrowed:
+        """Close ``thing`` when everything has been delivered: foreign code may crash while it is unloaded."""
+        self.borrowed.append(thing)
+        return thing
+
+
+Job = Callable[[Desk], None]
+
+
+def work(job: Job, *, isolate: bool, debug: bool) -> int:
+    """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
+    if isolate and hasattr(os, "fork"):
+        from fmilin.cli.isolation import work_in_a_child
+
+        return work_in_a_child(job, debug=debug)
+    return work_in_this_process(job, debug=debug)
+
+
+def work_in_this_process(job: Job, *, debug: bool, announce: Callable[[int], None] = lambda _: None) -> int:
+    """Do ``job`` here and return the exit status.
+
+    Parameters
+    ----------
+    job : callable
+    debug : bool
+        Show tracebacks.
+    announce : callable
+        Is told the exit status as soon as it is certain, before anything is given back.
+    """
+    with _results_apart() as results:
+        desk = Desk(results)
+        status = 0
+        try:
+            job(desk)
+            results.flush()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
+            status = failure(error, debug=debug)
+        announce(status)
+        for thing in reversed(desk.borrowed):
+            try:
+                thing.close()
+            except FmilinError as error:
+                failure(error, debug=debug)
+    return status
+
+
+def failure(error: BaseException, *, debug: bool) -> int:
+    """Print one paragraph about ``error`` on standard error and return the exit status that belongs to it."""
+    status, text = _status_and_text(error)
+    with suppress(OSError):
+        if debug:
+            traceback.print_exception(error)
+        if text:
+            sys.stderr.write(f"fmilin: {' '.join(text.splitlines())}\n")
+        sys.stderr.flush()
+    return status
+
+
+def _status_and_text(error: BaseException) -> tuple[int, str]:
+    match error:
+        case FmilinError():
+            return error.exit_status, str(error)
+        case KeyboardInterrupt():
+            return 130, "interrupted."
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else 1, ""
+        case BrokenPipeError():
+            _silence(sys.stdout)
+            return 1, ""
+        case MemoryError():
+            return 1, "there is not enough memory for this model."
+        case _:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return 1, f"{what}. This is a bug in fmilin: run again with --debug, and report what it prints."
+
+
+def _silence(stream: TextIO) -> None:
+    """Point ``stream`` to nowhere: nobody reads it, and the interpreter would complain at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _results_apart() -> Iterator[TextIO]:
+    """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means standard error."""
+    try:
+        is_real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2
+    except (OSError, ValueError, AttributeError):
+        is_real = False
+    if not is_real:
+        yield sys.stdout  # a notebook, or a test that captures
+        return
+    sys.stdout.flush()
+    real, python_stdout = os.dup(1), sys.stdout
+    os.dup2(2, 1)
+    results = os.fdopen(os.dup(real), "w", encoding=sys.stdout.encoding, errors="replace")
+    sys.stdout = sys.stderr
+    try:
+        yield results
+    finally:
+        with suppress(OSError):
+            results.close()
+        _flush_c_streams()
+        os.dup2(real, 1)
+        os.close(real)
+        sys.stdout = python_stdout
+
+
+def _flush_c_streams() -> None:
+    """Let what C code has printed so far go where it was meant to go."""
+    if os.name == "posix" and "ctypes" in sys.modules:
+        import ctypes
+
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,180 @@
+"""``fmilin linearize MODEL``: a linear model at an operating point."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fmilin.cli import options
+from fmilin.cli.desk import Desk, work
+from fmilin.cli.opening import is_fmu, open_model
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.linear_model import LinearModel
+    from fmilin.model import OperatingPoint
+
+__all__ = ["Request", "command", "deliver", "linear_model"]
+
+
+class Coordinates(StrEnum):
+    """How independent coordinates are chosen when none are named."""
+
+    PARTITION = "partition"
+    TANGENT = "tangent"
+
+
+class Derivatives(StrEnum):
+    """How slopes are measured."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    DIFFERENCES = "differences"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be linearized, where and how.
+
+    Parameters
+    ----------
+    source : str
+        The model: an FMU, ``path/to/file.py:name`` or ``package.module:name``.
+    settings : mapping of str to float
+        States, inputs and parameters by name.
+    constraints : sequence of str or None
+        None: those that come with the model; empty: none at all.
+    """
+
+    source: str
+    settings: dict[str, float]
+    constraints: Sequence[str] | None = None
+    constraints_file: Path | None = None
+    independent: Sequence[str] | None = None
+    coordinates: str = "partition"
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    time: float | None = None
+    derivatives: str = "auto"
+    project: bool = False
+
+
+def command(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="model.fmu, path/to/file.py:name or package.module:name")
+    ],
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Repeatable: an expression or a variable that must be zero."),
+    ] = None,
+    constraints: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="The same from a file.")] = None,
+    no_constraints: Annotated[
+        bool, typer.Option("--no-constraints", help="Treat all states as independent, as other tools do.")
+    ] = False,
+    independent: Annotated[str | None, typer.Option(metavar="A,B,...", help="States to keep as coordinates.")] = None,
+    coordinates: Annotated[
+        Coordinates, typer.Option(help="How coordinates are chosen when none are named.")
+    ] = Coordinates.PARTITION,
+    inputs: Annotated[str | None, typer.Option(metavar="A,B,...", help="A choice and an order.")] = None,
+    outputs: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="A choice and an order; der(x) and any continuous variable may be one."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Repeatable: a start value, parameter or input."),
+    ] = None,
+    time: Annotated[float | None, typer.Option(metavar="T", help="The point's time in seconds.")] = None,
+    derivatives: Annotated[
+        Derivatives, typer.Option(help="Exact directional derivatives, or differences on the manifold.")
+    ] = Derivatives.AUTO,
+    project: Annotated[
+        bool, typer.Option("--project", help="Start from the nearest point that satisfies the constraints.")
+    ] = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Repeatable; the suffix picks the format: .mat .npz .json"),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="The linear model as one JSON document on standard output.")
+    ] = False,
+    no_isolation: Annotated[
+        bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """Compute a linear model at an operating point, in independent coordinates.
+
+    Without -o or --json a table is printed.
+    """
+    files = options.checked_outputs(output or [])
+    if no_constraints and (constraint or constraints):
+        raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
+    request = Request(
+        source=model,
+        settings=options.assignments(settings or []),
+        constraints=[] if no_constraints else constraint or None,
+        constraints_file=constraints,
+        independent=options.names(independent, "--independent"),
+        coordinates=coordinates.value,
+        inputs=options.names(inputs, "--inputs"),
+        outputs=options.names(outputs, "--outputs"),
+        time=options.finite(time, "--time"),
+        derivatives=derivatives.value,
+        project=project,
+    )
+
+    def job(desk: Desk) -> None:
+        linear, point = linear_model(request, desk)
+        deliver(linear, point, files, desk, as_json=json)
+
+    return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
+
+
+def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPoint]:
+    """Load, assemble the point, linearize."""
+    import fmilin as fl
+    from fmilin.dependence import with_remark_on_dependence
+
+    model, values = open_model(request, desk)
+    point = fl.operating_point(model, values, time=request.time, project=request.project)
+    linear = fl.linearize(
+        model,
+        point,
+        independent=request.independent,
+        inputs=request.inputs,
+        outputs=request.outputs,
+        coordinates=request.coordinates,
+        derivatives=request.derivatives,
+    )
+    return linear if len(model.constraints) else with_remark_on_dependence(linear), point
+
+
+def deliver(
+    linear: LinearModel, point: OperatingPoint, files: Sequence[Path], desk: Desk, *, as_json: bool = False
+) -> None:
+    """Write the files, all of them made before the first is written; then JSON or, without files, the table."""
+    from fmilin.export.atomic import write_atomically
+    from fmilin.export.registry import dumps
+
+    contents = [dumps(linear, path) for path in files]
+    for path, content in zip(files, contents, strict=True):
+        write_atomically(path, content)
+    if as_json:
+        desk.results.write(dumps(linear, "results.json").decode("ascii"))
+    elif not files:
+        from fmilin.report.table import print_table
+
+        print_table(linear, desk.results, adjusted=point.adjusted)
+    if files and not as_json:
+        for warning in linear.warnings:
+            sys.stderr.write(f"Warning: {warning}\n")
+        order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
+        for path in files:
+            sys.stderr.write(f"{path}: {order}\n")

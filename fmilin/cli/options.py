@@ -1,0 +1,100 @@
+"""What is written on the command line, as values: checked before any model is touched."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from fmilin.errors import UsageError
+from fmilin.export.registry import check_output
+
+__all__ = ["assignments", "checked_outputs", "finite", "names"]
+
+_ITEMS = re.compile(r"(?:`[^`]*`|\[[^\]]*\]|\([^)]*\)|[^,`\[(]|[`\[(])+")
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """Split ``A,B,...`` at the commas outside brackets and backquotes; the empty text is the empty list.
+
+    >>> names("q[1,2],der(v),`a, b`", "--outputs")
+    ['q[1,2]', 'der(v)', 'a, b']
+
+    Raises
+    ------
+    UsageError
+        When a name is missing between two commas, or stands there twice.
+    """
+    if text is None:
+        return None
+    if not text.strip():
+        return []
+    items = []
+    position = 0
+    while position <= len(text):
+        match = _ITEMS.match(text, position)
+        item = match.group().strip() if match else ""
+        items.append(item[1:-1] if len(item) > 1 and item[0] == item[-1] == "`" else item)
+        position = (match.end() if match else position) + 1
+    if "" in items:
+        raise UsageError(f"{option} '{text}': a name is missing between two commas. Write {option} A,B,C.")
+    if twice := sorted({item for item in items if items.count(item) > 1}):
+        raise UsageError(f"{option} '{text}': {', '.join(twice)} stands there more than once. Name each once.")
+    return items
+
+
+def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]:
+    """Return ``NAME=VALUE`` texts as values by name; ``true`` and ``false`` are values of Boolean parameters.
+
+    Raises
+    ------
+    UsageError
+        When one has no '=', no name, no finite number, or the same name stands in two.
+    """
+    values: dict[str, float] = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        name = name.strip()
+        if len(name) > 1 and name[0] == name[-1] == "`":
+            name = name[1:-1]
+        if not equals or not name:
+            raise UsageError(f"{option} '{text}' is not of the form NAME=VALUE. Write for example {option} phi=1.5.")
+        if name in values:
+            raise UsageError(f"{option} sets '{name}' twice. Keep the one that you mean.")
+        values[name] = _value(number.strip(), f"{option} '{text}'")
+    return values
+
+
+def _value(text: str, where: str) -> float:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"{where}: '{text}' is no number. Write for example 1.5 or -2e-3.") from None
+    if not math.isfinite(value):
+        raise UsageError(f"{where}: the value must be finite.")
+    return value
+
+
+def finite(value: float | None, option: str) -> float | None:
+    """Return ``value``, which must not be NaN or infinite."""
+    if value is not None and not math.isfinite(value):
+        raise UsageError(f"{option} {value}: the value must be finite.")
+    return value
+
+
+def checked_outputs(paths: Sequence[Path]) -> list[Path]:
+    """Return ``paths`` after making sure that every one can be written.
+
+    Raises
+    ------
+    UsageError
+        When a suffix is unknown, a place not writable, or one file is named twice.
+    """
+    for path in paths:
+        check_output(path)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("--output names the same file twice. Keep one.")
+    return list(paths)

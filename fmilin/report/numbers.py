@@ -1,0 +1,46 @@
+"""Numbers and names as people read them; the files carry all digits and all characters."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["eigenvalue_text", "rounded", "shortened", "value_with_unit"]
+
+SIGNIFICANT = 8
+"""Digits shown of an eigenvalue."""
+
+LONGEST_NAME = 60
+
+
+def rounded(value: complex, digits: int = SIGNIFICANT) -> complex:
+    """Round both parts to ``digits`` significant digits of the modulus: what is noise beside it becomes 0.
+
+    >>> rounded(-1e-17 + 2.147676638502278j)
+    2.1476766j
+    """
+    size = abs(value)
+    if size == 0 or not math.isfinite(size):
+        return value
+    places = digits - 1 - int(f"{size:e}".partition("e")[2])
+    return complex(round(value.real, places) + 0.0, round(value.imag, places) + 0.0)
+
+
+def eigenvalue_text(value: complex, *, pair: bool) -> str:
+    """Return ``-0.24238581 ± 2.133955 i`` for a pair, or the real number alone."""
+    shown = rounded(value)
+    real = f"{shown.real:.{SIGNIFICANT}g}"
+    if not pair:
+        return real
+    imaginary = f"{abs(shown.imag):.{SIGNIFICANT}g} i"
+    return f"±{imaginary}" if shown.real == 0 else f"{real} ± {imaginary}"
+
+
+def value_with_unit(value: float, unit: str) -> str:
+    """Return ``1.5 rad``."""
+    return f"{value:.8g} {unit}".rstrip()
+
+
+def shortened(name: str) -> str:
+    """Return a long name with its middle left out."""
+    half = LONGEST_NAME // 2
+    return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[-half + 1 :]}"

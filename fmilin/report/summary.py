@@ -1,0 +1,217 @@
+"""What is in a model, before anything is computed; of an FMU without running its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from fmilin.constraints import Constraint
+from fmilin.model import Model, ModelInfo
+from fmilin.report.numbers import shortened, value_with_unit
+from fmilin.report.table import console_on, fact
+from fmilin.signals import Signal, Signals
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Summary", "print_summary", "summary_of_fmu", "summary_of_model"]
+
+MOST_ROWS = 40
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A model at a glance.
+
+    Parameters
+    ----------
+    info : ModelInfo
+    interfaces : tuple of str
+        ``"ModelExchange"``, ..., or ``"native"``.
+    states, inputs, outputs : Signals
+    parameters : Signals
+    directional_derivatives : bool
+        Whether the model promises exact ones.
+    constraints : tuple of Constraint
+        That come with the model.
+    constraints_from : str
+        Where they were found.
+    independent : tuple of str
+        Coordinates that the model's author recommends.
+    platforms : tuple of str
+        For which there is compiled code inside.
+    capabilities : dict
+        Attributes of the model exchange interface, as written.
+    notes : tuple of str
+        What is strange about the description.
+    """
+
+    info: ModelInfo
+    interfaces: tuple[str, ...]
+    states: Signals
+    inputs: Signals
+    outputs: Signals
+    parameters: Signals
+    directional_derivatives: bool
+    constraints: tuple[Constraint, ...] = ()
+    constraints_from: str = ""
+    independent: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    capabilities: dict[str, str] | None = None
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as plain data, format ``fmilin-info/1``."""
+        return {
+            "name": self.info.name,
+            "guid": self.info.guid,
+            "tool": self.info.tool,
+            "fmi_version": self.info.fmi_version,
+            "interfaces": list(self.interfaces),
+            "platforms": list(self.platforms),
+            "states": [_plain(s) for s in self.states],
+            "inputs": [_plain(s) for s in self.inputs],
+            "outputs": [_plain(s) for s in self.outputs],
+            "parameters": [_plain(s) for s in self.parameters],
+            "directional_derivatives": self.directional_derivatives,
+            "capabilities": self.capabilities or {},
+            "constraints": [
+                {"expression": c.expression.text, "name": c.name, "level": c.level} for c in self.constraints
+            ],
+            "constraints_from": self.constraints_from,
+            "independent": list(self.independent),
+            "notes": list(self.notes),
+            "format": "fmilin-info/1",
+        }
+
+
+def summary_of_fmu(path: Path) -> Summary:
+    """Return the summary of an FMU; its code is not loaded.
+
+    Raises
+    ------
+    ModelError
+        When it cannot be read.
+    ConstraintError
+        When the constraints that come with it are no constraints.
+    """
+    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.layout import Layout
+    from fmilin.loading import constraints_with
+
+    fmu = FmuFile(path)
+    description = fmu.description
+    layout = Layout(description)
+    found, where = constraints_with(fmu)
+    parameters = (v for v in description.variables if v.is_float and v.causality == "parameter")
+    return Summary(
+        info=ModelInfo(description.model_name, description.token, description.tool, description.fmi_version),
+        interfaces=description.interfaces,
+        states=layout.signals(layout.states),
+        inputs=layout.signals(layout.inputs),
+        outputs=layout.signals(layout.outputs),
+        parameters=layout.signals(scalar for v in parameters for scalar in layout.scalars(v)),
+        directional_derivatives=description.directional_derivatives,
+        constraints=() if found is None else found.constraints,
+        constraints_from=where,
+        independent=() if found is None else found.independent,
+        platforms=fmu.platforms,
+        capabilities=dict(description.capabilities),
+        notes=(*description.notes, *layout.notes),
+    )
+
+
+def summary_of_model(model: Model) -> Summary:
+    """Return the summary of a native model."""
+    t, x, u = model.start.time, model.start.states, model.start.inputs
+    import numpy as np
+
+    nothing = np.zeros((len(x), 0)), np.zeros((len(u), 0))
+    return Summary(
+        info=model.info,
+        interfaces=("native",),
+        states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        parameters=Signals(),
+        directional_derivatives=model.products(t, x, u, *nothing) is not None,
+        constraints=model.constraints.declared,
+        constraints_from="the model itself" if len(model.constraints) else "",
+        independent=model.independent,
+    )
+
+
+def print_summary(summary: Summary, stream: TextIO) -> None:
+    """Print ``summary`` for a person."""
+    info = summary.info
+    with console_on(stream) as console:
+        facts: list[tuple[str, Sequence[str]]] = [
+            ("Model", [info.name]),
+            ("Kind", [f"FMI {info.fmi_version}" if info.fmi_version else "native", *_words(summary.interfaces)]),
+            ("Made by", [info.tool or "unknown"]),
+            ("Identity", [info.guid] if info.guid else []),
+            ("Platforms", summary.platforms),
+            ("Derivatives", ["exact, says the model" if summary.directional_derivatives else "by differences"]),
+        ]
+        for word, pieces in facts:
+            if pieces:
+                console.print(fact(word, pieces, console.width))
+        for title, signals in (
+            ("State", summary.states),
+            ("Input", summary.inputs),
+            ("Output", summary.outputs),
+            ("Parameter", summary.parameters),
+        ):
+            console.print()
+            console.print(_signal_table(title, signals) if len(signals) else f"No {title.lower()}s.")
+        console.print()
+        for line in _constraint_lines(summary):
+            console.print(line)
+        for note in summary.notes:
+            console.print(fact("Note", note.split(), console.width, separator=" "))
+
+
+def _plain(signal: Signal) -> dict[str, Any]:
+    return {
+        "name": signal.name,
+        "unit": signal.unit,
+        "start": signal.start,
+        "nominal": signal.nominal,
+        "description": signal.description,
+    }
+
+
+def _words(interfaces: Sequence[str]) -> list[str]:
+    known = {"ModelExchange": "model exchange", "CoSimulation": "co-simulation"}
+    return [known.get(i, i) for i in interfaces if i != "native"]
+
+
+def _signal_table(title: str, signals: Signals) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column(f"{title}s ({len(signals)})", no_wrap=True)
+    table.add_column("Start", justify="right", no_wrap=True)
+    table.add_column("Description", overflow="fold")
+    for signal in signals[:MOST_ROWS]:
+        table.add_row(shortened(signal.name), value_with_unit(signal.start, signal.unit), signal.description)
+    if len(signals) > MOST_ROWS:
+        table.add_row(f"and {len(signals) - MOST_ROWS} more", "", "")
+    return table
+
+
+def _constraint_lines(summary: Summary) -> Iterator[str]:
+    if not summary.constraints:
+        yield 'No constraints come with the model. If states depend on each other, name them: --constraint "..."'
+        return
+    yield f"Constraints ({len(summary.constraints)}, from {summary.constraints_from}):"
+    for constraint in summary.constraints[:MOST_ROWS]:
+        name = f"  [{constraint.name}]" if constraint.name else ""
+        yield f"  0 = {constraint.expression.text}   ({constraint.level} level){name}"
+    if len(summary.constraints) > MOST_ROWS:
+        yield f"  and {len(summary.constraints) - MOST_ROWS} more"
+    if summary.independent:
+        yield f"Recommended coordinates: {', '.join(summary.independent)}"

@@ -1,0 +1,187 @@
+"""The linear model as a person reads it on a terminal, or in a file of 80 columns."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from fmilin.linear_model import LinearModel
+from fmilin.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
+from fmilin.signals import Signals
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fmilin.modes import Mode
+
+__all__ = ["Fact", "console_on", "eigenvalue_table", "fact", "order_text", "print_table"]
+
+MOST_SIGNALS = 24
+"""Longer lists are cut, and say how much was left out."""
+
+_WORDS = 13
+"""Columns of the words on the left."""
+
+Fact = tuple[str, Sequence[str]]
+"""A word, and the pieces of what is said about it; a line breaks only between pieces."""
+
+
+def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
+    """Print what a person wants to know about ``linear``.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    stream : TextIO
+    adjusted : float
+        How far projection moved the states that were asked for, scaled by nominals.
+    """
+    with console_on(stream) as console:
+        for word, pieces in _facts(linear, adjusted):
+            console.print(fact(word, pieces, console.width))
+        if len(linear.states):
+            console.print()
+            console.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0))
+        console.print()
+        for warning in linear.warnings:
+            console.print(fact("Warning", str(warning).split(), console.width, separator=" "))
+        if not linear.warnings:
+            console.print("No warnings.")
+
+
+@contextmanager
+def console_on(stream: TextIO) -> Iterator[Console]:
+    """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says."""
+    from rich.console import Console
+
+    if stream.isatty():
+        yield Console(file=stream, highlight=False, emoji=False, markup=False)
+        return
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdigit() and int(columns) >= 40 else 80
+    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        yield console
+    stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") -> Text:
+    """Return a word in bold, and beside it the pieces, broken into lines between them."""
+    from rich.text import Text
+
+    lines = [""]
+    for i, piece in enumerate(pieces):
+        last = i == len(pieces) - 1
+        text = piece if last else piece + separator.rstrip()
+        gap = " " if lines[-1] else ""
+        if lines[-1] and _WORDS + len(lines[-1]) + len(gap) + len(text) > width:
+            lines.append(text)
+        else:
+            lines[-1] += gap + text
+    room = max(width - _WORDS, 20)
+    fitting = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]]
+    indent = "\n" + " " * _WORDS
+    return Text.assemble((f"{word:<{_WORDS}}", "bold"), indent.join(fitting))
+
+
+def order_text(linear: LinearModel) -> str:
+    """Return ``2 independent states out of 10``."""
+    P, N = len(linear.states), len(linear.full_states)
+    return f"{P} independent state{'' if P == 1 else 's'} out of {N}"
+
+
+def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
+    """Return one line per real eigenvalue or pair of complex ones, slowest first."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("Eigenvalue [1/s]" + (" of the sampled motion" if sampled else ""), justify="right", no_wrap=True)
+    table.add_column("Frequency [rad/s]", justify="right")
+    table.add_column("[Hz]", justify="right")
+    table.add_column("Damping ratio", justify="right")
+    for mode in modes:
+        pair = mode.is_oscillatory
+        frequency = (f"{mode.frequency:.8g}", f"{mode.frequency_in_hertz:.8g}") if pair else ("", "")
+        damping = f"{-rounded(mode.eigenvalue).real / mode.frequency + 0.0:.6g}" if pair else ""
+        table.add_row(eigenvalue_text(mode.eigenvalue, pair=pair), *frequency, damping)
+    return table
+
+
+def _facts(linear: LinearModel, adjusted: float) -> Iterator[Fact]:
+    point, accuracy, model = linear.point, linear.accuracy, linear.model
+    kind = f"FMI {model.fmi_version}" if model.fmi_version else "native"
+    yield "Model", [f"{shortened(model.name)} ({kind})", *([f"made by {model.tool}"] if model.tool else [])]
+    yield "Order", [order_text(linear)]
+    yield "Coordinates", _names(linear.states)
+    yield "", [f"chosen by {_choice(linear)}", f"condition number {accuracy.conditioning:.3g}"]
+    yield "Inputs", _names(linear.inputs)
+    yield "Outputs", _names(linear.outputs)
+    yield "Point", [f"t = {point.time:.8g} s", _moved(adjusted)]
+    yield "", _values(point.states, linear.full_states)
+    if point.inputs:
+        yield "", _values(point.inputs, linear.inputs)
+    if point.parameters:
+        yield "Parameters", _values(point.parameters, Signals())
+    yield "Equilibrium", [_equilibrium(linear)]
+    yield "Derivatives", _derivatives(linear)
+    errors = [f"{name} {getattr(accuracy, name):.1e}" for name in "ABCD"]
+    yield "Accuracy", [f"relative errors about {errors[0]}", *errors[1:]]
+    yield "", [f"constraint residual {accuracy.constraint_residual:.1e}"]
+
+
+def _names(signals: Signals) -> list[str]:
+    return _cut([shortened(name) for name in signals.names]) or ["none"]
+
+
+def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
+    units = dict(zip(signals.names, signals.units, strict=True))
+    return _cut(
+        [f"{shortened(name)} = {value_with_unit(value, units.get(name, ''))}" for name, value in values.items()]
+    )
+
+
+def _cut(pieces: list[str]) -> list[str]:
+    more = len(pieces) - MOST_SIGNALS
+    return pieces if more <= 0 else [*pieces[:MOST_SIGNALS], f"and {more} more"]
+
+
+def _choice(linear: LinearModel) -> str:
+    words = {"named": "name", "partition": "partition (QR)", "tangent": "tangent space (SVD)"}
+    return words.get(linear.method.coordinates, linear.method.coordinates)
+
+
+def _moved(adjusted: float) -> str:
+    if adjusted == 0:
+        return "as given"
+    return f"projected onto the constraints, which moved a state by {adjusted:.2g} of its nominal value"
+
+
+def _equilibrium(linear: LinearModel) -> str:
+    if not len(linear.states):
+        return "yes: nothing can move"
+    fastest = int(abs(linear.f0).argmax())
+    if not any(warning.kind == "off-equilibrium" for warning in linear.warnings):
+        return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second)"
+    unit = linear.states[fastest].unit
+    per_second = f"({unit})/s" if "/" in unit else f"{unit}/s"
+    return f"no: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {per_second}; f0 is kept"
+
+
+def _derivatives(linear: LinearModel) -> list[str]:
+    words = {
+        "exact": "exact directional derivatives",
+        "differences": "central differences on the manifold",
+        "mixed": "exact where that can be trusted",
+    }
+    method = linear.method
+    pieces = [words.get(method.derivatives, method.derivatives)]
+    if method.derivatives == "mixed":
+        pieces.append("differences elsewhere")
+    pieces.append(f"{method.evaluations} evaluations")
+    return pieces + ([f"{method.products} directions"] if method.products else [])

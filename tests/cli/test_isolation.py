@@ -1,0 +1,141 @@
+"""A job in a child process: whatever foreign code does there, the parent lives on and says what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
+
+START = """
+import ctypes, os, signal, sys, tempfile, time
+from fmilin import errors, running
+from fmilin.cli.desk import work
+libc = ctypes.CDLL(None)
+class Thing:
+    def __init__(self, end): self.end = end
+    def close(self): self.end()
+def job(desk):
+"""
+END = """
+status = work(job, isolate=True, debug=False)
+print("parent lives", file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def run(body: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    source = START + textwrap.indent(textwrap.dedent(body), "    ") + END
+    environment = os.environ | {"TMPDIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+
+
+def test_results_go_to_standard_output_and_everything_else_to_standard_error(tmp_path: Path) -> None:
+    done = run(
+        """
+        libc.puts(b"from C"); libc.fflush(None)
+        print("from Python")
+        os.write(1, b"raw\\n")
+        desk.results.write("result\\n")
+        libc.puts(b"still in a buffer")
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0
+    assert done.stdout == "result\n"
+    assert sorted(done.stderr.split("\n")[:-1]) == ["from C", "from Python", "parent lives", "raw", "still in a buffer"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+        ("libc.abort()", "SIGABRT"),
+        ("libc.exit(0)", r"ended the whole process by itself (exit status 0)"),
+        ("libc.exit(17)", r"ended the whole process by itself (exit status 17)"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "memory ran out"),
+        ("ctypes.string_at(0)", "SIGSEGV"),
+    ],
+)
+def test_a_crash_is_one_paragraph_and_status_6(body: str, said: str, tmp_path: Path) -> None:
+    done = run(f"running.note('fmi2GetDerivatives')\n{body}", tmp_path)
+    assert done.returncode == 6
+    assert done.stdout == ""
+    message, parent = done.stderr.splitlines()
+    assert message.startswith("fmilin: The model ")
+    assert said in message
+    assert " in fmi2GetDerivatives. Nothing was written." in message
+    assert parent == "parent lives"
+
+
+def test_what_the_child_left_in_temporary_files_is_removed(tmp_path: Path) -> None:
+    done = run("d = tempfile.mkdtemp(); open(d + '/x', 'w').close(); print(d); libc.abort()", tmp_path)
+    assert done.returncode == 6
+    assert str(tmp_path) in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("error", "status"), [("UsageError", 2), ("ModelError", 3), ("NumericalError", 5)])
+def test_an_error_keeps_its_status_and_its_sentence(error: str, status: int, tmp_path: Path) -> None:
+    done = run(f"raise errors.{error}('what, where,\\nwhat to do')", tmp_path)
+    assert done.returncode == status
+    assert done.stderr.splitlines() == ["fmilin: what, where, what to do", "parent lives"]
+
+
+def test_an_unexpected_error_is_called_a_bug(tmp_path: Path) -> None:
+    done = run("{}['key']", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0].startswith("fmilin: KeyError: 'key'. This is a bug in fmilin")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_crash_while_unloading_does_not_spoil_the_results(tmp_path: Path) -> None:
+    done = run("desk.borrow(Thing(libc.abort))\ndesk.results.write('result\\n')", tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == "result\n"
+    assert "crashed while it was unloaded (SIGABRT" in done.stderr
+
+
+def test_a_crash_while_unloading_does_not_hide_an_error(tmp_path: Path) -> None:
+    done = run("desk.borrow(Thing(libc.abort))\nraise errors.ConstraintError('inconsistent')", tmp_path)
+    assert done.returncode == 4
+    assert done.stderr.startswith("fmilin: inconsistent\n")
+
+
+def test_a_process_that_the_model_left_behind_does_not_hold_us(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    body = f"""
+    if os.fork() == 0:
+        while not os.path.exists({str(go)!r}): time.sleep(0.02)
+        os._exit(0)
+    libc.abort()
+    """
+    source = START + textwrap.indent(textwrap.dedent(body), "    ") + END
+    with (tmp_path / "stderr").open("w+") as stderr:  # a file: a pipe would stay open with the process left behind
+        done = subprocess.run([sys.executable, "-c", source], stdout=stderr, stderr=stderr, timeout=60, check=False)
+    go.touch()
+    assert done.returncode == 6
+    assert "SIGABRT" in (tmp_path / "stderr").read_text()
+
+
+def test_stopping_the_parent_stops_the_child(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    body = f"open({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(50)"
+    source = START + textwrap.indent(body, "    ") + END
+    parent = subprocess.Popen([sys.executable, "-c", source], env=os.environ | {"TMPDIR": str(tmp_path)})
+    while not (mark.exists() and mark.read_text()):
+        time.sleep(0.02)
+    parent.send_signal(signal.SIGTERM)
+    assert parent.wait(timeout=30) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+    assert list(tmp_path.iterdir()) == [mark]
