@@ -1,0 +1,202 @@
+"""C sources to a shared library, with the compiler that the machine has, and a cache of what was built before."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fmilin.errors import ModelError
+
+__all__ = ["Compiler", "cache_folder", "compile_library", "find_compiler", "library_suffix"]
+
+CANDIDATES = ("cc", "gcc", "clang")
+
+FLAGS = (
+    "-std=c99",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-shared",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+)
+"""No fused multiply-add, so that a model gives the same numbers on every machine with the same C library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """How to compile.
+
+    Parameters
+    ----------
+    command : tuple of str
+        The program and its first arguments; empty: the environment variable CC, then cc, gcc, clang.
+    flags : tuple of str
+        Further flags, after fmilin's own.
+    use_cache : bool
+        Whether built libraries are kept and used again.
+    """
+
+    command: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    use_cache: bool = True
+
+
+def library_suffix() -> str:
+    """Return ``.so``, ``.dylib`` or ``.dll``."""
+    return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+
+def cache_folder() -> Path:
+    """Return where built libraries are kept: under XDG_CACHE_HOME, else where the platform keeps such things."""
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "fmilin" / "libraries"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "fmilin" / "libraries"
+    if sys.platform == "win32" and (base := os.environ.get("LOCALAPPDATA")):
+        return Path(base) / "fmilin" / "Cache" / "libraries"
+    return Path.home() / ".cache" / "fmilin" / "libraries"
+
+
+def find_compiler() -> tuple[str, ...]:
+    """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang.
+
+    Raises
+    ------
+    ModelError
+        When there is none, or CC names a program that does not exist.
+    """
+    wanted = tuple(shlex.split(os.environ.get("CC", "")))
+    if wanted:
+        if found := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
+            return (str(Path(found).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
+        raise ModelError(
+            f"The environment variable CC asks for the C compiler '{wanted[0]}', which is not on the PATH. "
+            f"Install it, or unset CC so that {', '.join(CANDIDATES)} are tried."
+        )
+    for name in CANDIDATES:
+        if shutil.which(name):
+            return (name,)
+    raise ModelError(
+        f"No C compiler was found: neither the environment variable CC nor {', '.join(CANDIDATES)} leads to one. "
+        f"Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
+    )
+
+
+def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, compiler: Compiler) -> Path:
+    """Compile one translation unit into the shared library ``destination``.
+
+    The work is done in a private temporary folder, from where the result is moved: the destination is
+    complete or untouched. The same sources, compiler and flags give the same bytes.
+
+    Parameters
+    ----------
+    sources : mapping of str to bytes
+        File name to content, all in one folder.
+    unit : str
+        The file to compile; it may include the others.
+    destination : Path
+    compiler : Compiler
+
+    Returns
+    -------
+    Path
+        ``destination``.
+
+    Raises
+    ------
+    ModelError
+        When there is no compiler, or it refuses; with its first error lines.
+    """
+    command = compiler.command or find_compiler()
+    arguments = [*command, *_flags(), *compiler.flags]
+    kept = None
+    if compiler.use_cache:
+        kept = cache_folder() / f"{_key(sources, unit, arguments)}{library_suffix()}"
+        if kept.is_file():
+            _copy(kept, destination)
+            return destination
+    with tempfile.TemporaryDirectory(prefix="fmilin-compile-") as folder:
+        for name, content in sources.items():
+            (Path(folder) / name).write_bytes(content)
+        built = Path(folder) / f"library{library_suffix()}"
+        _run([*arguments, "-o", built.name, unit, "-lm"], folder)
+        if kept is not None:
+            with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to fail
+                kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _copy(built, kept)
+        _copy(built, destination)
+    return destination
+
+
+def _flags() -> list[str]:
+    return [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
+
+
+def _key(sources: Mapping[str, bytes], unit: str, arguments: list[str]) -> str:
+    """Return a hash of everything that the result depends on."""
+    digest = hashlib.sha256()
+    for text in (unit, *arguments, str(shutil.which(arguments[0])), _identity(arguments[0])):
+        digest.update(f"{len(text)}:{text}".encode())
+    for name in sorted(sources):
+        digest.update(f"{len(name)}:{name}{len(sources[name])}:".encode() + sources[name])
+    return digest.hexdigest()
+
+
+def _identity(program: str) -> str:
+    """Return what the compiler says about its version: an update makes the cache forget."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
+            [program, "--version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.decode("utf-8", "replace")
+
+
+def _run(arguments: list[str], folder: str) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": folder}
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
+            arguments, cwd=folder, env=environment, capture_output=True, check=False, stdin=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
+            f"environment variable CC name another one."
+        ) from None
+    if answer.returncode != 0:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' failed with exit status {answer.returncode}: "
+            f"{_first_errors(answer.stderr.decode('utf-8', 'replace'))}. Check that it can compile C99 and link "
+            f"shared libraries, or let the environment variable CC name another one."
+        )
+
+
+def _first_errors(text: str, count: int = 3) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()] or lines
+    return " | ".join(errors[:count]) or "it says nothing more"
+
+
+def _copy(source: Path, destination: Path) -> None:
+    """Copy a file such that ``destination`` is never seen half-written."""
+    handle, name = tempfile.mkstemp(dir=destination.parent, prefix=".fmilin-")
+    os.close(handle)
+    try:
+        shutil.copyfile(source, name)
+        Path(name).chmod(0o755)
+        Path(name).replace(destination)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

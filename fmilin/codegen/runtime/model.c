@@ -1,0 +1,170 @@
+/* Values and directional derivatives of a model. Everything here is static: this file is included. */
+#include "model.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "equations.c"
+
+#define FIRST_COLUMN(k) ((k) > BAND_LOWER ? (k) - BAND_LOWER : 0)
+#define LAST_ROW(k) ((k) + BAND_LOWER < NW ? (k) + BAND_LOWER : NW - 1)
+#define LAST_COLUMN(k) ((k) + BAND_LOWER + BAND_UPPER < NW ? (k) + BAND_LOWER + BAND_UPPER : NW - 1)
+
+static void model_start(Model *m)
+{
+    m->time = 0.0;
+    for (int i = 0; i < NX; i++) m->x[i] = X_START[i];
+    for (int i = 0; i < NU; i++) m->u[i] = U_START[i];
+    for (int i = 0; i < NP; i++) m->p[i] = P_START[i];
+    m->known = NOTHING_KNOWN;
+}
+
+/* Zero where the band may fill in: row interchanges widen it to the right by BAND_LOWER. */
+static void clear_band(Model *m)
+{
+    for (int i = 0; i < NW; i++) {
+        int first = FIRST_COLUMN(i);
+        memset(m->W + i * NW + first, 0, sizeof(double) * (size_t)(LAST_COLUMN(i) - first + 1));
+    }
+}
+
+/* The inverse of the power of two next to a size: scaling by it is exact. */
+static double inverse_power_of_two(double size)
+{
+    int exponent;
+    (void)frexp(size, &exponent);
+    return ldexp(1.0, -exponent);
+}
+
+/* Scale the rows, then the columns, so that the largest entry of each lies between 1/2 and 1. */
+static int equilibrate(Model *m)
+{
+    double sizes[AT_LEAST_ONE(NW)] = {0.0};
+    for (int i = 0; i < NW; i++) {
+        double largest = 0.0, sum = 0.0;
+        for (int j = FIRST_COLUMN(i); j <= LAST_COLUMN(i); j++) {
+            double size = fabs(m->W[i * NW + j]);
+            sum += size;
+            if (size > largest) largest = size;
+        }
+        if (!(sum <= DBL_MAX)) return NOT_A_NUMBER;
+        m->row_scale[i] = largest < DBL_MIN ? 1.0 : inverse_power_of_two(largest);
+        for (int j = FIRST_COLUMN(i); j <= LAST_COLUMN(i); j++) {
+            double size = fabs(m->W[i * NW + j] *= m->row_scale[i]);
+            if (size > sizes[j]) sizes[j] = size;
+        }
+    }
+    for (int j = 0; j < NW; j++) m->column_scale[j] = sizes[j] < DBL_MIN ? 1.0 : inverse_power_of_two(sizes[j]);
+    for (int i = 0; i < NW; i++)
+        for (int j = FIRST_COLUMN(i); j <= LAST_COLUMN(i); j++) m->W[i * NW + j] *= m->column_scale[j];
+    return SOLVED;
+}
+
+/* L U of the scaled W with row interchanges, inside the band (Golub and Van Loan, Matrix Computations, 4.3). */
+static int factor(Model *m)
+{
+    const double negligible = (NW + 16) * DBL_EPSILON;
+    int status = equilibrate(m);
+    if (status != SOLVED) return status;
+    for (int k = 0; k < NW; k++) {
+        int p = k;
+        for (int i = k + 1; i <= LAST_ROW(k); i++)
+            if (fabs(m->W[i * NW + k]) > fabs(m->W[p * NW + k])) p = i;
+        if (!(fabs(m->W[p * NW + k]) > negligible)) {
+            m->culprit = k;
+            return SINGULAR;
+        }
+        m->pivot[k] = p;
+        double *K = m->W + k * NW, *P = m->W + p * NW;
+        for (int j = k; j <= LAST_COLUMN(k); j++) {
+            double kept = K[j];
+            K[j] = P[j];
+            P[j] = kept;
+        }
+        for (int i = k + 1; i <= LAST_ROW(k); i++) {
+            double *I = m->W + i * NW;
+            double l = I[k] /= K[k];
+            if (l == 0.0) continue;
+            for (int j = k + 1; j <= LAST_COLUMN(k); j++) I[j] -= l * K[j];
+        }
+    }
+    return SOLVED;
+}
+
+/* b := W^-1 b */
+static void solve(const Model *m, double *b)
+{
+    for (int i = 0; i < NW; i++) b[i] *= m->row_scale[i];
+    for (int k = 0; k < NW; k++) {
+        double kept = b[m->pivot[k]];
+        b[m->pivot[k]] = b[k];
+        b[k] = kept;
+        for (int i = k + 1; i <= LAST_ROW(k); i++) b[i] -= m->W[i * NW + k] * kept;
+    }
+    for (int k = NW - 1; k >= 0; k--) {
+        for (int j = k + 1; j <= LAST_COLUMN(k); j++) b[k] -= m->W[k * NW + j] * b[j];
+        b[k] /= m->W[k * NW + k];
+    }
+    for (int j = 0; j < NW; j++) b[j] *= m->column_scale[j];
+}
+
+/* Bring w and z = (f, c) to the present point. Returns SOLVED, SINGULAR or NOT_A_NUMBER. */
+static int model_evaluate(Model *m)
+{
+    if (m->known >= VALUES_KNOWN) return SOLVED;
+    clear_band(m);
+    equations_system(m);
+    int status = factor(m);
+    if (status != SOLVED) return status;
+    solve(m, m->w);
+    equations_values(m);
+    m->known = VALUES_KNOWN;
+    return SOLVED;
+}
+
+#if HAS_DERIVATIVES
+/* Bring the partial derivatives to the present point: for states and inputs, or for all columns. */
+static int model_differentiate(Model *m, int wanted)
+{
+    int status = model_evaluate(m);
+    if (status != SOLVED) return status;
+    if (m->known < MOTION_KNOWN) equations_motion(m);
+    if (m->known < ALL_KNOWN && wanted == ALL_KNOWN) equations_settings(m);
+    if (m->known < wanted) m->known = wanted;
+    return SOLVED;
+}
+
+/* Whether a vector over all columns asks for time or a parameter. */
+static int columns_wanted(const double *ds)
+{
+    for (int i = N_MOTION; i < NS; i++)
+        if (ds[i] != 0.0) return ALL_KNOWN;
+    return MOTION_KNOWN;
+}
+
+/* result += (partial derivatives at these places) times seed */
+static void multiply(const Place *places, int count, const double *partials, const double *seed, double *result)
+{
+    for (int k = 0; k < count; k++) result[places[k].row] += partials[k] * seed[places[k].column];
+}
+
+/* m->dz along m->ds, with e(s; w) = r - W w: dw = W^-1 (de/ds ds), dz = dz/ds ds + dz/dw dw. */
+static int model_product(Model *m)
+{
+    int wanted = columns_wanted(m->ds);
+    int status = model_differentiate(m, wanted);
+    if (status != SOLVED) return status;
+    memset(m->dw, 0, sizeof m->dw);
+    memset(m->dz, 0, sizeof m->dz);
+    multiply(E_MOTION, N_E_MOTION, m->jacobian + AT_E_MOTION, m->ds, m->dw);
+    multiply(Z_MOTION, N_Z_MOTION, m->jacobian + AT_Z_MOTION, m->ds, m->dz);
+    if (wanted == ALL_KNOWN) {
+        multiply(E_SETTINGS, N_E_SETTINGS, m->jacobian + AT_E_SETTINGS, m->ds, m->dw);
+        multiply(Z_SETTINGS, N_Z_SETTINGS, m->jacobian + AT_Z_SETTINGS, m->ds, m->dz);
+    }
+    solve(m, m->dw);
+    multiply(Z_W, N_Z_W, m->jacobian + AT_Z_W, m->dw, m->dz);
+    return SOLVED;
+}
+#endif

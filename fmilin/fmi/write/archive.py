@@ -1,0 +1,82 @@
+"""The FMU as a file: a zip archive that depends on its content alone."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from fmilin.errors import UsageError
+
+__all__ = ["check_destination", "write_archive"]
+
+FIRST_DAY = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
+
+
+def check_destination(path: Path) -> None:
+    """Make sure before any work that an FMU can be written to ``path``.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is wrong, or the place cannot be written.
+    """
+    if path.suffix.lower() != ".fmu":
+        raise UsageError(f"An FMU's file name ends in .fmu, that of '{path}' does not. Rename it.")
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder, so no FMU can be written there. Choose another name.")
+    if not path.parent.is_dir():
+        raise UsageError(f"The folder '{path.parent}' for '{path.name}' does not exist. Create it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"The folder '{path.parent}' for '{path.name}' cannot be written. Choose another one.")
+
+
+def write_archive(path: Path, content: Mapping[str, bytes], executable: str) -> None:
+    """Write ``content`` to ``path``, in its order; an old file there is replaced when the new one is complete.
+
+    Parameters
+    ----------
+    path : Path
+    content : mapping of str to bytes
+        Name inside the archive, with forward slashes, to content.
+    executable : str
+        The one name that may be executed: the shared library.
+
+    Raises
+    ------
+    UsageError
+        When the file cannot be written.
+    """
+    partial = ""
+    try:
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with os.fdopen(handle, "wb") as file:
+            _fill(file, content, executable)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).chmod(0o666 & ~_umask())
+        Path(partial).replace(path)
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be written: {error.strerror or error}.") from None
+    finally:
+        if partial:
+            Path(partial).unlink(missing_ok=True)
+
+
+def _fill(file: object, content: Mapping[str, bytes], executable: str) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:  # type: ignore[call-overload]
+        for name, data in content.items():
+            entry = zipfile.ZipInfo(name, FIRST_DAY)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, whose permissions follow
+            entry.external_attr = (0o100755 if name == executable else 0o100644) << 16
+            archive.writestr(entry, data, compresslevel=9)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,187 @@
+"""``modelDescription.xml``: what FMI 2.0 and FMI 3.0 have in common."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from fmilin.fmi.write.units import BASE_UNITS, base_unit
+from fmilin.fmi.write.variables import Interface, Variable
+from fmilin.version import __version__
+
+__all__ = ["Description", "Standard", "to_bytes"]
+
+_BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
+_STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
+
+LOG_CATEGORIES = {
+    "logStatusError": "A function was called at the wrong time or with wrong arguments",
+    "logStatusDiscard": "The equations have no solution at this point",
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything that a model description says, in the words of neither version.
+
+    Parameters
+    ----------
+    name, identifier, description : str
+        Of the model; the identifier is a C identifier.
+    interface : Interface
+    depends : tuple of tuple of int
+        For each state derivative, then each computed output, the references of the variables on which it depends.
+    start_time : float
+    directional_derivatives : bool
+    sources : tuple of str
+        The files to compile.
+    """
+
+    name: str
+    identifier: str
+    description: str
+    interface: Interface
+    depends: tuple[tuple[int, ...], ...]
+    start_time: float
+    directional_derivatives: bool
+    sources: tuple[str, ...]
+
+    @property
+    def derivatives(self) -> list[Variable]:
+        """The derivatives of the states."""
+        return [v for v in self.interface.variables if v.derivative_of is not None]
+
+    def dependencies(self, reference: int, *, initial: bool) -> list[int]:
+        """Return the known variables on which an unknown one depends.
+
+        In initialization mode, states and parameters are known by their start values; later on, parameters
+        are no variables any more.
+        """
+        variables = self.interface.variables
+        if variables[reference].is_state:
+            return [reference]
+        first = self.derivatives[0].reference if self.derivatives else 0
+        n = len(self.derivatives)
+        inputs = sum(v.causality == "input" for v in variables)
+        row = reference - first if variables[reference].derivative_of is not None else reference - 1 - n - inputs
+        known = self.depends[row]
+        return [r for r in known if initial or variables[r].causality != "parameter"]
+
+    def initial_unknowns(self) -> list[int]:
+        """Return the references of what is calculated during initialization, in their order."""
+        computed = {v.reference for v in self.derivatives}
+        computed |= {r for r in self.interface.outputs if not self.interface.variables[r].is_state}
+        return sorted(computed)
+
+
+class Standard(ABC):
+    """One version of the standard."""
+
+    version: ClassVar[str]
+    source: ClassVar[str]
+    """The C file to compile."""
+    headers: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def binary_folder(self) -> str:
+        """Return the folder under ``binaries/`` for this platform."""
+
+    @abstractmethod
+    def root(self, model: Description, token: str) -> Element:
+        """Return the root element with its attributes, and the element of the interface type in it."""
+
+    @abstractmethod
+    def variable(self, parent: Element, v: Variable) -> None:
+        """Add one variable."""
+
+    @abstractmethod
+    def structure(self, parent: Element, model: Description) -> None:
+        """Add the entries of ``ModelStructure``."""
+
+    def extra_sources(self, model: Description) -> dict[str, bytes]:
+        """Return further files for ``sources/``."""
+        del model
+        return {}
+
+    def model_description(self, model: Description, token: str) -> bytes:
+        """Return ``modelDescription.xml``."""
+        root = self.root(model, token)
+        variables = model.interface.variables
+        _add_units(root, sorted({v.unit for v in variables if v.unit}))
+        categories = SubElement(root, "LogCategories")
+        for name, meaning in LOG_CATEGORIES.items():
+            SubElement(categories, "Category", name=name, description=meaning)
+        SubElement(root, "DefaultExperiment", startTime=repr(model.start_time))
+        parent = SubElement(root, "ModelVariables")
+        for v in variables:
+            self.variable(parent, v)
+        self.structure(SubElement(root, "ModelStructure"), model)
+        return to_bytes(root)
+
+
+def naming_convention(variables: Iterable[Variable]) -> str:
+    """Return ``structured`` when all names follow that grammar of the standard."""
+    return "structured" if all(_STRUCTURED.fullmatch(v.name) for v in variables) else "flat"
+
+
+def root_attributes(model: Description) -> dict[str, str]:
+    """Return the attributes of the root element that both versions have."""
+    attributes = {"modelName": model.name}
+    if model.description:
+        attributes["description"] = model.description
+    attributes["generationTool"] = f"fmilin {__version__}"
+    attributes["variableNamingConvention"] = naming_convention(model.interface.variables)
+    return attributes
+
+
+def real_attributes(v: Variable) -> dict[str, str]:
+    """Return the attributes of a real variable that both versions have."""
+    attributes = {}
+    if v.unit:
+        attributes["unit"] = v.unit
+    if v.nominal is not None:
+        attributes["nominal"] = repr(float(v.nominal))
+    if v.start is not None:
+        attributes["start"] = repr(float(v.start))
+    return attributes
+
+
+def common_attributes(v: Variable) -> dict[str, str]:
+    """Return name, reference, description, causality, variability and initial of a variable."""
+    attributes = {"name": v.name, "valueReference": str(v.reference)}
+    if v.description:
+        attributes["description"] = v.description
+    attributes["causality"] = v.causality
+    attributes["variability"] = "fixed" if v.causality == "parameter" else "continuous"
+    if v.is_state or v.causality == "parameter":
+        attributes["initial"] = "exact"
+    return attributes
+
+
+def numbers(references: Sequence[int], first: int = 0) -> str:
+    """Return a list of numbers as the standard writes it."""
+    return " ".join(str(first + r) for r in references)
+
+
+def to_bytes(root: Element) -> bytes:
+    """Return an XML document."""
+    indent(root)
+    document: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _add_units(root: Element, units: Sequence[str]) -> None:
+    parent = SubElement(root, "UnitDefinitions")
+    for name in units:
+        element = SubElement(parent, "Unit", name=name)
+        unit = base_unit(name)
+        if unit is None:
+            continue
+        attributes = {b: str(e) for b, e in zip(BASE_UNITS, unit.exponents, strict=True) if e}
+        if unit.factor != 1.0:
+            attributes["factor"] = repr(unit.factor)
+        SubElement(element, "BaseUnit", attributes)

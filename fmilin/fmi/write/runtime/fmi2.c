@@ -1,0 +1,256 @@
+/* The functions of FMI 2.0. This is the one file to compile: it includes the others.
+ *
+ * For a static library, where several FMUs meet, compile with -DFMI2_FUNCTION_PREFIX=<modelIdentifier>_.
+ */
+#include "fmi2Functions.h"
+
+#include "instance.c"
+
+#define MODEL_EXCHANGE "this FMU is for model exchange only"
+#define ONLY_REALS "the model has Real variables only"
+
+/* The logger takes a printf format, in which '#' marks value references: both characters are doubled. */
+static void deliver(const Instance *instance, Status status, const char *category, const char *message)
+{
+    char format[2 * 1024 + 1];
+    size_t n = 0;
+    for (; *message && n + 2 < sizeof format; message++) {
+        if (*message == '%' || *message == '#') format[n++] = *message;
+        format[n++] = *message;
+    }
+    format[n] = '\0';
+    fmi2CallbackLogger logger = (fmi2CallbackLogger)instance->logger;
+    if (logger) logger(instance->environment, instance->name, (fmi2Status)status, category, format);
+}
+
+const char *fmi2GetTypesPlatform(void) { return fmi2TypesPlatform; }
+
+const char *fmi2GetVersion(void) { return fmi2Version; }
+
+fmi2Status fmi2SetDebugLogging(fmi2Component c, fmi2Boolean loggingOn, size_t nCategories,
+                               const fmi2String categories[])
+{
+    /* Only failures are logged, and those always: there is nothing to switch. */
+    (void)loggingOn, (void)nCategories, (void)categories;
+    return allowed(c, ANY_MODE, "fmi2SetDebugLogging") ? fmi2OK : fmi2Error;
+}
+
+fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2String fmuGUID,
+                              fmi2String fmuResourceLocation, const fmi2CallbackFunctions *functions,
+                              fmi2Boolean visible, fmi2Boolean loggingOn)
+{
+    (void)fmuResourceLocation, (void)visible, (void)loggingOn;
+    if (!functions) return NULL;
+    Instance *instance = instance_new(instanceName, fmuGUID, deliver, (AnyFunction *)functions->logger,
+                                      functions->componentEnvironment);
+    if (instance && fmuType != fmi2ModelExchange) {
+        (void)not_applicable(instance, "fmi2Instantiate", MODEL_EXCHANGE);
+        instance_free(instance);
+        return NULL;
+    }
+    return instance;
+}
+
+void fmi2FreeInstance(fmi2Component c) { instance_free(c); }
+
+fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean toleranceDefined, fmi2Real tolerance, fmi2Real startTime,
+                               fmi2Boolean stopTimeDefined, fmi2Real stopTime)
+{
+    (void)toleranceDefined, (void)tolerance, (void)stopTimeDefined, (void)stopTime;
+    Instance *instance = c;
+    Status status = set_time(instance, startTime, INSTANTIATED, "fmi2SetupExperiment");
+    if (status == STATUS_OK) instance->start_time = startTime;
+    return (fmi2Status)status;
+}
+
+fmi2Status fmi2EnterInitializationMode(fmi2Component c)
+{
+    return (fmi2Status)enter(c, INSTANTIATED, INITIALIZATION, "fmi2EnterInitializationMode");
+}
+
+fmi2Status fmi2ExitInitializationMode(fmi2Component c)
+{
+    return (fmi2Status)enter(c, INITIALIZATION, EVENT, "fmi2ExitInitializationMode");
+}
+
+fmi2Status fmi2Terminate(fmi2Component c) { return (fmi2Status)enter(c, EVENT + CONTINUOUS, TERMINATED, "fmi2Terminate"); }
+
+fmi2Status fmi2Reset(fmi2Component c)
+{
+    if (!allowed(c, ANY_MODE, "fmi2Reset")) return fmi2Error;
+    instance_reset(c);
+    return fmi2OK;
+}
+
+fmi2Status fmi2GetReal(fmi2Component c, const fmi2ValueReference vr[], size_t nvr, fmi2Real value[])
+{
+    return (fmi2Status)get_values(c, vr, nvr, value, "fmi2GetReal");
+}
+
+fmi2Status fmi2SetReal(fmi2Component c, const fmi2ValueReference vr[], size_t nvr, const fmi2Real value[])
+{
+    return (fmi2Status)set_values(c, vr, nvr, value, "fmi2SetReal");
+}
+
+/* Other types: nothing can be asked for, and asking for nothing is no error. */
+#define NO_VARIABLES(Type)                                                                                           \
+    fmi2Status fmi2Get##Type(fmi2Component c, const fmi2ValueReference vr[], size_t nvr, fmi2##Type value[])         \
+    {                                                                                                                \
+        (void)vr, (void)value;                                                                                       \
+        return nvr ? (fmi2Status)not_applicable(c, "fmi2Get" #Type, ONLY_REALS) : fmi2OK;                            \
+    }                                                                                                                \
+    fmi2Status fmi2Set##Type(fmi2Component c, const fmi2ValueReference vr[], size_t nvr, const fmi2##Type value[])   \
+    {                                                                                                                \
+        (void)vr, (void)value;                                                                                       \
+        return nvr ? (fmi2Status)not_applicable(c, "fmi2Set" #Type, ONLY_REALS) : fmi2OK;                            \
+    }
+
+NO_VARIABLES(Integer)
+NO_VARIABLES(Boolean)
+NO_VARIABLES(String)
+
+fmi2Status fmi2GetFMUstate(fmi2Component c, fmi2FMUstate *FMUstate)
+{
+    return (fmi2Status)save(c, FMUstate, "fmi2GetFMUstate");
+}
+
+fmi2Status fmi2SetFMUstate(fmi2Component c, fmi2FMUstate FMUstate)
+{
+    return (fmi2Status)restore(c, FMUstate, "fmi2SetFMUstate");
+}
+
+fmi2Status fmi2FreeFMUstate(fmi2Component c, fmi2FMUstate *FMUstate)
+{
+    return (fmi2Status)discard_saved(c, FMUstate, "fmi2FreeFMUstate");
+}
+
+fmi2Status fmi2SerializedFMUstateSize(fmi2Component c, fmi2FMUstate FMUstate, size_t *size)
+{
+    (void)FMUstate;
+    if (!allowed(c, ANY_MODE, "fmi2SerializedFMUstateSize")) return fmi2Error;
+    *size = SERIALIZED_SIZE;
+    return fmi2OK;
+}
+
+fmi2Status fmi2SerializeFMUstate(fmi2Component c, fmi2FMUstate FMUstate, fmi2Byte bytes[], size_t size)
+{
+    return (fmi2Status)serialize(c, FMUstate, bytes, size, "fmi2SerializeFMUstate");
+}
+
+fmi2Status fmi2DeSerializeFMUstate(fmi2Component c, const fmi2Byte serializedState[], size_t size,
+                                   fmi2FMUstate *FMUstate)
+{
+    return (fmi2Status)deserialize(c, serializedState, size, FMUstate, "fmi2DeSerializeFMUstate");
+}
+
+fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReference vUnknown_ref[], size_t nUnknown,
+                                        const fmi2ValueReference vKnown_ref[], size_t nKnown,
+                                        const fmi2Real dvKnown[], fmi2Real dvUnknown[])
+{
+    return (fmi2Status)directional_derivative(c, vUnknown_ref, nUnknown, vKnown_ref, nKnown, dvKnown, dvUnknown,
+                                              "fmi2GetDirectionalDerivative");
+}
+
+fmi2Status fmi2EnterEventMode(fmi2Component c)
+{
+    return (fmi2Status)enter(c, EVENT + CONTINUOUS, EVENT, "fmi2EnterEventMode");
+}
+
+fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info)
+{
+    if (!allowed(c, EVENT, "fmi2NewDiscreteStates")) return fmi2Error;
+    info->newDiscreteStatesNeeded = fmi2False;
+    info->terminateSimulation = fmi2False;
+    info->nominalsOfContinuousStatesChanged = fmi2False;
+    info->valuesOfContinuousStatesChanged = fmi2False;
+    info->nextEventTimeDefined = fmi2False;
+    info->nextEventTime = 0.0;
+    return fmi2OK;
+}
+
+fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c)
+{
+    return (fmi2Status)enter(c, EVENT, CONTINUOUS, "fmi2EnterContinuousTimeMode");
+}
+
+fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean noSetFMUStatePriorToCurrentPoint,
+                                       fmi2Boolean *enterEventMode, fmi2Boolean *terminateSimulation)
+{
+    (void)noSetFMUStatePriorToCurrentPoint;
+    if (!allowed(c, CONTINUOUS, "fmi2CompletedIntegratorStep")) return fmi2Error;
+    *enterEventMode = fmi2False;
+    *terminateSimulation = fmi2False;
+    return fmi2OK;
+}
+
+fmi2Status fmi2SetTime(fmi2Component c, fmi2Real time)
+{
+    return (fmi2Status)set_time(c, time, EVENT + CONTINUOUS, "fmi2SetTime");
+}
+
+fmi2Status fmi2SetContinuousStates(fmi2Component c, const fmi2Real x[], size_t nx)
+{
+    return (fmi2Status)set_states(c, x, nx, "fmi2SetContinuousStates");
+}
+
+fmi2Status fmi2GetDerivatives(fmi2Component c, fmi2Real derivatives[], size_t nx)
+{
+    return (fmi2Status)get_derivatives(c, derivatives, nx, "fmi2GetDerivatives");
+}
+
+fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real eventIndicators[], size_t ni)
+{
+    (void)eventIndicators;
+    if (!allowed(c, ANY_MODE - INSTANTIATED, "fmi2GetEventIndicators")) return fmi2Error;
+    return (fmi2Status)right_count(c, ni, 0, "fmi2GetEventIndicators");
+}
+
+fmi2Status fmi2GetContinuousStates(fmi2Component c, fmi2Real x[], size_t nx)
+{
+    return (fmi2Status)get_states(c, x, nx, "fmi2GetContinuousStates");
+}
+
+fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real x_nominal[], size_t nx)
+{
+    return (fmi2Status)get_nominals(c, x_nominal, nx, "fmi2GetNominalsOfContinuousStates");
+}
+
+/* Co-simulation: every function is there, none applies. */
+fmi2Status fmi2SetRealInputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t nvr,
+                                       const fmi2Integer order[], const fmi2Real value[])
+{
+    (void)vr, (void)nvr, (void)order, (void)value;
+    return (fmi2Status)not_applicable(c, "fmi2SetRealInputDerivatives", MODEL_EXCHANGE);
+}
+
+fmi2Status fmi2GetRealOutputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t nvr,
+                                        const fmi2Integer order[], fmi2Real value[])
+{
+    (void)vr, (void)nvr, (void)order, (void)value;
+    return (fmi2Status)not_applicable(c, "fmi2GetRealOutputDerivatives", MODEL_EXCHANGE);
+}
+
+fmi2Status fmi2DoStep(fmi2Component c, fmi2Real currentCommunicationPoint, fmi2Real communicationStepSize,
+                      fmi2Boolean noSetFMUStatePriorToCurrentPoint)
+{
+    (void)currentCommunicationPoint, (void)communicationStepSize, (void)noSetFMUStatePriorToCurrentPoint;
+    return (fmi2Status)not_applicable(c, "fmi2DoStep", MODEL_EXCHANGE);
+}
+
+fmi2Status fmi2CancelStep(fmi2Component c)
+{
+    return (fmi2Status)not_applicable(c, "fmi2CancelStep", MODEL_EXCHANGE);
+}
+
+#define NO_STATUS(Name, Type)                                                                                        \
+    fmi2Status fmi2Get##Name(fmi2Component c, const fmi2StatusKind s, fmi2##Type *value)                             \
+    {                                                                                                                \
+        (void)s, (void)value;                                                                                        \
+        return (fmi2Status)not_applicable(c, "fmi2Get" #Name, MODEL_EXCHANGE);                                       \
+    }
+
+NO_STATUS(Status, Status)
+NO_STATUS(RealStatus, Real)
+NO_STATUS(IntegerStatus, Integer)
+NO_STATUS(BooleanStatus, Boolean)
+NO_STATUS(StringStatus, String)

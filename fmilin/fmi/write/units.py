@@ -1,0 +1,125 @@
+"""Units in the words of the standard: exponents of the SI base units, and a factor."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+__all__ = ["BASE_UNITS", "BaseUnit", "base_unit", "rate_unit"]
+
+BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+"""In the order of the standard's schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseUnit:
+    """``factor`` times a product of powers of the base units.
+
+    Parameters
+    ----------
+    exponents : tuple of int
+        In the order of :data:`BASE_UNITS`.
+    factor : float
+    """
+
+    exponents: tuple[int, ...]
+    factor: float = 1.0
+
+    def times(self, other: BaseUnit, power: int) -> BaseUnit:
+        """Return ``self * other**power``."""
+        exponents = tuple(a + power * b for a, b in zip(self.exponents, other.exponents, strict=True))
+        return BaseUnit(exponents, self.factor * other.factor**power)
+
+
+def _unit(factor: float = 1.0, **exponents: int) -> BaseUnit:
+    return BaseUnit(tuple(exponents.get(name, 0) for name in BASE_UNITS), factor)
+
+
+_SYMBOLS = {
+    "1": _unit(), "m": _unit(m=1), "s": _unit(s=1), "A": _unit(A=1), "K": _unit(K=1), "mol": _unit(mol=1),
+    "cd": _unit(cd=1), "rad": _unit(rad=1), "g": _unit(1e-3, kg=1), "t": _unit(1e3, kg=1), "Hz": _unit(s=-1),
+    "N": _unit(kg=1, m=1, s=-2), "Pa": _unit(kg=1, m=-1, s=-2), "J": _unit(kg=1, m=2, s=-2),
+    "W": _unit(kg=1, m=2, s=-3), "C": _unit(A=1, s=1), "V": _unit(kg=1, m=2, s=-3, A=-1),
+    "F": _unit(kg=-1, m=-2, s=4, A=2), "Ohm": _unit(kg=1, m=2, s=-3, A=-2), "Wb": _unit(kg=1, m=2, s=-2, A=-1),
+    "T": _unit(kg=1, s=-2, A=-1), "H": _unit(kg=1, m=2, s=-2, A=-2), "L": _unit(1e-3, m=3), "l": _unit(1e-3, m=3),
+    "min": _unit(60.0, s=1), "h": _unit(3600.0, s=1), "d": _unit(86400.0, s=1), "bar": _unit(1e5, kg=1, m=-1, s=-2),
+    "deg": _unit(math.pi / 180, rad=1), "rev": _unit(2 * math.pi, rad=1), "rpm": _unit(2 * math.pi / 60, rad=1, s=-1),
+    "%": _unit(0.01),
+}  # fmt: skip
+
+_PREFIXES = {"da": 1e1, "h": 1e2, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "d": 1e-1, "c": 1e-2, "m": 1e-3,
+             "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}  # fmt: skip
+
+_WITH_PREFIX = {"m", "s", "g", "A", "K", "mol", "N", "Pa", "J", "W", "C", "V", "F", "Ohm", "Wb", "T", "H", "Hz", "L",
+                "l", "bar", "rad"}  # fmt: skip
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<open>\()|(?P<close>\))(?P<outer>\^?[+-]?\d+)?|(?P<operator>[./*·])|(?P<symbol>[A-Za-zµ%]+|1)(?P<power>\^?[+-]?\d+)?)"
+)
+
+
+def base_unit(unit: str) -> BaseUnit | None:
+    """Return a unit in base units, or None where it is not understood.
+
+    Products are written ``N.m``, ``N*m`` or ``N m``, quotients ``m/s2``, ``m/s^2`` or ``J/(kg.K)``.
+
+    Examples
+    --------
+    >>> base_unit("N.m/rad").exponents
+    (1, 2, -2, 0, 0, 0, 0, -1)
+    >>> base_unit("km/h").factor
+    0.2777777777777778
+    """
+    total, sign, position = _unit(), 1, 0
+    groups: list[tuple[int, BaseUnit]] = []
+    text = unit.strip()
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            return None
+        position = token.end()
+        if token["operator"]:
+            sign = -1 if token["operator"] == "/" else 1
+        elif token["open"]:
+            groups.append((sign, total))
+            total, sign = _unit(), 1
+        elif token["close"]:
+            if not groups:
+                return None
+            outer_sign, outer = groups.pop()
+            total, sign = outer.times(total, outer_sign * _power(token["outer"])), 1
+        else:
+            symbol = _symbol(token["symbol"])
+            if symbol is None:
+                return None
+            total, sign = total.times(symbol, sign * _power(token["power"])), 1
+    return total if text and not groups else None
+
+
+def rate_unit(unit: str) -> str:
+    """Return the unit of the time derivative: ``rad/s`` for ``rad``, ``m/s2`` for ``m/s``; empty for none.
+
+    Examples
+    --------
+    >>> [rate_unit(unit) for unit in ("rad", "m/s", "1", "N.m/rad")]
+    ['rad/s', 'm/s2', '1/s', 'N.m/rad/s']
+    """
+    if not unit:
+        return ""
+    match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
+    return f"{match['start']}{int(match['power'] or 1) + 1}" if match else f"{unit}/s"
+
+
+def _power(text: str | None) -> int:
+    return int(text.removeprefix("^")) if text else 1
+
+
+def _symbol(text: str) -> BaseUnit | None:
+    if text in _SYMBOLS:
+        return _SYMBOLS[text]
+    for prefix, factor in _PREFIXES.items():
+        rest = text.removeprefix(prefix)
+        if rest != text and rest in _WITH_PREFIX:
+            return _unit(factor).times(_SYMBOLS[rest], 1)
+    return None

@@ -1,0 +1,254 @@
+"""The variables of an FMU that is made from a symbolic system: names, references, and what is computed for them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from fmilin.codegen.system import SymbolicSystem
+from fmilin.constraints import Constraint
+from fmilin.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.expressions import Expression
+from fmilin.fmi.write.units import rate_unit
+from fmilin.signals import Signal
+
+__all__ = ["DeclaredConstraint", "Interface", "Variable", "lay_out"]
+
+Symbol = Any  # sympy.Symbol: sympy ships no types
+Expr = Any  # sympy.Expr
+
+Causality = Literal["independent", "parameter", "input", "output", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One entry of ``ModelVariables``.
+
+    Parameters
+    ----------
+    name : str
+    reference : int
+        The value reference, which is also the position in ``ModelVariables``, counted from 0.
+    causality : str
+    unit, description : str
+        Empty where there is none.
+    nominal, start : float or None
+    derivative_of : int or None
+        The value reference of the state whose derivative this is.
+    is_state : bool
+    """
+
+    name: str
+    reference: int
+    causality: Causality
+    unit: str = ""
+    description: str = ""
+    nominal: float | None = None
+    start: float | None = None
+    derivative_of: int | None = None
+    is_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredConstraint:
+    """A constraint whose residual is a variable of the FMU."""
+
+    variable: str
+    level: str
+    name: str
+    rate: str | None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """All variables, and the expressions behind those that are neither states, derivatives, inputs nor parameters.
+
+    Parameters
+    ----------
+    variables : tuple of Variable
+        In the order that the C runtime expects: time, states, their derivatives, inputs, computed outputs,
+        computed local variables, parameters.
+    outputs : tuple of int
+        References of the outputs, in their order.
+    output_expressions, local_expressions : tuple of Expr
+        For the computed outputs and local variables.
+    constraints : tuple of DeclaredConstraint
+    knowns : dict of Symbol to int
+        The reference of each symbol of the system that has a variable.
+    """
+
+    variables: tuple[Variable, ...]
+    outputs: tuple[int, ...]
+    output_expressions: tuple[Expr, ...]
+    local_expressions: tuple[Expr, ...]
+    constraints: tuple[DeclaredConstraint, ...]
+    knowns: dict[Symbol, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A variable with an expression of its own."""
+
+    signal: Signal
+    expression: Expr
+
+
+def lay_out(system: SymbolicSystem, constraints: Sequence[Constraint]) -> Interface:
+    """Decide the variables of an FMU.
+
+    An output that is a state, or the derivative of one, under the same name is that variable; every other
+    output is a variable of its own. Each residual of a constraint, and each rate that was declared with one,
+    is an output: ``residual[1]``, ``residual_rate[1]``. The further names of the system are local variables.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+    constraints : sequence of Constraint
+
+    Raises
+    ------
+    ModelError
+        When names are not unique or not allowed in an FMU, or a start value is no finite number.
+    ConstraintError
+        When a constraint has an unknown name.
+    """
+    own, passed_on = _sorted_outputs(system)
+    residuals, declared = _residuals(system, constraints, taken={*_names(system), *(o.signal.name for o in own)})
+    outputs = [*own, *residuals]
+    taken = {*_names(system), *(o.signal.name for o in outputs)}
+    local = [_Computed(Signal(name), e) for name, e in system.extra_names.items() if name not in taken]
+    variables = _variables(system, outputs, local, passed_on)
+    _check(variables, system.name)
+    reference = {v.name: v.reference for v in variables}
+    order = [*system.output_signals.names, *(o.signal.name for o in residuals)]
+    knowns = [system.time, *system.states, *system.inputs, *system.parameters]
+    named = ["time", *system.state_signals.names, *system.input_signals.names, *system.parameter_signals.names]
+    return Interface(
+        variables=variables,
+        outputs=tuple(reference[name] for name in order),
+        output_expressions=tuple(o.expression for o in outputs),
+        local_expressions=tuple(o.expression for o in local),
+        constraints=declared,
+        knowns={symbol: reference[name] for symbol, name in zip(knowns, named, strict=True)},
+    )
+
+
+def _names(system: SymbolicSystem) -> list[str]:
+    states = system.state_signals.names
+    rates = [f"der({name})" for name in states]
+    return ["time", *states, *rates, *system.input_signals.names, *system.parameter_signals.names]
+
+
+def _sorted_outputs(system: SymbolicSystem) -> tuple[list[_Computed], set[str]]:
+    """Return the outputs with variables of their own, and the names of those that are that state or derivative."""
+    same = dict(zip(system.state_signals.names, system.states, strict=True))
+    same |= {f"der({n})": f for n, f in zip(system.state_signals.names, system.derivatives, strict=True)}
+    own: list[_Computed] = []
+    passed_on: set[str] = set()
+    for signal, expression in zip(system.output_signals, system.outputs, strict=True):
+        if signal.name in same and same[signal.name] == expression:
+            passed_on.add(signal.name)
+        else:
+            own.append(_Computed(signal, expression))
+    return own, passed_on
+
+
+def _residuals(
+    system: SymbolicSystem, constraints: Sequence[Constraint], taken: set[str]
+) -> tuple[list[_Computed], tuple[DeclaredConstraint, ...]]:
+    computed: list[_Computed] = []
+    rates: list[_Computed] = []
+    declared: list[DeclaredConstraint] = []
+    for number, constraint in enumerate(constraints, 1):
+        name = _free(f"residual[{number}]", taken)
+        computed.append(_residual(system, name, constraint.label, constraint.expression))
+        rate = None
+        if constraint.rate is not None:
+            rate = _free(f"residual_rate[{number}]", taken)
+            rates.append(_residual(system, rate, f"rate of {constraint.label}", constraint.rate))
+        declared.append(DeclaredConstraint(name, constraint.level, constraint.name, rate))
+    return computed + rates, tuple(declared)
+
+
+def _residual(system: SymbolicSystem, name: str, label: str, expression: Expression) -> _Computed:
+    text = f"zero on the manifold: {label}"
+    return _Computed(Signal(name, description=text), expression.to_sympy(_meanings(system, expression.names, label)))
+
+
+def _meanings(system: SymbolicSystem, names: Sequence[str], label: str) -> dict[str, Expr]:
+    """Return what the names in a constraint stand for; the same precedence as in :class:`Constraints`."""
+    known: dict[str, Expr] = {"time": system.time}
+    known |= system.extra_names
+    known |= {f"der({n})": f for n, f in zip(system.state_signals.names, system.derivatives, strict=True)}
+    known |= dict(zip(system.output_signals.names, system.outputs, strict=True))
+    known |= dict(zip(system.parameter_signals.names, system.parameters, strict=True))
+    known |= {str(symbol): symbol for symbol in system.parameters}
+    known |= dict(zip(system.input_signals.names, system.inputs, strict=True))
+    known |= dict(zip(system.state_signals.names, system.states, strict=True))
+    for name in names:
+        if name not in known:
+            error = UnknownNameError.among(name, known, f"a variable of '{system.name}'")
+            raise ConstraintError(f"In the constraint '{label}': {error}")
+    return {name: known[name] for name in names}
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return ``name``, or one like it where it is taken."""
+    while name in taken:
+        name = f"fmilin_{name}"
+    return name
+
+
+def _variables(
+    system: SymbolicSystem, outputs: Sequence[_Computed], local: Sequence[_Computed], passed_on: set[str]
+) -> tuple[Variable, ...]:
+    n = len(system.states)
+    found = [Variable("time", 0, "independent", unit="s", description="Time")]
+
+    def add(signal: Signal, causality: Causality, start: float | None = None) -> None:
+        causality = "output" if signal.name in passed_on and causality == "local" else causality
+        found.append(
+            Variable(signal.name, len(found), causality, signal.unit, signal.description, _nominal(signal), start)
+        )
+
+    for signal in system.state_signals:
+        add(signal, "local", signal.start)
+        found[-1] = replace(found[-1], is_state=True)
+    for signal in system.state_signals:
+        add(Signal(f"der({signal.name})", rate_unit(signal.unit)), "local")
+        found[-1] = replace(found[-1], derivative_of=len(found) - 1 - n)
+    for signal in system.input_signals:
+        add(signal, "input", signal.start)
+    for output in outputs:
+        add(output.signal, "output")
+    for item in local:
+        add(item.signal, "local")
+    for signal, value in zip(system.parameter_signals, system.parameters.values(), strict=True):
+        add(signal, "parameter", float(value))
+    return tuple(found)
+
+
+def _nominal(signal: Signal) -> float | None:
+    usable = signal.nominal is not None and 0 < signal.nominal < math.inf
+    return signal.nominal if usable else None
+
+
+def _check(variables: Sequence[Variable], model: str) -> None:
+    """Raise one error with everything that is wrong with the variables."""
+    problems = [
+        f"'{name}' stands for several variables" for name, n in Counter(v.name for v in variables).items() if n > 1
+    ]
+    problems += [f"{v.name!r} is no name: it is empty or has a line break or tab" for v in variables
+                 if not v.name or re.search(r"[\r\n\t]", v.name)]  # fmt: skip
+    problems += [f"the start value of '{v.name}' is {v.start}" for v in variables
+                 if v.start is not None and not math.isfinite(v.start)]  # fmt: skip
+    if problems:
+        raise ModelError(
+            f"No FMU can be made from '{model}': {'; '.join(problems)}. In an FMU every variable has a name of its own "
+            f"(an output may share the name of a state or of der(state) only if it is that), and starts at a finite "
+            f"value."
+        )
