@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from fmilin.derivatives.differences import Differences
-from fmilin.derivatives.tangent import Tangent, TangentSlopes, measure
+from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
+from fmilin.derivatives.tangent import TangentSlopes, measure
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model import Accuracy, LinearModel, Method, Point
 from fmilin.manifold.frame import Frame, frame_at
@@ -42,6 +44,7 @@ def linearize(
     outputs: Sequence[str] | None = None,
     coordinates: str = "partition",
     derivatives: str | Differences = "auto",
+    one_sided: Literal["left", "right"] | None = None,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -61,6 +64,8 @@ def linearize(
         ``"auto"``: exact directional derivatives where the model has them, each column checked once
         against a difference. ``"exact"``: trust them. ``"differences"``: central differences on the
         manifold.
+    one_sided : {"left", "right"}, optional
+        Slopes on one side of the point, by differences: for points at a kink or an event.
 
     Returns
     -------
@@ -73,7 +78,8 @@ def linearize(
     ConstraintError
         When a constraint is inconsistent at the point or no invariant of the model.
     NumericalError
-        When the coordinates are singular, the point is a singular configuration, or the model returns NaN.
+        When the coordinates are singular, the point is a singular configuration, the model returns NaN, or has
+        a kink or an event at the point.
 
     Examples
     --------
@@ -89,6 +95,8 @@ def linearize(
         raise UsageError(f"'{coordinates}' is no way to choose coordinates: use partition or tangent.")
     if not isinstance(derivatives, Differences) and derivatives not in ("auto", "exact", "differences"):
         raise UsageError(f"'{derivatives}' is no way to take derivatives: use auto, exact or differences.")
+    if one_sided is not None:
+        derivatives = Differences(side=one_sided)
     if point is None:
         point = operating_point(model)
     if inputs is not None or outputs is not None:
@@ -98,7 +106,7 @@ def linearize(
     base = _base(visited, point)
     chosen = tuple(independent) if independent is not None else model.independent
     frame = frame_at(visited, point, named=chosen, kind=coordinates)
-    slopes = measure(visited, _tangent(frame), point, base, derivatives)
+    slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), derivatives)
     warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
     return _assemble(visited, frame, point, base, slopes, warnings)
 
@@ -114,6 +122,7 @@ def _tangent(frame: Frame) -> Tangent:
         y0=psi.y0,
         scales=frame.y_scales,
         pairs=psi.invariants.pairs,
+        connections=psi.invariants.connections,
         condition_number=frame.condition_number,
     )
 

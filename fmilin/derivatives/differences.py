@@ -9,23 +9,39 @@ The estimate of its error has a rounding part (the measured noise over h) and a 
 is bounded by what D(h) - D(2h) shows of the third derivative, squared: with a natural length L the
 h^2 term is h^2/L^2 and the h^4 term h^4/L^4 of the slope. When one part dominates, h is changed and the
 column measured again.
+
+A kink shows in the second differences S(h) = F(h) - 2 F(0) + F(-h): of a smooth function S(2h) = 4 S(h), of a
+jump in slope S(2h) = 2 S(h).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["Differences", "Slopes", "jacobian_by_differences", "slopes"]
+__all__ = ["Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
 
 Line = Callable[[int, float], FloatArray]
 """(column j, displacement s along it) -> value, shape (r,)."""
+
+SMALLEST_AT_EVENT = 1e-7
+"""Steps, in sizes of the variable, below which an event counts as being at the point itself."""
+
+
+KINK = 1e-3
+"""Jumps in slope below this fraction of a row's largest slope count as error, above it as a kink."""
+
+
+class EventCrossingError(NumericalError):
+    """A displaced point lies beyond a state event of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +54,16 @@ class Differences:
         2: plain central differences, two evaluations a column. 4: Richardson, four.
     relative_step : float or None
         Of the column's scale; None: chosen from the measured noise.
+    retries : int
+        How often a column may be measured again with a better step.
+    side : {"left", "right"} or None
+        One-sided slopes, for points at a kink or event; None: central.
     """
 
-    order: int = 4
+    order: Literal[2, 4] = 4
     relative_step: float | None = None
-
     retries: int = 5
-    """How often a column may be measured again with a better step."""
+    side: Literal["left", "right"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +75,28 @@ class Slopes:
     J : array, shape (r, k)
     error : array, shape (r, k)
         Estimated absolute error of each entry.
+    jump : array, shape (r, k)
+        Right slope minus left slope where they differ; 0 where the function is smooth or nothing is known.
+    bend : array, shape (r, k)
+        |S(h)| / h beyond rounding: large values ask for a closer look.
     """
 
     J: FloatArray
     error: FloatArray
+    jump: FloatArray
+    bend: FloatArray
 
 
 @dataclass(slots=True)
 class _Column:
-    """One measured column at step h: D (r,), the h^2 term found in it, and the rounding part of its error."""
+    """One measured column: its slope, the h^2 term found in it, the rounding part of its error, second differences."""
 
     h: float
     D: FloatArray
     curvature: FloatArray
     rounding: FloatArray
+    S1: FloatArray
+    S2: FloatArray
 
 
 def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Differences | None = None) -> Slopes:
@@ -89,19 +116,27 @@ def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Difference
     ------
     NumericalError
         When F cannot be evaluated in any usable neighbourhood; ``variable`` is the column's number.
+    EventCrossingError
+        When F has an event at the point itself.
     """
     options = options or Differences()
     k = len(scales)
     if k == 0 or len(base) == 0:
-        return Slopes(np.zeros((len(base), k)), np.zeros((len(base), k)))
-    noise = _noise(line, base, scales)
-    size = np.maximum(np.max(np.abs(base)), np.finfo(float).tiny)
-    start = options.relative_step or float(np.clip((np.max(noise) / size) ** (1 / (options.order + 1)), 5e-4, 3e-2))
-    if options.order == 2 and options.relative_step is None:
-        start = float(np.clip((np.max(noise) / size) ** (1 / 3), 1e-5, 1e-2))
-    columns = [_measure(line, j, start * scales[j], scales[j], noise, options) for j in range(k)]
+        nothing = np.zeros((len(base), k))
+        return Slopes(nothing, nothing, nothing, nothing)
+    noise = _noise(line, base, scales, options)
+    start = options.relative_step or _first_step(float(np.max(noise)), float(np.max(np.abs(base))), options)
+    columns = [_measure(line, j, start * scales[j], scales[j], base, noise, options) for j in range(k)]
     J = np.stack([c.D for c in columns], axis=1)
-    return Slopes(J, _errors(columns, J, scales, options))
+    rounding = np.stack([c.rounding for c in columns], axis=1)
+    S1 = np.stack([c.S1 / c.h for c in columns], axis=1)
+    S2 = np.stack([c.S2 / c.h for c in columns], axis=1)
+    row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
+    bend = np.where(np.abs(S1) > 30 * rounding, np.abs(S1), 0.0)
+    jump = _jumps(S1, S2, rounding, row_size / scales)
+    small = np.abs(jump) < KINK * row_size / scales
+    error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
+    return Slopes(J, error, np.where(small, 0.0, jump), bend)
 
 
 def jacobian_by_differences(
@@ -118,43 +153,60 @@ def jacobian_by_differences(
     return result.J, result.error
 
 
-def _noise(line: Line, base: FloatArray, scales: FloatArray) -> FloatArray:
-    """Measure the noise along the first column on a tiny line around the point: O(1) evaluations."""
-    spacing = 1e-8 * scales[0]
+def _first_step(noise: float, size: float, options: Differences) -> float:
+    relative = noise / max(size, np.finfo(float).tiny)
+    if options.order == 2:
+        return float(np.clip(relative ** (1 / 3), 1e-5, 1e-2))
+    return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))
+
+
+def _noise(line: Line, base: FloatArray, scales: FloatArray, options: Differences) -> FloatArray:
+    """Measure the noise along the first column on a tiny line beside the point: O(1) evaluations."""
+    spacing = (-1e-8 if options.side == "left" else 1e-8) * scales[0]
     try:
         values = [line(0, s * spacing) for s in range(1, POINTS)]
     except (ModelError, NumericalError):
         values = []
-    if len(values) != POINTS - 1 or not np.isfinite(values).all():
-        return 4 * np.spacing(np.abs(base)) + np.finfo(float).eps * np.max(np.abs(base))
     floor = 0.1 * np.finfo(float).eps * np.max(np.abs(base))  # rows that are zero here are not exact elsewhere
+    if len(values) != POINTS - 1 or not np.isfinite(values).all():
+        return 4 * np.spacing(np.abs(base)) + 10 * floor
     return np.maximum(noise_from_table(np.array([base, *values])), floor)
 
 
-def _measure(line: Line, j: int, h: float, scale: float, noise: FloatArray, options: Differences) -> _Column:
+def _measure(
+    line: Line, j: int, h: float, scale: float, base: FloatArray, noise: FloatArray, options: Differences
+) -> _Column:
     """Measure a column, changing the step while that promises a clearly smaller error."""
     best: _Column | None = None
-    best_error = np.inf
+    best_error, event = np.inf, None
     for attempt in range(options.retries + 1):
         h = _representable(h)
-        column = _at_step(line, j, h, noise, options.order)
-        if column is None:
+        try:
+            column = (
+                _one_sided(line, j, h, base, noise, options)
+                if options.side
+                else _central(line, j, h, base, noise, options)
+            )
+        except (ModelError, NumericalError) as error:
+            event = error if isinstance(error, EventCrossingError) else event
+            if event is not None and h <= SMALLEST_AT_EVENT * scale:
+                break
             h /= 16
             continue
-        truncation, rounding = _parts(column, scale, options.order)
+        truncation, rounding = _parts(column, scale, options)
         if truncation + rounding < best_error:
             best, best_error = column, truncation + rounding
-        better = h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (options.order + 1)), 1 / 256, 8))
+        order = 3 if options.side else options.order
+        better = h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
         better = min(better, 0.05 * scale)
-        gain = max(truncation, rounding) / max(_predicted(truncation, rounding, better / h, options.order), 1e-300)
-        if (
-            options.relative_step is not None
-            or gain < 20
-            or truncation + rounding < 1e-12
-            or attempt == options.retries
-        ):
+        predicted = truncation * (better / h) ** order + rounding * h / better
+        gain = max(truncation, rounding) / max(predicted, 1e-300)
+        enough = gain < 20 or truncation + rounding < 1e-12 or event is not None
+        if options.relative_step is not None or enough or attempt == options.retries:
             break
         h = better
+    if best is None and event is not None:
+        raise event
     if best is None:
         raise NumericalError(
             "The model cannot be evaluated near the point, however small the step: it returns NaN, refuses, or the "
@@ -164,37 +216,48 @@ def _measure(line: Line, j: int, h: float, scale: float, noise: FloatArray, opti
     return best
 
 
-def _at_step(line: Line, j: int, h: float, noise: FloatArray, order: int) -> _Column | None:
-    try:
-        ahead, behind = line(j, h), line(j, -h)
-        far_ahead, far_behind = (line(j, 2 * h), line(j, -2 * h)) if order == 4 else (ahead, behind)
-    except (ModelError, NumericalError):
-        return None
-    if not (np.isfinite(ahead).all() and np.isfinite(behind).all()):
-        return None
-    if not (np.isfinite(far_ahead).all() and np.isfinite(far_behind).all()):
-        return None
-    near = (ahead - behind) / (2 * h)
+def _central(line: Line, j: int, h: float, base: FloatArray, noise: FloatArray, options: Differences) -> _Column:
+    ahead, behind = _finite(line(j, h)), _finite(line(j, -h))
     noise = np.maximum(noise, 0.5 * np.spacing(np.maximum(np.abs(ahead), np.abs(behind))))
-    if order == 2:
-        return _Column(h, near, np.full_like(near, np.nan), noise / h)
-    far = (far_ahead - far_behind) / (4 * h)
+    near, S1 = (ahead - behind) / (2 * h), ahead + behind - 2 * base
+    if options.order == 2:
+        return _Column(h, near, np.zeros_like(near), noise / h, S1, np.full_like(near, np.nan))
+    far_ahead, far_behind = _finite(line(j, 2 * h)), _finite(line(j, -2 * h))
+    curvature = (near - (far_ahead - far_behind) / (4 * h)) / 3
+    return _Column(h, near + curvature, curvature, 1.5 * noise / h, S1, far_ahead + far_behind - 2 * base)
+
+
+def _one_sided(line: Line, j: int, h: float, base: FloatArray, noise: FloatArray, options: Differences) -> _Column:
+    """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
+    s = -h if options.side == "left" else h
+    F1, F2, F4 = (_finite(line(j, factor * s)) for factor in (1, 2, 4))
+    near, far = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
     curvature = (near - far) / 3
-    return _Column(h, near + curvature, curvature, 1.5 * noise / h)
+    nothing = np.zeros_like(near)
+    return _Column(h, near + curvature, curvature, 6 * noise / h, nothing, nothing)
 
 
-def _parts(column: _Column, scale: float, order: int) -> tuple[float, float]:
+def _finite(values: FloatArray) -> FloatArray:
+    if not np.isfinite(values).all():
+        raise NumericalError("The model returns no number beside the point.")
+    return values
+
+
+def _parts(column: _Column, scale: float, options: Differences) -> tuple[float, float]:
     """Return the truncation and the rounding part of a column's error, relative to its largest slope."""
     size = max(float(np.max(np.abs(column.D))), 1e-300)
     rounding = float(np.max(column.rounding)) / size
-    if order == 2:
+    if options.order == 2 and not options.side:
         return (column.h / scale) ** 2 / 6, rounding
     bend = max(float(np.max(np.abs(column.curvature))) - float(np.max(column.rounding)), 0.0) / size
-    return 4 * bend**2 + (column.h / scale) ** 4 / 30, rounding
+    return _extrapolated(np.array(bend), column.h / scale, options).item(), rounding
 
 
-def _predicted(truncation: float, rounding: float, factor: float, order: int) -> float:
-    return truncation * factor**order + rounding / factor
+def _extrapolated(bend: FloatArray, h: FloatArray | float, options: Differences) -> NDArray[np.float64]:
+    """Estimate what extrapolation leaves, relative, from the term that it took away and the step in natural lengths."""
+    if options.side:
+        return np.asarray(4 * bend**1.5 + np.asarray(h) ** 3)
+    return np.asarray(4 * bend**2 + np.asarray(h) ** 4)
 
 
 def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: Differences) -> FloatArray:
@@ -202,7 +265,7 @@ def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: 
     h = np.array([c.h for c in columns])
     rounding = np.stack([c.rounding for c in columns], axis=1)
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
-    if options.order == 2:
+    if options.order == 2 and not options.side:
         return 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
     bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales
     bend = np.maximum(bend - rounding * scales, 0.0)
@@ -210,8 +273,15 @@ def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: 
     relative = np.where(known, bend / np.where(known, row_size, 1.0), 0.0)
     relative = np.maximum(relative, 0.1 * np.max(relative, axis=0, keepdims=True))
     relative = np.minimum(relative, 1.0)
-    truncation = (4 * relative**2 + (h / scales) ** 4 / 30) * np.where(known, row_size, bend) / scales
+    truncation = _extrapolated(relative, h / scales, options) * np.where(known, row_size, bend) / scales
     return 2 * rounding + truncation
+
+
+def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:
+    """Return (4 S(h) - S(2h)) / 2h where S(2h) / S(h) is nearer to 2 than to 4 and S is more than rounding."""
+    visible = np.abs(S1) > np.maximum(30 * rounding, 1e-5 * row_size)
+    ratio = S2 / np.where(visible, S1, 1.0)
+    return np.where(visible & (ratio > 1.0) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)
 
 
 def _representable(h: float) -> float:

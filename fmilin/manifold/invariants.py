@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.errors import ConstraintError
@@ -87,6 +88,16 @@ class Invariants:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def connections(self) -> NDArray[np.bool_] | None:
+        """Which states each constraint contains, rates included, shape (m, N); None when that is not known."""
+        if not self._analytic or not self._kinematic:
+            return None if len(self) else np.zeros((0, len(self.scales)), dtype=bool)
+        structure = self.model.constraints.structure
+        rates = structure[self.hidden].copy()
+        rates[:, self._partners] |= rates[:, self._paired]
+        return np.vstack((structure, rates))
 
     @property
     def is_position_level(self) -> list[bool]:
