@@ -136,14 +136,20 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
 
 def _split(beside: Neighbourhood, found: Slopes, method: str, warnings: tuple[Remark, ...]) -> TangentSlopes:
     """Cut the matrix into the four blocks."""
-    n, p = beside.n, beside.p
-    blocks = [
-        M[rows, columns]
-        for M in (found.J, found.error)
-        for rows in (slice(n), slice(n, None))
-        for columns in (slice(p), slice(p, None))
-    ]
-    return TangentSlopes(beside.tangent.x_u, *blocks, method=method, warnings=warnings)
+    n, p, J, E = beside.n, beside.p, found.J, found.error
+    return TangentSlopes(
+        x_u=beside.tangent.x_u,
+        f_y=J[:n, :p],
+        f_u=J[:n, p:],
+        c_y=J[n:, :p],
+        c_u=J[n:, p:],
+        f_y_error=E[:n, :p],
+        f_u_error=E[:n, p:],
+        c_y_error=E[n:, :p],
+        c_u_error=E[n:, p:],
+        method=method,
+        warnings=warnings,
+    )
 
 
 def _merged(exact: Slopes, measured: Slopes, known: np.ndarray) -> Slopes:
