@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.constraints import Constraint, Constraints
+from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint"]
@@ -121,6 +122,8 @@ class Model(ABC):
         Coordinates that the model's author recommends to keep; empty when there is no recommendation.
     structure : array of bool, shape (N + ny, N + nu), or None
         Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
+    parameters : mapping of str to float
+        Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
     """
 
     info: ModelInfo
@@ -132,6 +135,7 @@ class Model(ABC):
     copies: Mapping[int, Copy]
     independent: tuple[str, ...] = ()
     structure: NDArray[np.bool_] | None = None
+    parameters: Mapping[str, float] = MappingProxyType({})
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
@@ -194,6 +198,23 @@ class Model(ABC):
         ConstraintError
             When a constraint names a variable that the model does not have.
         """
+
+    def with_parameters(self, values: Mapping[str, float]) -> Model:
+        """Return the same model with other parameter values. States and inputs keep their start values.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names, when there is no such parameter.
+        UsageError
+            When this source cannot change its parameters.
+        """
+        if not values:
+            return self
+        raise UsageError(
+            f"The parameters of '{self.info.name}' ({', '.join(values)}) cannot be changed once it is loaded: give "
+            "their values when you load it (--set NAME=VALUE, or load(..., parameters={...}))."
+        )
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Give back what the source holds (an FMU's instance and files). Further calls are errors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fmilin.constraints import Constraint
 from fmilin.model import Evaluation, Model
@@ -19,6 +19,7 @@ class VisitedModel(Model):
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
+        self.parameters = source.parameters
         self.evaluations = 0
         self.directions = 0
 
@@ -44,3 +45,7 @@ class VisitedModel(Model):
     def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
         """Pass on; the count starts anew."""
         return VisitedModel(self.source.with_constraints(constraints))
+
+    def with_parameters(self, values: Mapping[str, float]) -> Model:
+        """Pass on; the count starts anew."""
+        return VisitedModel(self.source.with_parameters(values))

@@ -1,19 +1,7 @@
-"""Units of derived quantities, as text."""
+"""Units of derived quantities, as text: where native models look for them."""
 
 from __future__ import annotations
 
+from fmilin.units import rate_unit
+
 __all__ = ["rate_unit"]
-
-
-def rate_unit(unit: str) -> str:
-    """Return the unit of a time derivative: ``"m"`` gives ``"m/s"``, ``"m/s"`` gives ``"m/s2"``.
-
-    >>> [rate_unit(u) for u in ("rad", "m/s", "m/s2", "")]
-    ['rad/s', 'm/s2', 'm/s3', '']
-    """
-    if not unit:
-        return ""
-    for old, new in (("/s", "/s2"), ("/s2", "/s3")):
-        if unit.endswith(old):
-            return unit.removesuffix(old) + new
-    return f"{unit}/s"
