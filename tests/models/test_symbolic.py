@@ -10,7 +10,7 @@ import pytest
 
 from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
 from fmilin.model import Copy
-from fmilin.models import OdeModel, SymbolicModel
+from fmilin.models import Labels, OdeModel, SymbolicModel
 from fmilin.signals import FloatArray
 
 EMPTY = np.empty(0)
@@ -40,6 +40,11 @@ def test_any_known_quantity_may_be_an_output() -> None:
     model = cart().with_interface(outputs=["power", "der(v)", "v", "wind", "where"])
     assert model.outputs.names == ("power", "der(v)", "v", "wind", "where")
     assert outputs_at_start(model).tolist() == [6.0, (3.0 - 1.0 + 0.25) / 2, 2.0, 0.25, 1.0]
+
+
+def test_the_unit_of_a_rate_follows_from_the_state() -> None:
+    model = OdeModel("units", {"x": "v", "v": "0", "w": "0"}, labels=Labels(units={"x": "m", "v": "m/s"}))
+    assert model.with_interface(outputs=["der(x)", "der(v)", "der(w)"]).outputs.units == ("m/s", "m/s2", "")
 
 
 def test_inputs_left_out_stay_at_their_start_values() -> None:
@@ -128,9 +133,7 @@ def test_held_inputs_may_appear_in_constraints() -> None:
     assert model.evaluate(0.0, np.array([5.0, 0.0]), EMPTY).residuals.tolist() == [2.0]
 
 
-@pytest.mark.parametrize(
-    "module", ["models.declaration", "models.ode", "models.units", "systems.pendulum", "systems.four_bar_linkage"]
-)
+@pytest.mark.parametrize("module", ["models.declaration", "models.ode", "systems.pendulum", "systems.four_bar_linkage"])
 def test_examples_in_docstrings_run(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"fmilin.{module}"))
     assert result.attempted > 0
