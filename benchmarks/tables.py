@@ -16,7 +16,7 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], rema
     console = Console(width=None if os.isatty(1) else 120, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right")
+        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=i == 0)
     for row in rows:
         table.add_row(*row)
     console.print(table)

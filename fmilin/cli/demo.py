@@ -50,29 +50,31 @@ def _demo(directory: Path, desk: Desk) -> None:
     from fmilin.report.table import print_table
     from fmilin.systems import four_bar
 
-    def quoted(path: Path) -> str:
-        return quote(str(path))
-
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
     say = desk.results.write
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
     desk.results.flush()
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
-    say(f"Now what 'fmilin linearize {quoted(fmu)} -o {quoted(mat)}' does:\n\n")
+    say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
     desk.results.flush()
     true, point = linear_model(Request(source=str(fmu), settings={}), desk)
     deliver(true, point, [mat], desk)
     print_table(true, desk.results, adjusted=point.adjusted)
-    naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), desk)
     say("\n")
+    naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), desk)
     _compare(true, naive, desk.results)
     _draw(true, naive, picture)
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"
-        f"  fmilin info {fmu}\n"
-        f'  fmilin linearize {fmu} --independent phi,w --outputs phi,"der(w)" --set phi=2.0\n'
-        f"  fmilin convert {mat} -o {mat.with_suffix('.json')}\n"
+        f"  fmilin info {_typed(fmu)}\n"
+        f"  fmilin linearize {_typed(fmu)} --outputs 'phi,der(w)' --set phi=2.0\n"
+        f"  fmilin convert {_typed(mat)} -o {_typed(mat.with_suffix('.json'))}\n"
     )
+
+
+def _typed(path: Path) -> str:
+    """Return a path as one has to type it."""
+    return quote(str(path))
 
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:

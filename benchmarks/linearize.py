@@ -1,0 +1,107 @@
+"""Accuracy and cost of a linear model, against closed forms and against the Jacobian of all states.
+
+Every system as a native description and as its compiled FMU; exact directional derivatives, differences on the
+manifold, and what a tool does that takes all states for independent. The eigenvalues with a closed form
+are compared with the nearest ones that were found. Times are medians of warm calls, interleaved, as ratios
+to the all-state Jacobian of the same source.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import fmilin as fl
+from benchmarks.tables import show
+from fmilin.fmi.write import build_fmu
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+
+ROUNDS = 7
+
+
+@dataclass(frozen=True)
+class System:
+    name: str
+    make: Callable[[], fl.Model]
+    closed_form: tuple[complex, ...]
+    """Eigenvalues that are known exactly, in 1/s; the sources are in the docstrings of fmilin.systems."""
+
+
+SYSTEMS = (
+    System("pendulum, Cartesian", cartesian_pendulum, (1j * 9.81**0.5,)),
+    System("four-bar, 1 loop", four_bar, (2.147676638502278j,)),
+    System("four-bar, damped", lambda: four_bar(damping=1.0), (-0.2423858093105051 + 2.13395502834838j,)),
+    System("four-bar, hanging", lambda: four_bar(branch="hanging"), (4.38998861046359j,)),
+    System("four-bar, 2 loops", lambda: four_bar(loops=2), (1.817387914479055j,)),
+    # lambda^2 = 4/5 - 12/5 v^2 for r = g = 1
+    System("rolling disk, v = 1", lambda: rolling_disk(speed=1.0), (1.6**0.5 * 1j,)),
+    System("rolling disk, v = 0.4", lambda: rolling_disk(speed=0.4), ((0.8 - 2.4 * 0.16) ** 0.5,)),
+)
+
+WAYS: dict[str, Callable[[fl.Model, fl.Model], fl.LinearModel]] = {
+    "exact": lambda model, _: fl.linearize(model, derivatives="exact"),
+    "differences": lambda model, _: fl.linearize(model, derivatives="differences"),
+    "all states": lambda _, free: fl.linearize(free, independent=free.states.names, derivatives="differences"),
+}
+
+
+def main() -> None:
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="fmilin-") as folder:
+        for number, system in enumerate(SYSTEMS):
+            native = system.make()
+            path = build_fmu(native, Path(folder) / f"{number}.fmu")
+            with fl.load(path) as fmu, fl.load(path, constraints=[]) as free_fmu:
+                rows += rows_of(system, "native", native, native.with_constraints([]))
+                rows += rows_of(system, "FMU", fmu, free_fmu)
+    show(
+        "Linearization",
+        ["system", "source", "way", "order", "visits", "directions", "error", "said", "false", "time"],
+        rows,
+        "order: independent states / all states. visits: evaluations of the model; directions: exact directional "
+        "derivatives taken. error: of the eigenvalues with a closed form, relative. said: the error estimate of A that "
+        "comes with the result. false: eigenvalues that belong to no motion. time: ratio to the "
+        f"all-state Jacobian of the same source by differences, medians of {ROUNDS} interleaved rounds.",
+    )
+
+
+def rows_of(system: System, source: str, model: fl.Model, free: fl.Model) -> list[list[str]]:
+    results = {way: linearize(model, free) for way, linearize in WAYS.items()}
+    seconds = measured(model, free)
+    true_order = len(results["exact"].states)
+    return [
+        [
+            system.name,
+            source,
+            way,
+            f"{len(lin.states)}/{len(lin.full_states)}",
+            str(lin.method.evaluations),
+            str(lin.method.products),
+            f"{error_of(lin, system):.1e}",
+            f"{lin.accuracy.A:.1e}",
+            str(len(lin.states) - true_order),
+            f"{seconds[way] / seconds['all states']:.2f}",
+        ]
+        for way, lin in results.items()
+    ]
+
+
+def error_of(lin: fl.LinearModel, system: System) -> float:
+    found = lin.eigenvalues()
+    return max(float(np.min(np.abs(found - value)) / abs(value)) for value in system.closed_form)
+
+
+def measured(model: fl.Model, free: fl.Model) -> dict[str, float]:
+    samples: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(ROUNDS):
+        for way, linearize in WAYS.items():
+            begin = time.perf_counter()
+            linearize(model, free)
+            samples[way].append(time.perf_counter() - begin)
+    return {way: statistics.median(times) for way, times in samples.items()}
