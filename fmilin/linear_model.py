@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fmilin.modes import Mode
 
-__all__ = ["Accuracy", "LinearModel", "Method", "Point"]
+__all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,17 @@ class Method:
 
 
 @dataclass(frozen=True)
+class EntryErrors:
+    """Estimated absolute error of every entry; each array has the shape of its matrix."""
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    T: FloatArray
+
+
+@dataclass(frozen=True)
 class LinearModel:
     """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)`` in P independent coordinates y.
 
@@ -94,6 +105,10 @@ class LinearModel:
     warnings : tuple of Remark
     sample_time : float
         0 for a continuous model.
+    T_u : array, shape (N, nu), optional
+        ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion; zeros by default.
+    errors : EntryErrors, optional
+        An estimated absolute error for every entry; zeros by default.
     """
 
     A: FloatArray
@@ -113,6 +128,12 @@ class LinearModel:
     model: ModelInfo
     warnings: tuple[Remark, ...] = ()
     sample_time: float = 0.0
+    T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    errors: EntryErrors | None = None
+
+    def __post_init__(self) -> None:
+        if self.T_u.size == 0:
+            object.__setattr__(self, "T_u", np.zeros((len(self.full_states), len(self.inputs))))
 
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
@@ -127,6 +148,16 @@ class LinearModel:
         from fmilin.modes import modes_of
 
         return modes_of(self.A, self.T, self.sample_time)
+
+    def with_prescribed_states(self) -> LinearModel:
+        """Return the model with prescribed motions as states: of u, der(u), der(der(u)) only the last stays an input.
+
+        Inputs that prescribe a motion come with their derivatives, which a controller cannot choose separately:
+        here each is a state that integrates the next. The coordinates are (y, prescribed inputs).
+        """
+        from fmilin.prescribed import with_prescribed_states
+
+        return with_prescribed_states(self)
 
     def to_control(self) -> control.StateSpace:
         """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.

@@ -20,7 +20,7 @@ from fmilin.derivatives.differences import Differences
 from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
 from fmilin.derivatives.tangent import TangentSlopes, measure
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.selection import DOUBTFUL
 from fmilin.model import Evaluation, Model, OperatingPoint
@@ -184,6 +184,8 @@ def _assemble(
         method=Method(slopes.method, frame.kind, model.evaluations, model.directions),
         model=model.info,
         warnings=tuple(warnings),
+        T_u=slopes.x_u,
+        errors=EntryErrors(E.A, E.B, E.C, E.D, frame.parametrization.derivative_error),
     )
 
 
@@ -230,6 +232,7 @@ def _remarks(model: VisitedModel, frame: Frame, point: OperatingPoint, base: Eva
                 "second. f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates.",
             )
         )
+    remarks += _prescribed(model, frame)
     if frame.condition_number > DOUBTFUL:
         remarks.append(
             Remark(
@@ -240,6 +243,22 @@ def _remarks(model: VisitedModel, frame: Frame, point: OperatingPoint, base: Eva
         )
     remarks += [Remark("model", note) for note in getattr(model.source, "notes", ())]
     return remarks
+
+
+def _prescribed(model: VisitedModel, frame: Frame) -> list[Remark]:
+    invariants = frame.parametrization.invariants
+    if not invariants.prescribing:
+        return []
+    names = model.inputs.names
+    driven = ", ".join(f"'{names[j]}'" for j in invariants.prescribing)
+    rates = ", ".join(f"'{names[j]}'" for j in invariants.chain.values()) or "none"
+    return [
+        Remark(
+            "prescribed-motion",
+            f"The inputs {driven} prescribe a motion: dependent states follow them at once (T_u), their derivatives "
+            f"({rates}) are inputs of their own. with_prescribed_states() makes states of all but the highest.",
+        )
+    ]
 
 
 def _reordered(model: Model, point: OperatingPoint, inputs: Sequence[str] | None) -> OperatingPoint:
