@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.derivatives.along import STEP, derivative_along
 from fmilin.derivatives.differences import jacobian_by_differences
-from fmilin.errors import ConstraintError
+from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.model import Evaluation, Model
 from fmilin.signals import FloatArray
 
@@ -84,6 +85,7 @@ class Invariants:
         """Inputs that enter constraints: a prescribed motion."""
         self.chain = _derivatives_among(model)
         """Input to the input that is its time derivative."""
+        self._moving: bool | None = None
         self._require_derivatives()
 
     def __len__(self) -> int:
@@ -152,7 +154,7 @@ class Invariants:
     def drift(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
         """Return h_t + h_u u', shape (m,): what moves the manifold itself; by differences, for checks only."""
         u = self.inputs if inputs is None else inputs
-        if not self.model.constraints.time_dependent and not self.prescribing:
+        if not len(self) or not (self._is_moving(t, x, u) or self.prescribing):
             return np.zeros(len(self))
         rates = self._input_rates(u)
         h = 1e-4 / max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
@@ -180,15 +182,33 @@ class Invariants:
             partials = self.model.constraints.partials(t, x, u, np.empty(0))
             return (partials.time + partials.states @ w + partials.inputs @ du)[self.hidden]
         exact = self.model.products(t, x, u, w[:, None], du[:, None])
-        rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0]
-        if self.model.constraints.time_dependent or not np.isfinite(rates[self.hidden]).all():
-            size = float(np.max(np.abs(w) / self.scales, initial=0.0))
-            h = 1e-4 / max(size, 1e-3)
-            ahead = self.model.evaluate(t + h, x + h * w, u + h * du).residuals
-            behind = self.model.evaluate(t - h, x - h * w, u - h * du).residuals
-            measured = (ahead - behind) / (2 * h)
-            rates = measured if self.model.constraints.time_dependent else np.where(np.isfinite(rates), rates, measured)
+        rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0].copy()
+        known, moving = np.isfinite(rates), self._is_moving(t, x, u)
+        fastest = max(float(np.max(np.abs(w) / self.scales, initial=0.0)), 1.0 if moving else 1e-3)
+        if moving and known.any():
+            rates += derivative_along(lambda s: self.model.evaluate(t + s, x, u).residuals, STEP)
+        if not known[self.hidden].all():
+            h, t_rate = STEP / fastest, float(moving)  # a model's time is left alone where nothing depends on it
+            measured = derivative_along(
+                lambda s: self.model.evaluate(t + s * t_rate, x + s * w, u + s * du).residuals, h
+            )
+            rates = np.where(known, rates, measured)
         return rates[self.hidden]
+
+    def _is_moving(self, t: float, x: FloatArray, u: FloatArray) -> bool:
+        """Whether constraints depend on time: as written, or by trying where the model computes them."""
+        if self._moving is None:
+            self._moving = self.model.constraints.time_dependent
+            if not self._moving and not self._analytic:
+                here = self.model.evaluate(t, x, u).residuals
+                self._moving = any(self._differs(t + later, x, u, here) for later in (1e-3, 0.1))
+        return self._moving
+
+    def _differs(self, t: float, x: FloatArray, u: FloatArray, residuals: FloatArray) -> bool:
+        try:
+            return not np.array_equal(self.model.evaluate(t, x, u).residuals, residuals, equal_nan=True)
+        except (ModelError, NumericalError):
+            return False
 
     def _residual_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return G = dg/dx of all declared rows with its error, each (m, N)."""
