@@ -186,7 +186,8 @@ def _from_python(match: re.Match[str], request: _Request) -> Model:
     with _explained(match[0]):
         module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     try:
-        found = getattr(module, name)
+        with _explained(match[0], but=AttributeError):
+            found = getattr(module, name)  # a package may import lazily here
     except AttributeError:
         public = [n for n in dir(module) if not n.startswith("_")]
         raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
@@ -200,18 +201,18 @@ def _from_python(match: re.Match[str], request: _Request) -> Model:
             f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
         )
     if request.parameters:
-        found = _with_parameters(found, match[0], request.parameters)
+        found = found.with_parameters(_numbers(request.parameters))
     known = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
     declared = _declared(request, known.__contains__)
     return found if declared is None else found.with_constraints(declared)
 
 
-def _with_parameters(model: Model, source: str, parameters: Mapping[str, Value]) -> Model:
-    change = getattr(model, "with_parameters", None)  # native models have it, an adapter's need not
-    if change is None:
-        raise UsageError(f"'{source}' takes no parameters by name: give them as arguments, as in 'name(L=2.0)'.")
-    changed: Model = change(parameters)
-    return changed
+def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in parameters.items()}  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        raise UsageError(f"The parameters of a native model are numbers, not {given}.") from None
 
 
 def _arguments(name: str, text: str) -> dict[str, Any]:
@@ -260,11 +261,11 @@ def _file(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _explained(source: str) -> Iterator[None]:
-    """Turn what goes wrong in the user's own code into one paragraph."""
+def _explained(source: str, but: type[Exception] = FmilinError) -> Iterator[None]:
+    """Turn what goes wrong in the user's own code into one paragraph; our own errors and ``but`` pass."""
     try:
         yield
-    except FmilinError:
+    except (FmilinError, but):
         raise
     except (Exception, SystemExit) as error:
         last = traceback.format_exception_only(error)[-1].strip()

@@ -203,7 +203,15 @@ fmi2Status fmi2GetDerivatives(fmi2Component c, fmi2Real x[], size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = m->r[derivatives[i]];
     return fmi2OK;
 }
-fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real z[], size_t n) { return fmi2OK; }
+fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real z[], size_t n) {
+    BEGIN
+#ifdef INDICATORS
+    const fmi2Real indicators[] = INDICATORS;
+    if (n != sizeof indicators / sizeof *indicators) return fmi2Error;
+    memcpy(z, indicators, sizeof indicators);
+#endif
+    return fmi2OK;
+}
 fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real x[], size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = NOMINAL;
     return fmi2OK;

@@ -8,12 +8,19 @@
 #define START {1, 0}
 #include "fmi2_zoo.h"
 
+#ifndef OUTPUT
+#define OUTPUT 3 * r[0] + 2 * r[4]
+#endif
+#ifndef LOCAL
+#define LOCAL r[0] * r[0]
+#endif
+
 static void calculate(Model *m) {
     double *r = m->r;
     r[2] = r[1];
     r[3] = r[4] - r[0];
-    r[5] = 3 * r[0] + 2 * r[4];
-    r[6] = r[0] * r[0];
+    r[5] = OUTPUT;
+    r[6] = LOCAL;
 }
 
 #if defined(DIRECTIONAL) && !defined(OWN_PARTIAL)

@@ -10,7 +10,17 @@ from typing import Any, NoReturn
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Unknown, Variable
 
-__all__ = ["Notes", "Structure", "TypeDefaults", "default_initial", "integer", "nominal", "references", "shortened"]
+__all__ = [
+    "Notes",
+    "Structure",
+    "TypeDefaults",
+    "declared_type",
+    "default_initial",
+    "integer",
+    "nominal",
+    "references",
+    "shortened",
+]
 
 _INITIAL = {
     # FMI 2.0.4 section 2.2.7, FMI 3.0.1 section 2.4.7.5: the default of `initial`.
@@ -100,6 +110,14 @@ def integer(text: str | None) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         return None
+
+
+def declared_type(element: Any, types: TypeDefaults, name: str, notes: Notes) -> Mapping[str, str]:
+    """Return the attributes of the variable's declared type; empty when it has none."""
+    type_name = element.get("declaredType")
+    if type_name is not None and type_name not in types:
+        notes.add_name(name, "{names}: a declared type that is not defined was ignored.")
+    return types.get(type_name or "", {})
 
 
 def nominal(element: Any, declared: Mapping[str, str], name: str, notes: Notes) -> float | None:

@@ -15,6 +15,7 @@ from fmilin.errors import ModelError, UnknownNameError
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.elements import shortened
 from fmilin.signals import Signal, Signals
+from fmilin.units import rate_unit
 
 __all__ = ["Layout", "Place", "Scalar"]
 
@@ -125,7 +126,7 @@ class Layout:
         name = name or scalar.name
         return Signal(
             name=name,
-            unit=v.unit,
+            unit=v.unit or self._unit_as_rate(scalar),
             nominal=v.nominal,
             start=self.start(scalar) if start is None else start,
             description=v.description,
@@ -198,6 +199,11 @@ class Layout:
             return []
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
         return [f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."]
+
+    def _unit_as_rate(self, scalar: Scalar) -> str:
+        place = self.place(scalar)
+        rate = place is not None and place.kind == "derivative"
+        return rate_unit(self.states[place.index].variable.unit) if rate and place else ""
 
     def _element(self, name: str) -> Scalar | None:
         match = _ELEMENT.fullmatch(name)

@@ -178,12 +178,10 @@ class FmuModel(Model):
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the FMU's event indicators; see :meth:`fmilin.model.Model.event_indicators`."""
-        if not self.description.event_indicators:
+        if not self._session.indicators:
             return np.empty(0)
         self._aim(t, x, u)
-        instance = self._session.instance
-        instance.hold(self._pool)
-        return instance.event_indicators()
+        return self._session.event_indicators(self._pool)
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""

@@ -25,7 +25,10 @@ def problems(root: Any, schema: str) -> list[str]:
     if package is None or not package.submodule_search_locations:  # pragma: no cover - FMPy is a dependency
         return []
     path = Path(package.submodule_search_locations[0]) / "schema" / schema
-    checker = etree.XMLSchema(file=str(path))
-    if checker.validate(root):
-        return []
+    try:
+        checker = etree.XMLSchema(file=str(path))
+        if checker.validate(root):
+            return []
+    except etree.LxmlError as error:  # what the validator itself cannot cope with, such as entities
+        return [f"it cannot be checked ({error})."]
     return [f"line {e.line}: {e.message}" for e in checker.error_log]

@@ -64,6 +64,7 @@ class Session:
         self.start_time = description.start_time if time is None else time
         self.notes = [*description.notes, *self.layout.notes]
         self.directional = description.directional_derivatives
+        self.indicators = description.event_indicators > 0
         self.generation = 0
         self._tokens = itertools.count()
         self._leases: set[int] = set()
@@ -79,7 +80,7 @@ class Session:
                 instance = kind(self._folder, description, len(self.layout.states), sink)
                 self._instance = instance
                 instance.begin(self.start_time, self.settings)
-            self._take_stock(instance)
+                self._take_stock(instance)
         except BaseException:
             self.close()
             raise
@@ -99,6 +100,17 @@ class Session:
         instance.rates(pool)
         for group in pool.readings:
             instance.read(group)
+
+    def event_indicators(self, pool: Pool) -> FloatArray:
+        """Return the event indicators at the point of the pool; empty from then on when the FMU refuses."""
+        instance = self.instance
+        instance.hold(pool)
+        try:
+            return instance.event_indicators()
+        except ModelError as error:
+            self.indicators = False
+            self.note(f"Event indicators were declared but refused, so events go unnoticed. {error}")
+            return np.empty(0)
 
     @property
     def instance(self) -> Instance:

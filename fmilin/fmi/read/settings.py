@@ -68,18 +68,26 @@ def settings_of(layout: Layout, parameters: Mapping[str, Value]) -> tuple[Settin
                 f"'{name}' cannot be set: the model calculates it (causality {variable.causality}, variability "
                 f"{variable.variability}, initial '{variable.initial}'). Set what it is calculated from."
             )
-        _, items = chosen.setdefault(variable.name, (variable, _defaults(layout, variable)))
+        _, items = chosen.setdefault(variable.name, (variable, [None] * layout.size(variable)))
         if scalar is None:
             items[:] = _elements(variable, name, value, len(items))
         else:
             items[scalar.offset] = _converted(variable, name, value)
-    return tuple(Setting(variable, tuple(items)) for variable, items in chosen.values())
+    return tuple(Setting(variable, _completed(layout, variable, items)) for variable, items in chosen.values())
 
 
-def _defaults(layout: Layout, variable: Variable) -> list[Any]:
-    if not variable.dimensions:
-        return [None]
-    return [layout.start(Scalar(variable, i, variable.name)) for i in range(layout.size(variable))]
+def _completed(layout: Layout, variable: Variable, items: list[Any]) -> tuple[Any, ...]:
+    """Fill elements that were not given from the description's start values: an array is set as a whole."""
+    if None not in items:
+        return tuple(items)
+    if len(variable.start.split()) not in (1, len(items)):
+        raise UsageError(
+            f"'{variable.name}' is an array of {len(items)} numbers, of which only some are given, and the description "
+            f"has no start values for the others. Give them all: {variable.name} = {' '.join(['0'] * len(items))}."
+        )
+    return tuple(
+        layout.start(Scalar(variable, i, variable.name)) if item is None else item for i, item in enumerate(items)
+    )
 
 
 def _elements(variable: Variable, name: str, value: Value, size: int) -> list[Any]:

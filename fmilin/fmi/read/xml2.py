@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from fmilin.fmi.read.description import Unknown, Variable
-from fmilin.fmi.read.elements import Notes, Structure, TypeDefaults, default_initial, integer, nominal, references
+from fmilin.fmi.read.elements import (
+    Notes,
+    Structure,
+    TypeDefaults,
+    declared_type,
+    default_initial,
+    integer,
+    nominal,
+    references,
+)
 
 __all__ = ["read_structure"]
 
@@ -58,7 +67,7 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
             notes.refuse(element.sourceline, f"the {causality} '{name}' has no name, no type or no value reference")
         notes.add_name(name, "{names}: left out, since the description gives no name, type or value reference.")
         return None
-    declared = types.get(value.get("declaredType") or "", {})
+    declared = declared_type(value, types, name, notes)
     is_real = value.tag == "Real"
     variability = element.get("variability") or ("continuous" if is_real else "discrete")
     return Variable(

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable
-from fmilin.fmi.read.elements import Notes, Structure, TypeDefaults, default_initial, integer, nominal, references
+from fmilin.fmi.read.elements import (
+    Notes,
+    Structure,
+    TypeDefaults,
+    declared_type,
+    default_initial,
+    integer,
+    nominal,
+    references,
+)
 
 __all__ = ["read_structure"]
 
@@ -67,7 +76,7 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
             notes.refuse(element.sourceline, f"the {causality} '{name}' has no name or no value reference")
         notes.add_name(name, "{names}: left out, since the description gives no name or value reference.")
         return None
-    declared = types.get(element.get("declaredType") or "", {})
+    declared = declared_type(element, types, name, notes)
     is_float = element.tag in FLOATS
     variability = element.get("variability") or _default_variability(causality, is_float=is_float)
     return Variable(

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.xml import parse_description
+from tests.fmus.make import description_of
+
+
+def described(name: str, *changes: tuple[str, str]) -> Description:
+    xml = description_of(name)
+    for old, new in changes:
+        assert old in xml
+        xml = xml.replace(old, new)
+    return parse_description(xml.encode(), f"{name}.fmu")
+
+
+def test_identity_and_start_time_are_read() -> None:
+    description = described("pendulum")
+    assert (description.model_name, description.token, description.tool) == ("Pendulum", "{pendulum}", "by hand")
+    assert (description.fmi_version, description.start_time) == ("2.0", 0.25)
+    assert description.interfaces == ("ModelExchange",)
+    assert description.notes == ()
+
+
+def test_states_follow_the_order_of_the_derivatives_not_of_the_variables() -> None:
+    assert [v.name for v in described("pendulum").states] == ["pin.x", "pin.y", "pin.vx", "pin.vy"]
+
+
+def test_unit_and_nominal_come_from_the_declared_type_where_the_variable_has_none() -> None:
+    x = described("pendulum").by_name["pin.x"]
+    assert (x.unit, x.nominal, x.description) == ("m", 0.5, "to the right")
+
+
+def test_absent_dependencies_mean_everything_and_empty_ones_nothing() -> None:
+    description = described("pendulum")
+    assert description.outputs[0].dependencies is None
+    assert description.outputs[1].dependencies == ()
+    assert [v.name for v in description.derivatives[0].dependencies or ()] == ["pin.vx"]
+
+
+def test_aliases_share_the_value_reference_among_reals_only() -> None:
+    assert described("pendulum").float_names[0] == ("pin.x", "right")
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "expected"),
+    [("pendulum", "providesDirectionalDerivative", True), ("arrays3", "providesDirectionalDerivatives", True),
+     ("singular_flag3", "providesDirectionalDerivative", False), ("discards", "", False)],
+)  # fmt: skip
+def test_capability_flag_is_plural_in_fmi_3_only(name: str, flag: str, expected: bool) -> None:
+    assert flag in description_of(name)
+    assert described(name).directional_derivatives is expected
+
+
+def test_flag_may_be_written_as_a_digit() -> None:
+    assert described("pendulum", ('Derivative="true"', 'Derivative="1"')).directional_derivatives
+
+
+def test_unusable_nominals_are_missing_and_noted_once() -> None:
+    description = described("rate_is_state")
+    assert [v.nominal for v in description.states] == [None, None]
+    assert description.notes == ("'x', 'v', 'force': a nominal value that is not positive was treated as missing.",)
+
+
+def test_alias_elements_are_names_of_the_same_variable() -> None:
+    description = described("arrays3")
+    assert description.by_name["position"] is description.by_name["x"]
+    assert [v.name for v in description.variables].count("position") == 0
+
+
+def test_dependencies_in_fmi_3_are_value_references() -> None:
+    assert [v.name for v in described("arrays3").outputs[0].dependencies or ()] == ["x", "u"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<Real start="2"/>', '<Real start="2" declaredType="NoSuchType"/>'),
+        ('<SimpleType name="Length">', '<SimpleType name="Length" vendor="x">'),
+        ('dependencies="3"', 'dependencies="300"'),
+        ('dependencies="3"', 'dependencies="three"'),
+        ('guid="{pendulum}"', ""),
+        ('<Real start="1"/>', '<Real start="1,0"/>'),
+    ],
+)
+def test_flaws_that_touch_no_state_are_tolerated_with_a_note(old: str, new: str) -> None:
+    description = described("pendulum", (old, new))
+    assert [v.name for v in description.states] == ["pin.x", "pin.y", "pin.vx", "pin.vy"]
+    assert description.notes
+
+
+def test_an_illegal_combination_of_causality_and_variability_is_tolerated() -> None:
+    description = described(
+        "pendulum", ('name="lambda" valueReference="11"', 'name="lambda" valueReference="11" causality="parameter"')
+    )
+    assert len(description.states) == 4
+
+
+def test_a_variable_without_type_is_left_out_and_the_indices_stay_right() -> None:
+    broken = 'name="time" valueReference="14" causality="independent" variability="continuous"><Real/>'
+    description = described("pendulum", (broken, 'name="time" valueReference="14">'))
+    assert [v.name for v in description.states] == ["pin.x", "pin.y", "pin.vx", "pin.vy"]
+    assert any("'time': left out" in note for note in description.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("pendulum", '<Unknown index="7"/>', '<Unknown index="70"/>', "lists variable no. 70, which does not exist"),
+        ("pendulum", 'derivative="5"', "", r"'der\(pin.x\)' is listed as the derivative of no state"),
+        ("pendulum", 'derivative="5"', 'derivative="18"', "which is no Real"),
+        ("pendulum", 'name="F" valueReference="8"', 'name="F"', "the input 'F' has no name, no type or no value"),
+        ("arrays3", 'derivative="0"', "", "'rates' is listed as the derivative of no state"),
+        ("arrays3", 'derivative="0"', 'derivative="9"', "which is no float"),
+        ("arrays3", 'Derivative valueReference="1"', 'Derivative valueReference="77"', "77, which does not exist"),
+        ("arrays3", '<Dimension valueReference="9"/>', '<Dimension valueReference="8"/>', "a dimension of 'x'"),
+        ("arrays3", 'name="u" valueReference="2"', 'name="u"', "the input 'u' has no name or no value reference"),
+    ],
+)
+def test_flaws_that_touch_states_inputs_or_outputs_are_refused(name: str, old: str, new: str, message: str) -> None:
+    with pytest.raises(ModelError, match=rf"line \d+: .*{message}") as caught:
+        described(name, (old, new))
+    assert caught.value.exit_status == 3
+
+
+def test_malformed_xml_is_refused_with_the_place() -> None:
+    with pytest.raises(ModelError, match=r"modelDescription.xml in 'm.fmu' is malformed: .*line 1"):
+        parse_description(b"<fmiModelDescription><ModelVariables>", "m.fmu")
+
+
+def test_xml_that_is_no_model_description_is_refused() -> None:
+    with pytest.raises(ModelError, match="its root element is 'html'"):
+        parse_description(b"<html/>", "m.fmu")
+
+
+def test_external_entities_are_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    xml = description_of("pendulum").replace(
+        "<fmiModelDescription", f'<!DOCTYPE d [<!ENTITY e SYSTEM "{secret.as_uri()}">]>\n<fmiModelDescription', 1
+    )
+    xml = xml.replace('<Category name="logStatusError"/>', '<Category name="logStatusError"/>&e;')
+    assert "secret" not in repr(parse_description(xml.encode(), "m.fmu"))
+
+
+def test_fmi_1_is_not_read_yet() -> None:
+    with pytest.raises(ModelError, match=r"does not read FMI 1.0 yet: export the model again"):
+        parse_description(b'<fmiModelDescription fmiVersion="1.0" modelName="m"/>', "m.fmu")
+
+
+def test_unknown_version_is_named() -> None:
+    with pytest.raises(ModelError, match=r"says FMI version '4\.0', which fmilin does not know"):
+        parse_description(b'<fmiModelDescription fmiVersion="4.0"/>', "m.fmu")
+
+
+def test_cosimulation_only_is_not_read_yet() -> None:
+    xml = re.sub(r"<ModelExchange([^>]*)>", r"<CoSimulation\1>", description_of("pendulum"))
+    with pytest.raises(ModelError, match=r"no model exchange interface \(inside: CoSimulation\).*yet"):
+        parse_description(xml.encode(), "m.fmu")
+
+
+def test_missing_model_identifier_is_refused() -> None:
+    with pytest.raises(ModelError, match="attribute modelIdentifier is missing"):
+        described("pendulum", ('modelIdentifier="pendulum" ', ""))

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import gc
+import locale
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fmilin import running
+from fmilin.constraints import Constraint
+from fmilin.errors import ConstraintError, ModelError
+from fmilin.fmi.read import FmuModel, open_fmu
+from fmilin.fmi.read.instance2 import Instance2
+from tests.fmi.read.conftest import Zoo
+
+Opened = Callable[..., FmuModel]
+
+
+@pytest.fixture
+def chosen_locale() -> Iterator[str]:
+    before = locale.setlocale(locale.LC_ALL)
+    yield locale.setlocale(locale.LC_CTYPE, "C.UTF-8")
+    locale.setlocale(locale.LC_ALL, before)
+
+
+def loaded_libraries() -> str:
+    maps = Path("/proc/self/maps")
+    return maps.read_text() if maps.exists() else ""
+
+
+def test_closing_frees_the_component_the_library_and_the_files(
+    zoo: Zoo, scratch: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "fmilin.fmu")
+    model = open_fmu(zoo("pendulum"))
+    (folder,) = scratch.iterdir()
+    model.close()
+    assert "pendulum.fmu: freed" in caplog.messages
+    assert str(folder) not in loaded_libraries()
+    assert list(scratch.iterdir()) == []
+    model.close()  # twice is no harm
+    assert caplog.messages.count("pendulum.fmu: freed") == 1
+
+
+def test_context_manager_closes_after_an_error(zoo: Zoo, scratch: Path) -> None:
+    def fail() -> None:
+        with open_fmu(zoo("pendulum")):
+            assert len(list(scratch.iterdir())) == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(scratch.iterdir()) == []
+
+
+def test_views_share_one_instance_and_a_forgotten_view_holds_nothing(zoo: Zoo, scratch: Path) -> None:
+    model = open_fmu(zoo("pendulum"))
+    view = model.with_interface(outputs=["ax"])
+    assert len(list(scratch.iterdir())) == 1
+    view.close()
+    assert model.evaluate(0.0, model.start.states, model.start.inputs).derivatives.shape == (4,)
+    with pytest.raises(ModelError, match="was closed"):
+        view.evaluate(0.0, model.start.states, model.start.inputs)
+    del model
+    gc.collect()
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_last_view_keeps_the_instance(zoo: Zoo, scratch: Path) -> None:
+    view = open_fmu(zoo("pendulum")).with_interface(outputs=["ax"])
+    gc.collect()
+    assert view.evaluate(0.0, view.start.states, view.start.inputs).outputs.shape == (1,)
+    view.close()
+    assert list(scratch.iterdir()) == []
+
+
+def test_closing_the_loaded_model_closes_its_views(zoo: Zoo, scratch: Path) -> None:
+    model = open_fmu(zoo("pendulum"))
+    view = model.with_interface(outputs=["ax"])
+    model.close()
+    assert list(scratch.iterdir()) == []
+    with pytest.raises(ModelError, match="was closed"):
+        view.evaluate(0.0, view.start.states, view.start.inputs)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    ["_load", "_bind", "_instantiate", "_enter_initialization", "_settle", "_check_number_of_states", "nominals"],
+)
+def test_a_failure_half_way_leaves_nothing_behind(
+    zoo: Zoo, scratch: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    def fail(*_: object) -> None:
+        os.chdir("/")
+        raise KeyboardInterrupt
+
+    before, language = Path.cwd(), locale.setlocale(locale.LC_ALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(Instance2, stage, fail)
+        with pytest.raises(KeyboardInterrupt):
+            open_fmu(zoo("discards"))
+    assert Path.cwd() == before
+    assert locale.setlocale(locale.LC_ALL) == language
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_wrong_constraint_leaves_nothing_behind(zoo: Zoo, scratch: Path) -> None:
+    with pytest.raises(ConstraintError, match="'nothing'"):
+        open_fmu(zoo("pendulum"), constraints=[Constraint.from_text("nothing")])
+    gc.collect()
+    assert list(scratch.iterdir()) == []
+
+
+def test_initialization_that_fails_passes_the_reason_on(
+    zoo: Zoo, scratch: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "fmilin.fmu")
+    with pytest.raises(
+        ModelError,
+        match=r"fmi2ExitInitializationMode of 'refuses_initialization.fmu' returned error \(status 3\). The FMU says: "
+        r'"no solution for the start values after 17 iterations, residual of x is 0.5"',
+    ) as caught:
+        open_fmu(zoo("refuses_initialization"))
+    assert caught.value.exit_status == 3
+    assert "refuses_initialization.fmu: freed" in caplog.messages
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("refuses_initialization3", r'fmi3ExitInitializationMode .* returned error .* "the tank is empty"'),
+        ("refuses_instance", r'could not be instantiated. The FMU says: "no licence for refuses_instance"'),
+        ("never_settles", r"does not come to rest at its start: 100 event iterations"),
+        ("terminates", r'asks to terminate the simulation at its start. The FMU says: "the tank is empty"'),
+        ("hidden_states", r"declares 0 continuous state\(s\), its code has 2"),
+        ("careless_states", r"declares 0 continuous state\(s\), its code has 2"),
+        ("hidden_states3", r"declares 1 continuous state\(s\), its code has 3"),
+    ],
+)
+def test_models_that_cannot_start(zoo: Zoo, scratch: Path, name: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        open_fmu(zoo(name))
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_discarded_point_is_an_error_and_the_model_goes_on(opened: Opened) -> None:
+    model = opened("discards")
+    with pytest.raises(
+        ModelError, match=r'fmi2GetDerivatives of .* returned discard \(status 2\).*"x = 20 is out of range"'
+    ):
+        model.evaluate(0.0, np.array([20.0, 0.0]), np.zeros(1))
+    np.testing.assert_array_equal(model.evaluate(0.0, np.array([2.0, 1.0]), np.zeros(1)).derivatives, [1, -2])
+
+
+def test_an_error_ends_the_instance_and_the_next_visit_starts_a_fresh_one(opened: Opened) -> None:
+    model = opened("discards")
+    with pytest.raises(ModelError, match=r"fmi2GetDerivatives of .* returned error \(status 3\)"):
+        model.evaluate(0.0, np.array([200.0, 0.0]), np.zeros(1))
+    np.testing.assert_array_equal(model.evaluate(0.0, np.array([2.0, 1.0]), np.zeros(1)).derivatives, [1, -2])
+
+
+def test_after_a_fatal_error_nothing_is_asked_any_more(opened: Opened, scratch: Path) -> None:
+    model = opened("discards")
+    with pytest.raises(ModelError, match=r"returned fatal \(status 4\)"):
+        model.evaluate(0.0, np.array([2000.0, 0.0]), np.zeros(1))
+    with pytest.raises(ModelError, match="met a fatal error before"):
+        model.evaluate(0.0, np.array([2.0, 1.0]), np.zeros(1))
+    model.close()
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_bad_guest_leaves_the_process_as_it_was(
+    zoo: Zoo, capfd: pytest.CaptureFixture[str], chosen_locale: str
+) -> None:
+    before = Path.cwd()
+    sys.stdout.write("before\n")
+    with open_fmu(zoo("bad_guest")) as model:
+        assert Path.cwd() == before
+        assert locale.setlocale(locale.LC_CTYPE) == chosen_locale
+        model.evaluate(0.0, model.start.states, model.start.inputs)
+    sys.stdout.write("after\n")
+    out, err = capfd.readouterr()
+    assert out == "before\nafter\n"
+    assert "hello from the model" in err
+    assert "goodbye from the model" in err
+
+
+def test_fmu_messages_never_reach_standard_output(zoo: Zoo, capfd: pytest.CaptureFixture[str]) -> None:
+    logging.getLogger("fmilin.fmu").setLevel(logging.DEBUG)
+    try:
+        open_fmu(zoo("pendulum")).close()
+    finally:
+        logging.getLogger("fmilin.fmu").setLevel(logging.NOTSET)
+    assert capfd.readouterr().out == ""
+
+
+def test_messages_go_to_the_instance_that_speaks(zoo: Zoo, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "fmilin.fmu")
+    first, second = open_fmu(zoo("pendulum")), open_fmu(zoo("discards"))
+    with pytest.raises(ModelError, match="x = 20 is out of range"):
+        second.evaluate(0.0, np.array([20.0, 0.0]), np.zeros(1))
+    first.close()
+    second.close()
+    assert caplog.messages == ["discards.fmu: x = 20 is out of range", "pendulum.fmu: freed"]
+
+
+def test_the_running_function_is_noted_for_whoever_finds_the_crash(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[str] = []
+    monkeypatch.setattr("fmilin.fmi.read.instance.note", noted.append)
+    monkeypatch.setattr("fmilin.fmi.read.instance2.note", noted.append)
+    with open_fmu(zoo("pendulum")) as model:
+        assert noted[:2] == ["the loading of the library", "fmi2Instantiate"]
+        assert "fmi2ExitInitializationMode" in noted
+        noted.clear()
+        model.evaluate(0.0, model.start.states, model.start.inputs)
+        assert noted == [
+            "fmi2SetTime", "fmi2SetContinuousStates", "fmi2SetReal", "fmi2GetContinuousStates", "fmi2GetDerivatives",
+            "fmi2GetReal",
+        ]  # fmt: skip
+        model.products(0.0, model.start.states, model.start.inputs, np.eye(4, 1), np.zeros((1, 1)))
+        assert "fmi2GetDirectionalDerivative" in noted
+    assert noted[-3:] == ["fmi2Terminate", "fmi2FreeInstance", "the unloading of the library"]
+    assert callable(running.note)

@@ -1,0 +1,27 @@
+/* A Boolean and a String parameter; y is the Boolean.
+
+modelDescription.xml
+<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="2.0" modelName="switch_and_name" guid="{switch_and_name}" numberOfEventIndicators="0">
+  <ModelExchange modelIdentifier="switch_and_name"/>
+  <ModelVariables>
+    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
+    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
+    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
+    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
+    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
+    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
+    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
+    <ScalarVariable name="on" valueReference="1" causality="parameter" variability="fixed">
+      <Boolean start="false"/></ScalarVariable>
+    <ScalarVariable name="label" valueReference="0" causality="parameter" variability="fixed">
+      <String start="right"/></ScalarVariable>
+  </ModelVariables>
+  <ModelStructure>
+    <Outputs><Unknown index="6"/></Outputs>
+    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
+  </ModelStructure>
+</fmiModelDescription>
+*/
+#define OUTPUT booleans[1]
+#include "spring.h"
