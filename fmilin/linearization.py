@@ -27,6 +27,7 @@ from fmilin.model import Evaluation, Model, OperatingPoint
 from fmilin.operating_points import operating_point
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.singular import linearize_at_singularity, singularity_of
 from fmilin.visits import VisitedModel
 
 __all__ = ["linearize"]
@@ -45,6 +46,7 @@ def linearize(
     coordinates: str = "partition",
     derivatives: str | Differences = "auto",
     one_sided: Literal["left", "right"] | None = None,
+    at_singularity: bool = False,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -66,6 +68,9 @@ def linearize(
         manifold.
     one_sided : {"left", "right"}, optional
         Slopes on one side of the point, by differences: for points at a kink or an event.
+
+    at_singularity : bool
+        At a singular configuration: over the enlarged set of velocities (:mod:`fmilin.singular`).
 
     Returns
     -------
@@ -102,6 +107,8 @@ def linearize(
     if inputs is not None or outputs is not None:
         point = _reordered(model, point, inputs)
         model = model.with_interface(inputs, outputs)
+    if at_singularity:
+        return linearize_at_singularity(model, point, independent=independent or ())
     visited = VisitedModel(model)
     base = _base(visited, point)
     chosen = tuple(independent) if independent is not None else model.independent
@@ -191,7 +198,11 @@ def _assemble(
 
 def _base(model: VisitedModel, point: OperatingPoint) -> Evaluation:
     """Visit the point itself and refuse NaN by name."""
-    base = model.evaluate(point.time, point.states, point.inputs)
+    try:
+        base = model.evaluate(point.time, point.states, point.inputs)
+    except NumericalError as error:
+        singular = singularity_of(model, point)
+        raise NumericalError(singular, condition_number=error.condition_number) if singular else error from None
     for values, signals, what in (
         (base.derivatives, model.states.names, "derivative of the state"),
         (base.outputs, model.outputs.names, "output"),

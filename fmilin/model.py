@@ -7,7 +7,7 @@ right of this module sees a :class:`Model` and never asks where it came from.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
@@ -19,7 +19,7 @@ from fmilin.constraints import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint"]
+__all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,46 @@ class Copy:
     index: int
 
 
+@dataclass(frozen=True)
+class SecondOrderForm:
+    """M v' + G' lambda = F with G v' = -Gdot v at one point, taken apart: what a singular configuration needs.
+
+    Where G loses rank, v' and lambda are those of least norm.
+
+    Attributes
+    ----------
+    positions, velocities : array of int, shape (n,)
+        Which states are q and v.
+    M : array, shape (n, n)
+    G : array, shape (m, n)
+    multipliers : array, shape (m,)
+        lambda, of least norm.
+    accelerations : array, shape (n,)
+    force_states : array, shape (n, N)
+        d(F - M v' - G' lambda)/dx, v' and lambda held.
+    force_inputs : array, shape (n, nu)
+    output_states : array, shape (ny, N)
+    output_inputs : array, shape (ny, nu)
+    output_unknowns : array, shape (ny, n + m)
+        d outputs / d(v', lambda).
+    bend : callable
+        a (n,) -> D^2 g [a, a], shape (m,).
+    """
+
+    positions: NDArray[np.intp]
+    velocities: NDArray[np.intp]
+    M: FloatArray
+    G: FloatArray
+    multipliers: FloatArray
+    accelerations: FloatArray
+    force_states: FloatArray
+    force_inputs: FloatArray
+    output_states: FloatArray
+    output_inputs: FloatArray
+    output_unknowns: FloatArray
+    bend: Callable[[FloatArray], FloatArray]
+
+
 class Model(ABC):
     """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
 
@@ -169,6 +209,11 @@ class Model(ABC):
             Each member with k columns; NaN rows or columns stand where the source has no exact answer.
         """
         del t, x, u, dx, du
+        return None
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        del t, x, u
         return None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fmilin.constraints import Constraint
-from fmilin.model import Evaluation, Model
+from fmilin.model import Evaluation, Model, SecondOrderForm
 from fmilin.signals import FloatArray
 
 __all__ = ["VisitedModel"]
@@ -33,6 +33,10 @@ class VisitedModel(Model):
         result = self.source.products(t, x, u, dx, du)
         self.directions += 0 if result is None else dx.shape[1]
         return result
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Pass on."""
+        return self.source.second_order_form(t, x, u)
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Pass on; not counted, as it costs no visit of its own."""

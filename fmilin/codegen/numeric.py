@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,10 +23,28 @@ from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["NumericSystem"]
+__all__ = ["Factors", "NumericSystem"]
 
 Symbol = Any  # sympy.Symbol
 _Lists = tuple[list[float], ...]
+
+
+class Factors(Protocol):
+    """A matrix W, taken apart so that W w = r can be solved many times."""
+
+    @property
+    def rcond(self) -> float:
+        """Reciprocal condition number; NaN where W holds a NaN."""
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether w is not determined."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return w for r = ``right``, shape (nw,) or (nw, k)."""
+
+    def null_vector(self) -> FloatArray:
+        """Return the direction of w, (nw,), that is least determined."""
 
 
 class NumericSystem:
@@ -36,10 +54,13 @@ class NumericSystem:
     ----------
     system : SymbolicSystem
         Its parameter values are not used: every call takes them, in the order of ``system.parameters``.
+    factors : callable
+        Takes W apart; LU factors with pivoting unless another way suits its structure better.
     """
 
-    def __init__(self, system: SymbolicSystem) -> None:
+    def __init__(self, system: SymbolicSystem, factors: Callable[[FloatArray], Factors] = Factorized) -> None:
         self.system = system
+        self._factors = factors
 
     def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return x', shape (N,), and the outputs, shape (ny,).
@@ -71,6 +92,24 @@ class NumericSystem:
         """
         return self._solved(_lists(t, x, u, p))[1]
 
+    def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return W, shape (nw, nw), and r, shape (nw,)."""
+        W, r = self._equations(_lists(t, x, u, p))
+        return W, r[:, 0]
+
+    def partials(
+        self, point: tuple[float, FloatArray, FloatArray, FloatArray], w: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return d(r - W w)/ds with w held, and the outputs' d/ds and d/dw, for s = (x, u) and any w.
+
+        Returns
+        -------
+        tuple of array
+            Shapes (nw, N + nu), (ny, N + nu) and (ny, nw).
+        """
+        e_s, _, _, c_s, c_w = self._partials((*_lists(*point), w.tolist()))
+        return e_s, c_s, c_w
+
     def products(
         self, point: tuple[float, FloatArray, FloatArray, FloatArray], dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -95,16 +134,16 @@ class NumericSystem:
         dw = W.solve(e_s @ ds)
         return f_s @ ds + f_w @ dw, c_s @ ds + c_w @ dw
 
-    def _solved(self, point: _Lists) -> tuple[Factorized, FloatArray]:
+    def _solved(self, point: _Lists) -> tuple[Factors, FloatArray]:
         if not self.system.unknowns:
             return Factorized(np.empty((0, 0))), np.empty(0)
         W, r = self._equations(point)
-        factorized = Factorized(W)
+        factorized = self._factors(W)
         if factorized.is_singular:
             raise self._singular(point, factorized)
         return factorized, factorized.solve(r[:, 0])
 
-    def _singular(self, point: _Lists, factorized: Factorized) -> NumericalError:
+    def _singular(self, point: _Lists, factorized: Factors) -> NumericalError:
         direction = np.abs(factorized.null_vector())
         names = [str(s) for s in self.system.unknowns]
         loose = [names[i] for i in np.argsort(-direction, kind="stable") if direction[i] > 1e-6]

@@ -12,8 +12,9 @@ from fmilin.codegen.numeric import NumericSystem
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints import Constraint, Constraints
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.interface import available_outputs, with_chosen_inputs, with_chosen_outputs
+from fmilin.models.second_order import second_order_form
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["SymbolicModel"]
@@ -98,6 +99,10 @@ class SymbolicModel(Model):
         g = self.constraints.partials(t, x, u, self._observed(t, x, u))
         residuals = g.states @ dx + g.inputs @ du + g.observed @ slopes[ny:]
         return Evaluation(derivatives, slopes[:ny], residuals)
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
+        return second_order_form(self._numeric, (t, x, u, self._p), len(self.outputs))
 
     def _observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return z, what the constraints see beside states and inputs."""

@@ -1,0 +1,60 @@
+"""Lagrange's equations at one point, taken apart: M, G, multipliers of least norm, and the slopes of the forces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.codegen.numeric import NumericSystem
+from fmilin.codegen.saddle_point import NullSpaceFactors
+from fmilin.codegen.system import SymbolicSystem
+from fmilin.model import SecondOrderForm
+from fmilin.models.declaration import der
+from fmilin.signals import FloatArray
+
+__all__ = ["is_lagrange", "second_order_form"]
+
+THRESHOLD = 1e-8
+"""Singular values of G below this fraction of the largest count as zero."""
+
+
+def is_lagrange(system: SymbolicSystem) -> bool:
+    """Whether the unknowns are the accelerations of half the states, followed by multipliers."""
+    n = len(system.states) // 2
+    names = [str(w) for w in system.unknowns]
+    wanted = [str(der(v)) for v in system.states[n:]] + [f"lambda[{k + 1}]" for k in range(len(names) - n)]
+    return 2 * n == len(system.states) and n > 0 and names == wanted
+
+
+def second_order_form(
+    numeric: NumericSystem, point: tuple[float, FloatArray, FloatArray, FloatArray], outputs: int
+) -> SecondOrderForm | None:
+    """Return the form at ``point`` = (t, x, u, p), or None when the system is not made of Lagrange's equations."""
+    if not is_lagrange(numeric.system):
+        return None
+    t, x, u, p = point
+    n = len(x) // 2
+    W, r = numeric.equations(t, x, u, p)
+    scales = np.array([s.nominal or 1.0 for s in numeric.system.state_signals[:n]])
+    w = NullSpaceFactors(W, n, threshold=THRESHOLD, scales=scales).solve(r)
+    e_s, c_s, c_w = numeric.partials(point, w)
+
+    def bend(a: FloatArray) -> FloatArray:
+        moving = np.concatenate((x[:n], a))
+        at_rest = np.concatenate((x[:n], np.zeros(n)))
+        # The lower right-hand side is -Gdot v: quadratic in v for constraints that do not move with time.
+        return numeric.equations(t, at_rest, u, p)[1][n:] - numeric.equations(t, moving, u, p)[1][n:]
+
+    return SecondOrderForm(
+        positions=np.arange(n),
+        velocities=np.arange(n, 2 * n),
+        M=W[:n, :n],
+        G=W[n:, :n],
+        multipliers=w[n:],
+        accelerations=w[:n],
+        force_states=e_s[:n, : 2 * n],
+        force_inputs=e_s[:n, 2 * n :],
+        output_states=c_s[:outputs, : 2 * n],
+        output_inputs=c_s[:outputs, 2 * n :],
+        output_unknowns=c_w[:outputs],
+        bend=bend,
+    )
