@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fmilin.linear_model import LinearModel
-    from fmilin.linearization import linearize
+    from fmilin.linearization import linearize, linearize_along
     from fmilin.loading import load
     from fmilin.model import Evaluation, Model, OperatingPoint
     from fmilin.operating_points import operating_point
@@ -43,6 +43,7 @@ _HOMES = {
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "linearize": "linearization",
+    "linearize_along": "linearization",
     "load": "loading",
     "operating_point": "operating_points",
 }
@@ -65,6 +66,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "linearize",
+    "linearize_along",
     "load",
     "operating_point",
 ]

@@ -10,19 +10,20 @@ Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from fmilin.dependence import with_remark_on_dependence
 from fmilin.derivatives.differences import Differences
 from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
 from fmilin.derivatives.tangent import TangentSlopes, measure
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.frame import Frame, frame_at
-from fmilin.manifold.selection import DOUBTFUL
+from fmilin.manifold.selection import DOUBTFUL, Selection
 from fmilin.model import Evaluation, Model, OperatingPoint
 from fmilin.operating_points import operating_point
 from fmilin.remarks import Remark
@@ -30,7 +31,7 @@ from fmilin.signals import FloatArray
 from fmilin.singular import linearize_at_singularity, singularity_of
 from fmilin.visits import VisitedModel
 
-__all__ = ["linearize"]
+__all__ = ["linearize", "linearize_along"]
 
 EQUILIBRIUM = 1e-9
 """Rates below this, in sizes of the states per second, count as rest."""
@@ -96,10 +97,7 @@ def linearize(
     >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in lin.eigenvalues()]
     [-2j, 2j]
     """
-    if coordinates not in ("partition", "tangent"):
-        raise UsageError(f"'{coordinates}' is no way to choose coordinates: use partition or tangent.")
-    if not isinstance(derivatives, Differences) and derivatives not in ("auto", "exact", "differences"):
-        raise UsageError(f"'{derivatives}' is no way to take derivatives: use auto, exact or differences.")
+    _check_choice(coordinates, derivatives)
     if one_sided is not None:
         derivatives = Differences(side=one_sided)
     if point is None:
@@ -109,13 +107,70 @@ def linearize(
         model = model.with_interface(inputs, outputs)
     if at_singularity:
         return linearize_at_singularity(model, point, independent=independent or ())
+    return _linearized(model, point, _Choice(independent, coordinates, derivatives), None)[0]
+
+
+def linearize_along(
+    model: Model,
+    points: Iterable[OperatingPoint],
+    *,
+    independent: Sequence[str] | None = None,
+    coordinates: str = "partition",
+    derivatives: str | Differences = "auto",
+) -> list[LinearModel]:
+    """Return one linear model per point of a path, in coordinates that do not jump.
+
+    A partition is kept as long as it is well conditioned; a switch is a remark of kind
+    ``"coordinates-switched"``. Tangent coordinates are carried on smoothly.
+
+    Parameters
+    ----------
+    model : Model
+    points : iterable of OperatingPoint
+        Consistent, in the order of the path.
+    independent, coordinates, derivatives
+        As in :func:`linearize`.
+
+    Raises
+    ------
+    FmilinError
+        As :func:`linearize`, at the first point that fails.
+    """
+    _check_choice(coordinates, derivatives)
+    choice, previous, found = _Choice(independent, coordinates, derivatives), None, []
+    for point in points:
+        linear, frame = _linearized(model, point, choice, previous)
+        previous = None if independent else frame.selection
+        found.append(linear)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    independent: Sequence[str] | None
+    coordinates: str
+    derivatives: str | Differences
+
+
+def _linearized(
+    model: Model, point: OperatingPoint, choice: _Choice, previous: Selection | None
+) -> tuple[LinearModel, Frame]:
     visited = VisitedModel(model)
     base = _base(visited, point)
-    chosen = tuple(independent) if independent is not None else model.independent
-    frame = frame_at(visited, point, named=chosen, kind=coordinates)
-    slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), derivatives)
+    named = tuple(choice.independent) if choice.independent is not None else model.independent
+    if previous is not None and choice.independent is None:
+        named = ()
+    frame = frame_at(visited, point, named=named, kind=choice.coordinates, previous=previous)
+    slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), choice.derivatives)
     warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
-    return _assemble(visited, frame, point, base, slopes, warnings)
+    return _assemble(visited, frame, point, base, slopes, warnings), frame
+
+
+def _check_choice(coordinates: str, derivatives: str | Differences) -> None:
+    if coordinates not in ("partition", "tangent"):
+        raise UsageError(f"'{coordinates}' is no way to choose coordinates: use partition or tangent.")
+    if not isinstance(derivatives, Differences) and derivatives not in ("auto", "exact", "differences"):
+        raise UsageError(f"'{derivatives}' is no way to take derivatives: use auto, exact or differences.")
 
 
 def _tangent(frame: Frame) -> Tangent:

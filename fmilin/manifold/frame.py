@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError
+from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs, linear_states
@@ -44,11 +45,8 @@ class Frame:
     Attributes
     ----------
     parametrization : LocalParametrization
-    kind : {"named", "partition", "tangent"}
-    signals : Signals
-        The P coordinates.
-    condition_number : float
-        Of (R; H), scaled.
+    selection : Selection
+        The P coordinates, their kind and condition number.
     residual : float
         Distance of the point from the manifold, in sizes of the states.
     better : str
@@ -57,12 +55,25 @@ class Frame:
     """
 
     parametrization: LocalParametrization
-    kind: str
-    signals: Signals
-    condition_number: float
+    selection: Selection
     residual: float
     better: str
     warnings: tuple[Remark, ...]
+
+    @property
+    def kind(self) -> str:
+        """How the coordinates were chosen: named, partition or tangent."""
+        return self.selection.kind
+
+    @property
+    def signals(self) -> Signals:
+        """Names and units of the P coordinates."""
+        return self.selection.signals
+
+    @property
+    def condition_number(self) -> float:
+        """Condition number of (R; H), scaled."""
+        return self.selection.condition_number
 
     @property
     def coordinates(self) -> Coordinates:
@@ -75,7 +86,14 @@ class Frame:
         return np.abs(self.coordinates.R) @ self.parametrization.scales
 
 
-def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
+def frame_at(
+    model: Model,
+    point: OperatingPoint,
+    *,
+    named: Sequence[str] = (),
+    kind: str = "partition",
+    previous: Selection | None = None,
+) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
     Parameters
@@ -86,6 +104,8 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
     named : sequence of str
         States to keep; empty: choose them by ``kind``.
     kind : {"partition", "tangent"}
+    previous : Selection, optional
+        Coordinates of the point before on a path: kept or carried on as long as they are good.
 
     Raises
     ------
@@ -114,15 +134,19 @@ def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), 
     if len(rows) and 2 * len(invariants.pairs) < len(x):
         linear = linear_states(invariants, t, x)
     manifold = Manifold(model.states, gradient.H[rows], position, linear, invariants.pairs, scales, x)
-    selection = _select(manifold, named, kind, model.constraints.parameters)
+    kept = False
+    if previous is not None and not named:
+        selection, kept = carried_on(manifold, previous)
+    else:
+        selection = _select(manifold, named, kind, model.constraints.parameters)
     parametrization = LocalParametrization(invariants, rows, selection.coordinates, t, x)
     if len(invariants):
         verify_invariance(parametrization)
     warnings = _warnings(parametrization, decision)
+    if previous is not None and not named and not kept:
+        warnings = (*warnings, _switch(previous, selection))
     better = ", ".join(select_partition(manifold).signals.names) or "none"
-    return Frame(
-        parametrization, selection.kind, selection.signals, selection.condition_number, residual, better, warnings
-    )
+    return Frame(parametrization, selection, residual, better, warnings)
 
 
 def _residual(invariants: Invariants, t: float, x: FloatArray) -> float:
@@ -153,6 +177,14 @@ def _select(manifold: Manifold, named: Sequence[str], kind: str, parameters: Map
             condition_number=selection.condition_number,
         )
     return selection
+
+
+def _switch(previous: Selection, selection: Selection) -> Remark:
+    return Remark(
+        "coordinates-switched",
+        f"The coordinates {', '.join(previous.signals.names)} of the point before are no longer regular here; "
+        f"{', '.join(selection.signals.names)} are used from here on.",
+    )
 
 
 def _warnings(parametrization: LocalParametrization, decision: RankDecision) -> tuple[Remark, ...]:

@@ -12,13 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, conditioning
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["Manifold", "Selection", "select_named", "select_partition", "select_tangent"]
+__all__ = [
+    "Manifold",
+    "Selection",
+    "from_basis",
+    "select_named",
+    "select_partition",
+    "select_tangent",
+    "tangent_scales",
+]
 
 REFUSED = 1e8
 DOUBTFUL = 1e4
@@ -54,6 +63,16 @@ class Manifold:
     def order(self) -> int:
         """P, the number of independent coordinates."""
         return len(self.states) - len(self.H)
+
+    @property
+    def position_states(self) -> NDArray[np.intp]:
+        """The states q of the pairs der(q) = v, in order."""
+        return np.array(sorted(self.pairs), dtype=np.intp)
+
+    @property
+    def velocity_states(self) -> NDArray[np.intp]:
+        """Their partners v."""
+        return np.array([self.pairs[i] for i in sorted(self.pairs)], dtype=np.intp)
 
     @property
     def is_second_order(self) -> bool:
@@ -122,30 +141,38 @@ def select_tangent(manifold: Manifold) -> Selection:
     one that goes with the partition coordinate ``phi``.
     """
     partition = select_partition(manifold)
-    names = partition.signals.names
-    n, p = len(manifold.states), manifold.order
-    D = manifold.scales.copy()
+    positions = [manifold.states.positions[name] for name in partition.signals.names]
+    D = tangent_scales(manifold)
     if manifold.is_second_order:
-        for i, j in manifold.pairs.items():
-            D[j] = D[i]  # the same scaling for v as for q keeps y_v = dy_q/dt
-        U = np.zeros((n, p))
-        qs = np.array(sorted(manifold.pairs), dtype=np.intp)
-        vs = np.array([manifold.pairs[int(i)] for i in qs], dtype=np.intp)
-        yq = [k for k, name in enumerate(names) if manifold.states.positions[name] in manifold.pairs]
-        partners = [manifold.states.names[manifold.pairs[manifold.states.positions[names[k]]]] for k in yq]
-        yv = [names.index(name) for name in partners]
+        qs, vs = manifold.position_states, manifold.velocity_states
+        yq = [k for k, i in enumerate(positions) if i in manifold.pairs]
+        yv = [positions.index(manifold.pairs[positions[k]]) for k in yq]
         Hq = manifold.H[manifold.position_rows][:, qs] * D[qs]
-        Vq = _nearest_orthonormal(Hq, [int(np.flatnonzero(qs == manifold.states.positions[names[k]])[0]) for k in yq])
+        Vq = _nearest_orthonormal(Hq, [int(np.flatnonzero(qs == positions[k])[0]) for k in yq])
+        U = np.zeros((len(D), manifold.order))
         U[np.ix_(qs, np.array(yq, dtype=np.intp))] = Vq
         U[np.ix_(vs, np.array(yv, dtype=np.intp))] = Vq
-        S = _complement(U)
     else:
-        U = _nearest_orthonormal(manifold.H * D, [manifold.states.positions[name] for name in names])
-        S = _complement(U)
-    coordinates = LinearCoordinates(U.T / D, D[:, None] * U, D[:, None] * S)
+        U = _nearest_orthonormal(manifold.H * D, positions)
     signals = Signals(
         replace(s, name=f"tangent[{s.name}]", unit="", nominal=None, aliases=()) for s in partition.signals
     )
+    return from_basis(manifold, U, signals)
+
+
+def tangent_scales(manifold: Manifold) -> FloatArray:
+    """Return sizes of the states for orthonormal bases, shape (N,): one for q and its v, which keeps y_v = dy_q/dt."""
+    D = manifold.scales.copy()
+    if manifold.is_second_order:
+        D[manifold.velocity_states] = D[manifold.position_states]
+    return D
+
+
+def from_basis(manifold: Manifold, U: FloatArray, signals: Signals) -> Selection:
+    """Return tangent coordinates along the orthonormal columns of U (N, P), a basis in scaled states."""
+    D, n, p = tangent_scales(manifold), *U.shape
+    complement = np.eye(n) if p == 0 else linalg.svd(U)[0][:, p:]
+    coordinates = LinearCoordinates(U.T / D, D[:, None] * U, D[:, None] * complement)
     return Selection("tangent", signals, coordinates, conditioning(coordinates.R, manifold.H, manifold.scales))
 
 
@@ -224,14 +251,6 @@ def _nearest_orthonormal(Hs: FloatArray, independent: list[int]) -> FloatArray:
     T = V @ np.linalg.inv(V[independent]) if p else V
     W, _, Zt = linalg.svd(V.T @ T) if p else (np.eye(0), None, np.eye(0))
     return V @ (W @ Zt)
-
-
-def _complement(U: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the complement of the columns of U."""
-    n, p = U.shape
-    if p == 0:
-        return np.eye(n)
-    return linalg.svd(U)[0][:, p:]
 
 
 def _figure(value: float) -> str:

@@ -1,0 +1,85 @@
+"""Coordinates carried along a path: the same choice as long as it is good, a null space basis without jumps.
+
+A basis of the null space from a decomposition alone may change sign and order from one point to the next. Carried
+on, it does not: of all bases at the new point the one nearest to the old is taken (orthogonal Procrustes), which
+is the differentiable null space of Spencer's chapter 2 integrated step by step. A partition keeps its states until
+their condition number passes a limit, then a new one is chosen, and the switch is reported.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.manifold.coordinates import LinearCoordinates, conditioning
+from fmilin.manifold.selection import (
+    Manifold,
+    Selection,
+    from_basis,
+    select_named,
+    select_partition,
+    tangent_scales,
+)
+from fmilin.signals import FloatArray
+
+__all__ = ["KEPT", "carried_basis", "carried_on"]
+
+KEPT = 1e3
+"""Condition number up to which a choice of coordinates is kept along a path."""
+
+
+def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
+    """Return the orthonormal basis of null(H) nearest to ``previous``.
+
+    Parameters
+    ----------
+    H : array, shape (M, N)
+        Of full row rank, columns scaled.
+    previous : array, shape (N, P)
+        A basis at a nearby point.
+
+    Returns
+    -------
+    array, shape (N, P)
+        It depends smoothly on H as long as the tangent space has turned by less than a right angle.
+    """
+    n = H.shape[1]
+    V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(n)
+    W, _, Zt = linalg.svd(V.T @ previous)
+    return np.asarray(V @ (W @ Zt))
+
+
+def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
+    """Return the coordinates to use at a new point, and whether they are the previous ones.
+
+    Parameters
+    ----------
+    manifold : Manifold
+        At the new point.
+    previous : Selection
+        Linear coordinates chosen at the point before.
+    """
+    if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
+        U = _carried_tangent(manifold, previous.coordinates)
+        return from_basis(manifold, U, previous.signals), True
+    if len(previous.signals) == manifold.order:
+        condition = conditioning(previous.coordinates.R, manifold.H, manifold.scales)
+        if condition <= KEPT:
+            kept = select_named(manifold, previous.signals.names)
+            return Selection(previous.kind, kept.signals, kept.coordinates, condition), True
+    return select_partition(manifold), False
+
+
+def _carried_tangent(manifold: Manifold, previous: LinearCoordinates) -> FloatArray:
+    """Carry a tangent basis on; positions and velocities share theirs where the model is of second order."""
+    D = tangent_scales(manifold)
+    old = previous.Rbar / D[:, None]
+    if not manifold.is_second_order:
+        return carried_basis(manifold.H * D, old)
+    qs, vs = manifold.position_states, manifold.velocity_states
+    yq, yv = np.flatnonzero(old[qs].any(axis=0)), np.flatnonzero(old[vs].any(axis=0))
+    Vq = carried_basis(manifold.H[manifold.position_rows][:, qs] * D[qs], old[np.ix_(qs, yq)])
+    U = np.zeros_like(old)
+    U[np.ix_(qs, yq)] = Vq
+    U[np.ix_(vs, yv)] = Vq
+    return U
