@@ -38,7 +38,7 @@ modelDescription.xml
     <ScalarVariable name="tension" valueReference="12" causality="output"><Real unit="N"/></ScalarVariable>
     <ScalarVariable name="right" valueReference="0" causality="output"><Real/></ScalarVariable>
     <ScalarVariable name="rod.gap" valueReference="13"><Real/></ScalarVariable>
-    <ScalarVariable name="side" valueReference="0" causality="output"><Integer/></ScalarVariable>
+    <ScalarVariable name="side" valueReference="0" causality="output" variability="discrete"><Integer/></ScalarVariable>
     <ScalarVariable name="count" valueReference="1" causality="parameter" variability="fixed"><Integer start="0"/>
     </ScalarVariable>
     <ScalarVariable name="double.L" valueReference="15" causality="calculatedParameter" variability="fixed"><Real/>

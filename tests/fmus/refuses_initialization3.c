@@ -5,6 +5,7 @@ modelDescription.xml
 <fmiModelDescription fmiVersion="3.0" modelName="refuses_initialization3" instantiationToken="{refuses_initialization3}">
   <ModelExchange modelIdentifier="refuses_initialization3"/>
   <ModelVariables>
+    <Float64 name="time" valueReference="9" causality="independent" variability="continuous"/>
     <Float64 name="x" valueReference="0" initial="exact" start="1"/>
     <Float64 name="der(x)" valueReference="1" derivative="0"/>
     <Float64 name="u" valueReference="2" causality="input" start="0.5"/>

@@ -5,6 +5,7 @@ modelDescription.xml
 <fmiModelDescription fmiVersion="3.0" modelName="singles3" instantiationToken="{singles3}">
   <ModelExchange modelIdentifier="singles3" providesDirectionalDerivatives="true"/>
   <ModelVariables>
+    <Float64 name="time" valueReference="9" causality="independent" variability="continuous"/>
     <Float64 name="x" valueReference="0" initial="exact" start="1"/>
     <Float64 name="der(x)" valueReference="1" derivative="0"/>
     <Float32 name="u" valueReference="2" causality="input" start="0.5"/>

@@ -165,13 +165,11 @@ class FmuModel(Model):
         self._aim(t, x, u)
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, self._pool)
-        needed = np.flatnonzero(seeds.any(axis=1))
-        found = self._sensitivities.at(needed)
+        found = self._sensitivities.along(seeds)
         if found is None:
             return None
-        values, derivatives = found
+        values, changes = found
         with np.errstate(invalid="ignore", over="ignore"):
-            changes = derivatives @ seeds[needed]
             residuals = self._residual_products(values, changes, dx, du)
         first = 1 + n + self._pool.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)

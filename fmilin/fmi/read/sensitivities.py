@@ -19,7 +19,7 @@ __all__ = ["Sensitivities"]
 
 
 class Sensitivities:
-    """Derivatives of everything in a pool with respect to all states and inputs, column by column.
+    """Derivatives J of the rates x' and further variables z of a pool with respect to all states and inputs.
 
     Parameters
     ----------
@@ -32,25 +32,24 @@ class Sensitivities:
         self._session = session
         self._pool = pool
         self._key: object = None
-        size, n, k = pool.values.size, pool.n, pool.k
         layout = session.layout
-        self._matrix = np.zeros((size, n + k))
-        self._matrix[1 : 1 + n + k] = np.eye(n + k)
-        self._done = np.zeros(n + k, dtype=bool)
+        columns = pool.n + pool.k
+        first = self._first = 1 + columns  # of x' and z in the pool
+        self._J = np.zeros((pool.values.size - first, columns))
+        self._done = np.zeros(columns, dtype=bool)
         self._base = pool.values.copy()
         targets: dict[tuple[int, int], list[int]] = {}
         variables: dict[int, Variable] = {}
-        rates = [(1 + n + k + i, scalar) for i, scalar in enumerate(layout.derivatives)]
-        further = [(pool.position(s), s) for v in pool.further for s in layout.scalars(v)]
-        for row, scalar in [*rates, *further]:
+        further = [s for v in pool.further for s in layout.scalars(v)]
+        for row, scalar in enumerate((*layout.derivatives, *further)):
             position = pool.position(scalar)
-            if position < 1 + n + k:
-                self._matrix[row] = self._matrix[position]  # der(x) is the state v: exact without asking
+            if position < first:
+                self._J[row, position - 1] = 1.0  # der(x) is the state v: exact without asking
             elif scalar.variable.reference in layout.description.allowed_unknowns:
                 targets.setdefault(scalar.key, []).append(row)
                 variables.setdefault(scalar.variable.reference, scalar.variable)
             else:
-                self._matrix[row] = np.nan
+                self._J[row] = np.nan
         self._unknowns: Group | None = None
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -58,38 +57,49 @@ class Sensitivities:
             self._prepare_unknowns(list(variables.values()), targets)
         self._knowns = self._prepare_knowns()
 
-    def at(self, needed: NDArray[np.intp]) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values of the pool at its point, and their derivatives for the ``needed`` columns.
+    def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the values of the pool at its point, and how they change along ``directions``.
 
         Parameters
         ----------
-        needed : array of int
-            Columns out of all states and inputs. What was found before at the same point is not asked again.
+        directions : array, shape (N + nu, m)
+            Of the states and all inputs of the FMU. Only what they contain is asked for, and nothing twice
+            at the same point.
 
         Returns
         -------
         values : array, shape (size,)
-        derivatives : array, shape (size, len(needed))
+        changes : array, shape (size, m)
             NaN in rows that the standard does not allow as unknowns.
 
         or None when the FMU refused; it is never asked again then.
         """
+        needed = np.flatnonzero(directions.any(axis=1))
+        if not self._fill(needed):
+            return None
+        everything = needed.size == directions.shape[0]
+        with np.errstate(invalid="ignore", over="ignore"):
+            rest = self._J @ directions if everything else self._J[:, needed] @ directions[needed]
+        return self._base, np.vstack((np.zeros((1, directions.shape[1])), directions, rest))
+
+    def _fill(self, needed: NDArray[np.intp]) -> bool:
+        """Ask for the ``needed`` columns at the pool's point; False when the FMU refuses."""
         session, pool = self._session, self._pool
-        key = (pool.values[: 1 + pool.n + pool.k].tobytes(), session.generation)
+        key = (pool.values[: self._first].tobytes(), session.generation)
         if self._key != key:
             self._key = key
             self._done[:] = False
         elif self._done[needed].all():
-            return self._base, self._matrix[:, needed]
+            return True
         session.visit(pool)
         for group in pool.inputs:
             session.instance.read(group)  # as the FMU holds them, to see whether a product moves them
         self._base[:] = pool.values
         for column in needed[~self._done[needed]]:
             if self._unknowns is not None and not self._ask(self._unknowns, int(column)):
-                return None
+                return False
             self._done[column] = True
-        return self._base, self._matrix[:, needed]
+        return True
 
     def _prepare_unknowns(self, variables: list[Variable], targets: dict[tuple[int, int], list[int]]) -> None:
         layout = self._session.layout
@@ -123,19 +133,20 @@ class Sensitivities:
             self._session.directional = False
             self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
             return False
-        self._matrix[self._rows, column] = unknowns.values[self._take]
+        self._J[self._rows, column] = unknowns.values[self._take]
         self._restore()
         return True
 
     def _restore(self) -> None:
         """Put states and inputs back where the call moved them."""
         pool, instance = self._pool, self._session.instance
-        before = pool.values[1 : 1 + pool.n + pool.k].copy()
+        point = pool.values[1 : self._first]
+        before = point.copy()
         instance.read_states(pool)
         for group in pool.inputs:
             instance.read(group)
-        moved = pool.values[1 : 1 + pool.n + pool.k].tobytes() != before.tobytes()
-        pool.values[1 : 1 + pool.n + pool.k] = before
+        moved = point.tobytes() != before.tobytes()
+        point[:] = before
         if moved:
             instance.hold(pool)
             self._session.note(

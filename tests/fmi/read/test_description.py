@@ -8,7 +8,7 @@ import pytest
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.xml import parse_description
-from tests.fmus.make import description_of
+from tests.fmus.make import HERE, description_of
 
 
 def described(name: str, *changes: tuple[str, str]) -> Description:
@@ -167,3 +167,18 @@ def test_cosimulation_only_is_not_read_yet() -> None:
 def test_missing_model_identifier_is_refused() -> None:
     with pytest.raises(ModelError, match="attribute modelIdentifier is missing"):
         described("pendulum", ('modelIdentifier="pendulum" ', ""))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in HERE.glob("*.c")))
+def test_fmpy_reads_the_same_states_and_outputs(name: str, tmp_path: Path) -> None:
+    import fmpy
+
+    path = tmp_path / "modelDescription.xml"
+    path.write_text(description_of(name))
+    theirs, ours = fmpy.read_model_description(str(path), validate=False), described(name)
+    assert [u.variable.name for u in ours.derivatives] == [u.variable.name for u in theirs.derivatives]
+    assert [v.name for v in ours.states] == [u.variable.derivative.name for u in theirs.derivatives]
+    assert [u.variable.valueReference for u in theirs.outputs] == [u.variable.reference for u in ours.outputs]
+    assert ours.token == theirs.guid
+    aliases = sum(len(v.aliases) for v in ours.variables)
+    assert len(ours.variables) + aliases == len(theirs.modelVariables)
