@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
@@ -36,13 +36,18 @@ def work_in_a_child(job: Job, *, debug: bool) -> int:
     sys.stderr.flush()
     ears, mouth = os.pipe()
     try:
-        child = os.fork()
-        if child == 0:
-            os.close(ears)
-            _be_the_child(job, mouth, scratch, debug=debug)
-        os.close(mouth)
-        with _killed_at_the_end(child):
-            return _listen(child, ears, note, debug=debug)
+        with _termination() as terminable:
+            child = os.fork()
+            if child == 0:
+                os.close(ears)
+                _be_the_child(job, mouth, scratch, debug=debug)
+            os.close(mouth)
+            try:
+                terminable()
+                return _listen(child, ears, note, debug=debug)
+            except BaseException:
+                _kill(child)  # nothing of ours outlives this command, even when a person or a scheduler stops it
+                raise
     finally:
         os.close(ears)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -53,6 +58,7 @@ def _be_the_child(job: Job, mouth: int, scratch: str, *, debug: bool) -> NoRetur
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
 
         def announce(status: int) -> None:
@@ -121,9 +127,15 @@ def _remark(text: str) -> None:
     sys.stderr.write(f"fmilin: {text}\n")
 
 
+def _kill(child: int) -> None:
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 @contextmanager
-def _killed_at_the_end(child: int) -> Iterator[None]:
-    """Let no child outlive this command, even when a person or a scheduler stops it."""
+def _termination() -> Iterator[Callable[[], None]]:
+    """Hold SIGTERM back until the yielded function is called; from then on it raises SystemExit."""
 
     def stop(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -131,13 +143,14 @@ def _killed_at_the_end(child: int) -> Iterator[None]:
     before = None
     with suppress(ValueError):  # not in the main thread
         before = signal.signal(signal.SIGTERM, stop)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
-        yield
-    except BaseException:
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        raise
+        yield lambda: _restore(mask)
     finally:
+        _restore(mask)
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def _restore(mask: set[int] | set[signal.Signals]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)

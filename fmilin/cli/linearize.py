@@ -140,7 +140,6 @@ def command(
 def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize."""
     import fmilin as fl
-    from fmilin.dependence import with_remark_on_dependence
 
     model, values = open_model(request, desk)
     point = fl.operating_point(model, values, time=request.time, project=request.project)
@@ -153,7 +152,7 @@ def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPo
         coordinates=request.coordinates,
         derivatives=request.derivatives,
     )
-    return linear if len(model.constraints) else with_remark_on_dependence(linear), point
+    return linear, point
 
 
 def deliver(

@@ -27,7 +27,7 @@ def test_names_are_split_at_the_outer_commas(text: str | None, expected: list[st
 
 @pytest.mark.parametrize("text", ["a,", ",a", "a,,b", ","])
 def test_a_missing_name(text: str) -> None:
-    with pytest.raises(UsageError, match="--inputs .* a name is missing between two commas"):
+    with pytest.raises(UsageError, match=r"--inputs .* a name is missing between two commas"):
         options.names(text, "--inputs")
 
 
@@ -45,7 +45,7 @@ def test_assignments() -> None:
 
 @pytest.mark.parametrize("text", ["phi", "=1", "phi=", "phi=1;2", "phi=one", "phi=nan", "phi=inf", "phi=1e999", ""])
 def test_a_malformed_assignment(text: str) -> None:
-    with pytest.raises(UsageError, match="--set '.*'"):
+    with pytest.raises(UsageError, match=r"--set '.*'"):
         options.assignments([text])
 
 
@@ -56,7 +56,7 @@ def test_an_assignment_twice() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_time_that_is_none(value: float) -> None:
-    with pytest.raises(UsageError, match="--time .*must be finite"):
+    with pytest.raises(UsageError, match=r"--time .*must be finite"):
         options.finite(value, "--time")
     assert options.finite(None, "--time") is None
     assert options.finite(-1.0, "--time") == -1.0

@@ -1,0 +1,81 @@
+"""FMUs for the command line, and two ways to run it: in this process, and as a person does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fmilin.cli.main import main
+from fmilin.fmi.write import build_fmu
+from fmilin.systems import cartesian_pendulum, four_bar
+from tests.fmus.make import build
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    def is_one_paragraph(self) -> bool:
+        """Nothing but one line on standard error that begins with the program's name."""
+        return self.out == "" and self.err.startswith("fmilin: ") and self.err.count("\n") == 1
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def fmus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four_bar.fmu, and pendulum.fmu, which says nothing about its constraint."""
+    folder = tmp_path_factory.mktemp("fmus")
+    build_fmu(four_bar(), folder / "four_bar.fmu")
+    build_fmu(cartesian_pendulum(length=2.0).with_constraints([]), folder / "pendulum.fmu")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("zoo")
+
+    def get(name: str) -> Path:
+        path = folder / f"{name}.fmu"
+        return path if path.exists() else build(name, folder)
+
+    return get
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], fmus: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run a command in this process, in an empty working directory; ``four_bar.fmu`` and ``pendulum.fmu`` are known."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(*arguments: object) -> Outcome:
+        given = [str(fmus / a) if a in ("four_bar.fmu", "pendulum.fmu") else str(a) for a in arguments]
+        if given[0] == "linearize":
+            given.append("--no-isolation")
+        capfd.readouterr()
+        status = main(given)
+        out, err = capfd.readouterr()
+        return Outcome(status, out, err)
+
+    return run_here
+
+
+def shell(arguments: Sequence[object], folder: Path, **environment: str) -> Outcome:
+    """Run a command as a person does: a process of its own, isolation included."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fmilin", *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())

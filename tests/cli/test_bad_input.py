@@ -1,0 +1,150 @@
+"""Whatever is wrong: the exit status of its kind, one paragraph, no traceback, an old file unharmed."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.fmus.make import description_of, pack
+
+FOUR_BAR = ("linearize", "four_bar.fmu", "-o", "old.mat")
+PENDULUM = ("linearize", "pendulum.fmu", "-o", "old.mat")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A result of yesterday, which no failure may touch."""
+    path = tmp_path / "old.mat"
+    path.write_bytes(b"yesterday")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        # The command line, 2
+        ((*FOUR_BAR, "--nonsense"), 2, "No such option"),
+        ((*FOUR_BAR, "--coordinates", "polar"), 2, "'polar' is not one of"),
+        ((*FOUR_BAR, "--time", "noon"), 2, "--time"),
+        ((*FOUR_BAR, "--time", "nan"), 2, "must be finite"),
+        ((*FOUR_BAR, "--inputs", "torqe"), 2, "Did you mean 'torque'?"),
+        ((*FOUR_BAR, "--outputs", "coupler.x"), 2, "Did you mean 'coupler.y'"),
+        ((*FOUR_BAR, "--outputs", "phi,,w"), 2, "a name is missing"),
+        ((*FOUR_BAR, "--independent", "phy"), 2, "Did you mean 'phi'"),
+        ((*FOUR_BAR, "--independent", "phi,x0,y0"), 2, "the model has 2"),
+        ((*FOUR_BAR, "--set", "fi"), 2, "not of the form NAME=VALUE"),
+        ((*FOUR_BAR, "--set", "phi=two"), 2, "'two' is no number"),
+        ((*FOUR_BAR, "--set", "phy=2"), 2, "Did you mean 'phi'"),
+        ((*FOUR_BAR, "--no-constraints", "--constraint", "x0"), 2, "contradicts"),
+        ((*FOUR_BAR, "-o", "new.slx"), 2, "Known are .mat"),
+        ((*FOUR_BAR, "-o", "absent/new.mat"), 2, "there is no folder"),
+        ((*FOUR_BAR, "-o", "./old.mat"), 2, "same file twice"),
+        (("linearize", "model.slx", "-o", "old.mat"), 2, "Understood are 'model.fmu'"),
+        (("linearize", "fmilin.systems:four_bar(loops=1", "-o", "old.mat"), 2, "fmilin: "),
+        (("linearize", "fmilin.systems:five_bars", "-o", "old.mat"), 2, "fmilin: "),
+        (("linearize", "fmilin.systems:four_bar", "--set", "phy=1", "-o", "old.mat"), 2, "Did you mean 'phi'?"),
+        (("linearize", "-o", "old.mat"), 2, "Missing argument 'MODEL'"),
+        (("convert", "old.mat"), 2, "Missing option"),
+        (("build", "four_bar.fmu", "-o", "new.fmu"), 2, "an FMU already"),
+        (("build", "fmilin.systems:four_bar", "-o", "new.zip"), 2, "must end in .fmu"),
+        (("build", "fmilin.systems:four_bar", "-o", "new.fmu", "--fmi", "1.0"), 2, "'1.0'"),
+        (("simulate_all",), 2, "No such command 'simulate_all'"),
+        # The model, 3
+        (("linearize", "absent.fmu", "-o", "old.mat"), 3, "There is no file 'absent.fmu'"),
+        (("linearize", "absent.py:crane", "-o", "old.mat"), 3, "absent.py"),
+        (("info", "absent.fmu"), 3, "There is no file 'absent.fmu'"),
+        (("convert", "absent.mat", "-o", "new.json"), 3, "absent.mat"),
+        (("convert", "old.mat", "-o", "new.json"), 3, "is no .mat file"),
+        # The constraints, 4
+        ((*PENDULUM, "--constraint", "x^2 + z^2 - L^2"), 4, "'z' is not a variable of the model"),
+        ((*PENDULUM, "--constraint", "x^2 + y^2 - 2.1^2"), 4, "-0.41 instead of 0"),
+        ((*PENDULUM, "--constraint", "x +* y"), 4, "no complete arithmetic expression"),
+        ((*PENDULUM, "--constraint", "__import__('os')"), 4, "does not belong to arithmetic"),
+        ((*PENDULUM, "--constraint", "x"), 4, "fmilin: "),
+        ((*PENDULUM, "--constraints", "absent.toml"), 4, "absent.toml"),
+        # The numbers, 5
+        ((*FOUR_BAR, "--independent", "vx0,vy0"), 5, "would (condition number"),
+        (("linearize", "fmilin.systems:four_bar(singular=True)", "-o", "old.mat"), 5, "fmilin: "),
+    ],
+    ids=lambda value: " ".join(map(str, value[1:])) if isinstance(value, tuple) else None,
+)
+def test_one_paragraph(run: Run, old: Path, tmp_path: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
+    done = run(*arguments)
+    assert done.status == status, done.err
+    assert done.is_one_paragraph(), done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert old.read_bytes() == b"yesterday"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+XML = description_of("nan_derivative")
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (None, "it is no zip archive"),
+        ({"readme.txt": "hello"}, "contains no modelDescription.xml"),
+        ({"modelDescription.xml": XML[:300]}, "malformed"),
+        ({"modelDescription.xml": XML.replace('fmiVersion="2.0"', 'fmiVersion="1.0"')}, "does not read FMI 1.0 yet"),
+        ({"modelDescription.xml": XML.replace("ModelExchange", "CoSimulation")}, "yet"),
+        ({"modelDescription.xml": XML, "binaries/win64/nan_derivative.dll": b"MZ"}, "inside are: win64"),
+        ({"modelDescription.xml": XML, "binaries/linux64/nan_derivative.so": b"not ELF"}, "fmilin: "),
+    ],
+)
+def test_a_file_that_is_no_usable_fmu(
+    run: Run, old: Path, tmp_path: Path, members: dict[str, str | bytes] | None, said: str
+) -> None:
+    path = tmp_path / "model.fmu"
+    if members is None:
+        path.write_bytes(b"no archive")
+    else:
+        pack(path, members)
+    done = run("linearize", path, "-o", "old.mat")
+    assert done.status == 3
+    assert done.is_one_paragraph(), done.err
+    assert said in done.err
+    assert old.read_bytes() == b"yesterday"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "status", "said"),
+    [
+        ("refuses_initialization", (), 3, "fmilin: "),
+        ("nan_derivative", ("--set", "x=-1"), 5, "no number for the derivative of the state 'v'"),
+        ("discards", ("--set", "x=11"), 3, "x = 11 is out of range"),
+        ("terminates", (), 3, "the tank is empty"),
+    ],
+)
+def test_an_fmu_that_misbehaves(
+    run: Run, old: Path, zoo: Callable[[str], Path], name: str, options: tuple[str, ...], status: int, said: str
+) -> None:
+    done = run("linearize", zoo(name), "-o", "old.mat", *options)
+    assert done.status == status, done.err
+    assert said in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert old.read_bytes() == b"yesterday"
+
+
+def test_debug_shows_the_traceback(run: Run) -> None:
+    done = run("linearize", "absent.fmu", "--debug")
+    assert done.status == 3
+    assert "Traceback" in done.err
+    assert done.err.splitlines()[-1].startswith("fmilin: There is no file")
+
+
+def test_the_outputs_are_checked_before_the_model_is_touched(run: Run) -> None:
+    done = run("linearize", "absent.fmu", "-o", "new.slx")
+    assert done.status == 2
+
+
+def test_a_truncated_fmu(run: Run, fmus: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.fmu").write_bytes((fmus / "four_bar.fmu").read_bytes()[:5000])
+    assert not zipfile.is_zipfile(tmp_path / "cut.fmu")
+    assert run("linearize", tmp_path / "cut.fmu").status == 3
