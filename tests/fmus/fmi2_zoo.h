@@ -47,6 +47,9 @@ static void calculate(Model *m);
 #ifndef ON_DIRECTIONAL
 #define ON_DIRECTIONAL
 #endif
+#ifndef ON_GET_NOMINALS
+#define ON_GET_NOMINALS
+#endif
 #ifndef NOMINAL
 #define NOMINAL 1.0
 #endif
@@ -213,6 +216,7 @@ fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real z[], size_t n) {
     return fmi2OK;
 }
 fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real x[], size_t n) {
+    BEGIN ON_GET_NOMINALS
     for (size_t i = 0; i < n; i++) x[i] = NOMINAL;
     return fmi2OK;
 }

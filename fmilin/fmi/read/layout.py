@@ -65,13 +65,14 @@ class Layout:
     Raises
     ------
     ModelError
-        When an array has no usable size.
+        When the dimensions of states and derivatives do not agree.
     """
 
     def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
         self.description = description
-        self._sizes = {v.reference: v.start for v in description.variables if v.causality == "structuralParameter"}
-        self._sizes |= {reference: str(size) for reference, size in (sizes or {}).items()}
+        held = {d.reference for v in description.variables for d in v.dimensions}
+        self._sizes = {v.reference: int(v.start) for v in description.variables if v.reference in held}
+        self._sizes |= sizes or {}
         self.states = tuple(self._all(description.states))
         self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
         if len(self.states) != len(self.derivatives):
@@ -85,16 +86,8 @@ class Layout:
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """Return the dimensions; () for a scalar."""
-        shape = []
-        for d in variable.dimensions:
-            text = d.size if d.reference is None else self._sizes.get(d.reference, "")
-            try:
-                shape.append(int(text or 0))
-            except ValueError:
-                raise ModelError(
-                    f"In '{self.description.source}', a dimension of '{variable.name}' is '{text}', which is no number."
-                ) from None
-        return tuple(shape)
+        sizes = (d.size if d.reference is None else self._sizes[d.reference] for d in variable.dimensions)
+        return tuple(size or 0 for size in sizes)
 
     def size(self, variable: Variable) -> int:
         """Return how many numbers the variable holds."""

@@ -41,9 +41,7 @@ def standard_output_diverted() -> Iterator[None]:
 
     This works on the file descriptor, so it holds for the whole process while it lasts.
     """
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        sys.stdout.flush()  # what Python printed so far belongs to standard output
-    _flush_c_streams()
+    _flush()  # what was printed so far belongs to standard output
     try:
         saved = os.dup(1)
     except OSError:  # standard output is closed
@@ -53,7 +51,7 @@ def standard_output_diverted() -> Iterator[None]:
         _divert()
         yield
     finally:
-        _flush_c_streams()
+        _flush()
         os.dup2(saved, 1)
         os.close(saved)
 
@@ -67,8 +65,10 @@ def _divert() -> None:
         os.close(nowhere)
 
 
-def _flush_c_streams() -> None:
-    """Write out what the C library still holds in its buffers."""
+def _flush() -> None:
+    """Write out what Python and the C library still hold in their buffers."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()
     if sys.platform == "win32":
         ctypes.cdll.msvcrt.fflush(None)
     else:

@@ -186,7 +186,7 @@ class Session:
             )
         )
         for setting in self.settings:
-            self._compare(instance, setting)
+            self._compare(self.instance, setting)
         if instance.next_event is not None:
             self.note(
                 f"The model schedules an event at t = {instance.next_event:g} s: what is linearized is its behaviour "

@@ -31,10 +31,16 @@ class Setting:
 
 
 def structural_sizes(description: Description, parameters: Mapping[str, Value]) -> dict[int, int]:
-    """Return the structural parameters among ``parameters``, by value reference."""
+    """Return the structural parameters among ``parameters``, by value reference.
+
+    Raises
+    ------
+    UsageError
+        When one is no whole number, or negative.
+    """
     named = ((description.by_name.get(name), name, value) for name, value in parameters.items())
     return {
-        v.reference: int(_converted(v, name, value))
+        v.reference: _size(v, name, value)
         for v, name, value in named
         if v is not None and v.causality == "structuralParameter" and v.type in INTEGERS
     }
@@ -98,6 +104,13 @@ def _elements(variable: Variable, name: str, value: Value, size: int) -> list[An
     if len(items) != size:
         raise UsageError(f"'{name}' is an array of {size} numbers, not {len(items)}. Give them all, or one by index.")
     return [_converted(variable, name, item) for item in items]
+
+
+def _size(variable: Variable, name: str, value: Any) -> int:
+    size: int = _converted(variable, name, value)
+    if size < 0:
+        raise UsageError(f"'{name}' is the size of arrays, which cannot be {size}.")
+    return size
 
 
 def _converted(variable: Variable, name: str, value: Any) -> Any:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import stat
 import zipfile
 from pathlib import Path
@@ -30,6 +31,27 @@ def test_file_that_is_no_archive(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is no FMU: it is no zip archive") as caught:
         read_description(path)
     assert caught.value.exit_status == 3
+
+
+def test_file_that_may_not_be_read(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    path = zoo("no_states")
+    monkeypatch.setattr(zipfile, "ZipFile", refuse)
+    with pytest.raises(ModelError, match=r"no_states.fmu' cannot be read: Permission denied"):
+        read_description(path)
+
+
+def test_disk_that_is_full(zoo: Zoo, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = zoo("no_states")
+    monkeypatch.setattr(shutil, "copyfileobj", refuse)
+    with pytest.raises(ModelError, match=r"no_states.fmu' cannot be unpacked: No space left on device"):
+        open_fmu(path)
+    assert list(scratch.iterdir()) == []
 
 
 def test_archive_without_description(tmp_path: Path) -> None:

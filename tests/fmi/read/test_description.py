@@ -7,6 +7,7 @@ import pytest
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.xml import parse_description
 from tests.fmus.make import HERE, description_of
 
@@ -126,6 +127,20 @@ def test_flaws_that_touch_states_inputs_or_outputs_are_refused(name: str, old: s
     with pytest.raises(ModelError, match=rf"line \d+: .*{message}") as caught:
         described(name, (old, new))
     assert caught.value.exit_status == 3
+
+
+def test_states_and_derivatives_of_different_size_are_refused() -> None:
+    rates = '<Float64 name="rates" valueReference="1" derivative="0"><Dimension valueReference="9"/>'
+    description = described("arrays3", (rates, rates.replace('valueReference="9"/>', 'start="2"/>')))
+    with pytest.raises(ModelError, match="has 3 states but 2 derivatives of states"):
+        Layout(description)
+
+
+def test_names_that_are_no_elements_of_an_array() -> None:
+    layout = Layout(described("arrays3"))
+    assert [layout.find(name) for name in ("x", "x[0]", "x[4]", "x[1,1]", "y[1]", "total[1]", "der(u[1])")] == [
+        None
+    ] * 7
 
 
 def test_malformed_xml_is_refused_with_the_place() -> None:

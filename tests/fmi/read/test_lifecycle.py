@@ -16,6 +16,7 @@ from fmilin.constraints import Constraint
 from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.instance2 import Instance2
+from fmilin.fmi.read.process import standard_output_diverted
 from tests.fmi.read.conftest import Zoo
 
 Opened = Callable[..., FmuModel]
@@ -165,6 +166,15 @@ def test_an_error_ends_the_instance_and_the_next_visit_starts_a_fresh_one(opened
     np.testing.assert_array_equal(model.evaluate(0.0, np.array([2.0, 1.0]), np.zeros(1)).derivatives, [1, -2])
 
 
+def test_refused_nominals_are_noted_and_the_model_starts_again(opened: Opened) -> None:
+    model = opened("refuses_nominals", parameters={"x": 3.0})
+    assert [s.nominal for s in model.states] == [None, None]
+    (note,) = model.notes
+    assert "The nominal values of the states are not known. fmi2GetNominalsOfContinuousStates" in note
+    np.testing.assert_array_equal(model.start.states, [3.0, 0.0])
+    np.testing.assert_array_equal(model.evaluate(0.0, np.array([2.0, 1.0]), np.zeros(1)).derivatives, [1, -2])
+
+
 def test_after_a_fatal_error_nothing_is_asked_any_more(opened: Opened, scratch: Path) -> None:
     model = opened("discards")
     with pytest.raises(ModelError, match=r"returned fatal \(status 4\)"):
@@ -189,6 +199,14 @@ def test_a_bad_guest_leaves_the_process_as_it_was(
     assert out == "before\nafter\n"
     assert "hello from the model" in err
     assert "goodbye from the model" in err
+
+
+def test_standard_output_is_diverted_and_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
+    with standard_output_diverted():
+        os.write(1, b"from C\n")
+    os.write(1, b"result\n")
+    out, err = capfd.readouterr()
+    assert (out, err) == ("result\n", "from C\n")
 
 
 def test_fmu_messages_never_reach_standard_output(zoo: Zoo, capfd: pytest.CaptureFixture[str]) -> None:

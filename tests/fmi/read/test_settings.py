@@ -66,6 +66,8 @@ def test_unknown_name(opened: Opened) -> None:
         ("pendulum", {"count": 1.5}, r"'count' takes a value of type Integer, not 1.5"),
         ("arrays3", {"x": [1, 2]}, r"'x' is an array of 3 numbers, not 2"),
         ("arrays3", {"n": 4, "k[1]": 2}, r"'k' is an array of 4 numbers, of which only some are given"),
+        ("arrays3", {"n": -1}, r"'n' is the size of arrays, which cannot be -1"),
+        ("arrays3", {"n": 2.5}, r"'n' takes a value of type UInt64, not 2.5"),
         ("arrays3", {"tick": 1}, r"'tick' is a Clock, which fmilin cannot set"),
         ("switch_and_name", {"on": "maybe"}, r"'on' takes a value of type Boolean, not 'maybe'"),
     ],
