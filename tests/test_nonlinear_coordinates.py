@@ -10,6 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.constraints import Constraint
 from fmilin.manifold.frame import frame_at
+from fmilin.models import Labels, LagrangeModel
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 
@@ -119,7 +120,7 @@ def test_a_driven_pivot_keeps_its_derivatives_as_inputs(exact: bool) -> None:
     model = cart(exact=exact)
     point = fl.operating_point(model, {"s": 0.3, "der(s)": -0.4, "der(der(s))": 2.0}, project=True)
     lin = fl.linearize(model, point, independent=["x"])
-    x, y, vx, vy = point.states
+    x, y, vx, _ = point.states
     theta = np.arctan2(x - 0.3, -y)
     w = (vx + 0.4) / (LENGTH * np.cos(theta))
     sn, cn = np.sin(theta), np.cos(theta)
@@ -191,3 +192,28 @@ def test_a_nonholonomic_constraint_with_a_driven_speed() -> None:
     assert lin.states.names == ("b",)
     np.testing.assert_allclose(lin.A, [[-1.0]], atol=1e-10)
     np.testing.assert_allclose(lin.B, [[2.0, 0.0]], atol=1e-9)
+
+
+def test_lagrange_s_equations_take_the_derivatives_of_a_prescribed_motion_by_themselves() -> None:
+    """The same driven pivot as a native model: the added inputs, and the same linear model as by hand."""
+    native = LagrangeModel(
+        "driven pivot",
+        {"x": "vx", "y": "vy"},
+        [["m", 0], [0, "m"]],
+        [0, "-m*g"],
+        constraints=["(x - s)^2 + y^2 - L^2"],
+        inputs=["s"],
+        parameters={"m": MASS, "g": G, "L": LENGTH},
+        start={"x": LENGTH * np.sin(0.5), "y": -LENGTH * np.cos(0.5), "vx": 0.0, "vy": 0.0},
+        labels=Labels(units={"x": "m", "y": "m", "s": "m"}),
+    )
+    assert native.inputs.names == ("s", "der(s)", "der(der(s))")
+    assert native.inputs.units == ("m", "m/s", "m/s2")
+    values = {"s": 0.3, "der(s)": -0.4, "der(der(s))": 2.0}
+    by_hand = cart(exact=True)
+    point = fl.operating_point(by_hand, values, project=True)
+    same = fl.operating_point(native, values | dict(zip(("x", "vx"), point.states[[0, 2]].tolist(), strict=True)))
+    np.testing.assert_allclose(same.states, point.states, atol=1e-12)
+    one, other = (fl.linearize(m, p, independent=["x"]) for m, p in ((native, same), (by_hand, point)))
+    for name in ("A", "B", "T", "T_u", "f0"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-11)

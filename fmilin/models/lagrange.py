@@ -21,6 +21,7 @@ from typing import Any
 import sympy
 
 from fmilin.constraints import Constraint
+from fmilin.expressions import ExpressionError, parse
 from fmilin.models.assembly import Equations, Given, assembled
 from fmilin.models.declaration import (
     Declaration,
@@ -42,9 +43,10 @@ class LagrangeModel(SymbolicModel):
     """M(q) v' = F(t, q, v, u) - G' lambda with q' = v and constraints g(t, q) = 0, or a(t, q, v) = 0 linear in v.
 
     The states are (q, v). Every constraint on q brings its hidden constraint G v + g_t = 0 with it; a
-    constraint of level ``"velocity"`` (nonholonomic) has G = da/dv. Outputs may contain derivatives of
-    states, ``der(v)`` (:func:`fmilin.models.der` makes the symbol), and the multipliers ``lambda[1]``,
-    ``lambda[2]``, ... in the order of the constraints; both can also be asked for as outputs by name.
+    constraint of level ``"velocity"`` (nonholonomic) has G = da/dv. An input s in a constraint prescribes a motion:
+    the inputs ``der(s)`` and, for position-level constraints, ``der(der(s))`` are added to the model. Outputs may
+    contain derivatives of states, ``der(v)`` (:func:`fmilin.models.der` makes the symbol), and the multipliers
+    ``lambda[1]``, ``lambda[2]``, ... in the order of the constraints; both can also be asked for as outputs by name.
     Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.expressions`; names are
     symbols or text. The symbol named ``time`` is time.
 
@@ -76,7 +78,7 @@ class LagrangeModel(SymbolicModel):
         When something is missing or does not fit; the message lists everything.
     """
 
-    def __init__(  # noqa: PLR0913 - a model has this many parts, and all but four are keywords
+    def __init__(
         self,
         name: str,
         coordinates: Mapping[Name, Name],
@@ -93,15 +95,19 @@ class LagrangeModel(SymbolicModel):
         declaration = Declaration(name)
         q = declaration.declare(coordinates, "a coordinate")
         v = declaration.declare(coordinates.values(), "a velocity")
-        given = Given(inputs, parameters or {}, outputs or {}, start or {}, _with_units(labels or Labels(), q, v))
+        chain = _prescribing(constraints, inputs)
+        every = [*inputs, *(n for n in chain.values() if n not in {str(i) for i in inputs})]
+        pairs = [*zip(q, v, strict=True), *chain.items()]
+        given = Given(every, parameters or {}, outputs or {}, start or {}, _with_units(labels or Labels(), pairs))
         given.declare(declaration)
+        driven = {declaration.symbols[s]: declaration.symbols[rate] for s, rate in chain.items()}
         M = declaration.matrix(mass_matrix, len(q), "the mass matrix")
         F = [declaration.expression(e, f"force {i + 1}") for i, e in enumerate(forces)]
         if len(F) != len(q):
             declaration.problems.append(f"there are {len(F)} forces for {len(q)} coordinates")
             F = [sympy.S.Zero] * len(q)
         _note_asymmetry(declaration, M)
-        bound = [_bound(declaration, c, q, v) for c in constraints]
+        bound = [_bound(declaration, c, dict(zip(q, v, strict=True)), driven) for c in constraints]
         equations = _equations(q, v, M, F, bound)
         declaration.derived |= equations.named()
         super().__init__(assembled(declaration, equations, [c.declared for c in bound], given))
@@ -116,24 +122,51 @@ class _Bound:
     Gdot_v: Any
 
 
+def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]) -> dict[str, str]:
+    """Return u -> der(u) for the inputs that enter constraints, and on to the derivative that accelerations need."""
+    names = {str(i) for i in inputs}
+    chain: dict[str, str] = {}
+    for c in constraints:
+        full = c if isinstance(c, SymbolicConstraint) else SymbolicConstraint(c)
+        text = isinstance(full.expression, str)
+        used = _names_in(full.expression) if text else {str(s) for s in getattr(full.expression, "free_symbols", ())}
+        for name in sorted(used & names):
+            rate = str(der(name))
+            chain[name] = rate
+            if full.level == "position":
+                chain[rate] = str(der(rate))
+    return chain
+
+
+def _names_in(text: str) -> set[str]:
+    try:
+        return set(parse(text).names)
+    except ExpressionError:
+        return set()  # said where the expression is read
+
+
 def _bound(
-    declaration: Declaration, source: SymbolicConstraint | Expr, q: Sequence[Symbol], v: Sequence[Symbol]
+    declaration: Declaration,
+    source: SymbolicConstraint | Expr,
+    velocity: Mapping[Symbol, Symbol],
+    driven: Mapping[Symbol, Symbol],
 ) -> _Bound:
+    q, v = tuple(velocity), tuple(velocity.values())
     constraint, g = declaration.constraint(source)
     where = f"the constraint '{constraint.name or g}'"
     t = declaration.time
     place = {symbol: i for i, symbol in enumerate(q)}
-    velocity = dict(zip(q, v, strict=True))
     holonomic = constraint.level == "position"
-    driven = g.free_symbols - {*q, *v, t} - declaration.constants
-    if driven or (holonomic and g.free_symbols & set(v)):
+    others = g.free_symbols - {*q, *v, t, *driven} - declaration.constants
+    if others or (holonomic and g.free_symbols & set(v)):
         kind = "coordinates" if holonomic else "coordinates and velocities"
-        declaration.problems.append(f"{where} may contain {kind}, parameters and time only")
+        declaration.problems.append(f"{where} may contain {kind}, inputs, parameters and time only")
         return _Bound(named_constraint(constraint, g, None), {}, sympy.S.Zero)
 
     def rate(e: Any) -> Any:
-        """Return de/dt with v held: e_t + e_q v."""
-        return sympy.Add(e.diff(t), *(e.diff(s) * velocity[s] for s in q if s in e.free_symbols))
+        """Return de/dt with v held: e_t + e_q v + e_u u'."""
+        rates = {**velocity, **driven}
+        return sympy.Add(e.diff(t), *(e.diff(s) * rates[s] for s in rates if s in e.free_symbols))
 
     if holonomic:
         G = {place[s]: g.diff(s) for s in q if s in g.free_symbols}
@@ -176,7 +209,9 @@ def _note_asymmetry(declaration: Declaration, M: Sequence[Sequence[Any]]) -> Non
             return
 
 
-def _with_units(labels: Labels, q: Sequence[Symbol], v: Sequence[Symbol]) -> Labels:
+def _with_units(labels: Labels, pairs: Sequence[tuple[Name, Name]]) -> Labels:
+    """Give each rate the unit that follows from its quantity's, pair after pair."""
     units = {str(k): unit for k, unit in labels.units.items()}
-    rates = {str(v_i): rate_unit(units.get(str(q_i), "")) for q_i, v_i in zip(q, v, strict=True)}
-    return replace(labels, units=rates | units)
+    for quantity, rate in pairs:
+        units.setdefault(str(rate), rate_unit(units.get(str(quantity), "")))
+    return replace(labels, units=units)
