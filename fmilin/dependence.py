@@ -16,22 +16,34 @@ from fmilin.remarks import Remark
 
 __all__ = ["unmovable_combinations", "with_remark_on_dependence"]
 
-RELATIVE_TOLERANCE = 1e-9
-"""Singular values of the scaled [A B] below this times the largest count as zero."""
+TOLERANCE = 1e-8
+"""Singular values of the equilibrated [A B] below this times the largest count as zero."""
+
+ROUNDING = 1e-14
 
 
 def unmovable_combinations(linear: LinearModel) -> int:
-    """Return how many combinations of the states cannot change, to first order, whatever the inputs do."""
+    """Return how many combinations of the states cannot change, to first order, whatever the inputs do.
+
+    Neither the units of states and inputs nor a mixture of fast and slow states has a part in the answer: left
+    null vectors survive any scaling of rows and columns, so both are brought to size 1 first.
+    """
     sizes = linear.states.scales(linear.y0)
     A = linear.A * sizes / sizes[:, None]
     B = linear.B * linear.inputs.scales() / sizes[:, None]
     both = np.hstack([A, B])
-    if not both.size:
+    estimates = [e for e in (linear.accuracy.A, linear.accuracy.B, ROUNDING) if np.isfinite(e)]
+    noise = max(estimates) * float(np.max(np.abs(both), initial=0.0))
+    rows, columns = (np.max(np.abs(both), axis=axis, initial=0.0) > noise for axis in (1, 0))
+    moving = both[np.ix_(rows, columns)]
+    unmoved = len(sizes) - len(moving)
+    if not moving.size:
         return len(sizes)
-    s = np.linalg.svd(both, compute_uv=False)
-    estimated = max(linear.accuracy.A, linear.accuracy.B)
-    tolerance = max(RELATIVE_TOLERANCE, 10 * estimated if np.isfinite(estimated) else 0.0) * s[0]
-    return len(sizes) - int(np.count_nonzero(s > tolerance))
+    for _ in range(3):
+        moving = moving / np.maximum(np.linalg.norm(moving, axis=1, keepdims=True), np.finfo(float).tiny)
+        moving = moving / np.maximum(np.linalg.norm(moving, axis=0, keepdims=True), np.finfo(float).tiny)
+    s = np.linalg.svd(moving, compute_uv=False)
+    return unmoved + len(moving) - int(np.count_nonzero(s > TOLERANCE * s[0]))
 
 
 def with_remark_on_dependence(linear: LinearModel) -> LinearModel:

@@ -1,0 +1,56 @@
+"""What the documentation says is run: the README's code, and the examples in docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import fmilin
+from fmilin.cli.main import main
+from fmilin.fmi.write import build_fmu
+from fmilin.systems import cartesian_pendulum, four_bar
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+MODULES = sorted(m.name for m in pkgutil.walk_packages(fmilin.__path__, "fmilin.") if m.name != "fmilin.__main__")
+
+
+@pytest.fixture
+def readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the README speaks of."""
+    build_fmu(four_bar(), tmp_path / "four_bar.fmu")
+    build_fmu(cartesian_pendulum().with_constraints([]), tmp_path / "pendulum.fmu")
+    (tmp_path / "my_model.py").write_text("from fmilin.systems import cartesian_pendulum as crane\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_python_in_the_readme(readers_folder: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert (readers_folder / "plant.mat").exists()
+
+
+def test_commands_in_the_readme(readers_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```\n(.*?)```", README, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("fmilin ")]
+    assert len(lines) >= 8
+    for line in lines:
+        command = shlex.split(line, comments=True)[1:]
+        if command[0] == "linearize":
+            command.append("--no-isolation")
+        assert main(command) == 0, (line, capfd.readouterr().err)
+    assert (readers_folder / "plant.npz").exists()
+    assert (readers_folder / "crane.fmu").exists()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
