@@ -157,13 +157,19 @@ def _linearized(
 ) -> tuple[LinearModel, Frame]:
     visited = VisitedModel(model)
     base = _base(visited, point)
-    named = tuple(choice.independent) if choice.independent is not None else model.independent
+    named = tuple(choice.independent) if choice.independent is not None else _recommended(model, choice.coordinates)
     if previous is not None and choice.independent is None:
         named = ()
     frame = frame_at(visited, point, named=named, kind=choice.coordinates, previous=previous)
     slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), choice.derivatives)
     warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
-    return _assemble(visited, frame, point, base, slopes, warnings), frame
+    linear = _assemble(visited, frame, point, base, slopes, warnings)
+    return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
+
+
+def _recommended(model: Model, kind: str) -> tuple[str, ...]:
+    """Return the author's choice of coordinates, unless the constraints it was made for or that choice are unwanted."""
+    return model.independent if kind == "partition" and len(model.constraints) else ()
 
 
 def _check_choice(coordinates: str, derivatives: str | Differences) -> None:
