@@ -14,6 +14,7 @@ from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
 from fmilin.fmi.read.pool import Pool
 from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
@@ -111,7 +112,7 @@ class FmuModel(Model):
             constraints,
             self.states,
             self.inputs,
-            parameters=_ParameterValues(session),
+            parameters=ParameterValues(session),
             other=self._canonical,
             known=layout.description.by_name,
         )
@@ -127,7 +128,7 @@ class FmuModel(Model):
             session.start_time,
             session.start_states.copy(),
             session.start_inputs[self._input_positions],
-            _changed_parameters(session),
+            changed_parameters(session),
         )
 
     @property
@@ -291,30 +292,6 @@ class FmuModel(Model):
         return layout.names(scalar)[0]
 
 
-class _ParameterValues(Mapping[str, float]):
-    """Values of parameters and constants, read from the instance when asked for."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __getitem__(self, name: str) -> float:
-        scalar = self._session.layout.find(name)
-        if scalar is None or not scalar.variable.is_parameter:
-            raise KeyError(name)
-        return self._session.number(scalar)
-
-    def __iter__(self) -> Iterator[str]:
-        layout = self._session.layout
-        return (s.name for v in layout.description.variables if v.is_parameter for s in layout.scalars(v))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        scalar = self._session.layout.find(name) if isinstance(name, str) else None
-        return scalar is not None and scalar.variable.is_parameter
-
-
 def _info(description: Description) -> ModelInfo:
     return ModelInfo(description.model_name, description.token, description.tool, description.fmi_version)
 
@@ -328,12 +305,3 @@ def _place_index(layout: Layout, scalar: Scalar) -> int:
 def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:
     """Return those that have to be read one by one: neither states, inputs, derivatives nor time."""
     return [s for s in scalars if layout.place(s) is None and s.variable.causality != "independent"]
-
-
-def _changed_parameters(session: Session) -> dict[str, float]:
-    """Return the scalar parameters that were set, without the start values of states and inputs."""
-    return {
-        s.variable.name: float(s.values[0])
-        for s in session.settings
-        if s.variable.is_parameter and not s.variable.dimensions
-    }
