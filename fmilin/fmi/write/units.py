@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = ["BASE_UNITS", "BaseUnit", "base_unit", "rate_unit"]
@@ -54,9 +55,8 @@ _PREFIXES = {"da": 1e1, "h": 1e2, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "d": 
 _WITH_PREFIX = {"m", "s", "g", "A", "K", "mol", "N", "Pa", "J", "W", "C", "V", "F", "Ohm", "Wb", "T", "H", "Hz", "L",
                 "l", "bar", "rad"}  # fmt: skip
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<open>\()|(?P<close>\))(?P<outer>\^?[+-]?\d+)?|(?P<operator>[./*·])|(?P<symbol>[A-Za-zµ%]+|1)(?P<power>\^?[+-]?\d+)?)"
-)
+_POWER = r"(?:\^?(?P<power>[+-]?\d+))?"
+_TOKEN = re.compile(rf"\s*(?:(?P<operator>[./*·])|(?P<open>\()|(?:(?P<close>\))|(?P<symbol>[A-Za-zµ%]+|1)){_POWER})\s*")
 
 
 def base_unit(unit: str) -> BaseUnit | None:
@@ -71,30 +71,39 @@ def base_unit(unit: str) -> BaseUnit | None:
     >>> base_unit("km/h").factor
     0.2777777777777778
     """
-    total, sign, position = _unit(), 1, 0
-    groups: list[tuple[int, BaseUnit]] = []
-    text = unit.strip()
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            return None
-        position = token.end()
+    tokens = list(_TOKEN.finditer(unit.strip()))
+    if not tokens or "".join(token[0] for token in tokens) != unit.strip():
+        return None
+    return _product(tokens)
+
+
+def _product(tokens: Sequence[re.Match[str]]) -> BaseUnit | None:
+    """Multiply from left to right; None where operators or brackets are misplaced."""
+    total, sign, after_operator = _unit(), 1, True
+    outer: list[tuple[BaseUnit, int]] = []
+    for token in tokens:
         if token["operator"]:
-            sign = -1 if token["operator"] == "/" else 1
-        elif token["open"]:
-            groups.append((sign, total))
-            total, sign = _unit(), 1
-        elif token["close"]:
-            if not groups:
+            if after_operator:
                 return None
-            outer_sign, outer = groups.pop()
-            total, sign = outer.times(total, outer_sign * _power(token["outer"])), 1
+            sign, after_operator = (-1 if token["operator"] == "/" else 1), True
+            continue
+        if token["open"]:
+            outer.append((total, sign))
+            total, sign, after_operator = _unit(), 1, True
+            continue
+        power = int(token["power"] or 1)
+        if token["close"]:
+            if after_operator or not outer:
+                return None
+            inner = total
+            total, sign = outer.pop()
         else:
-            symbol = _symbol(token["symbol"])
-            if symbol is None:
+            found = _symbol(token["symbol"])
+            if found is None:
                 return None
-            total, sign = total.times(symbol, sign * _power(token["power"])), 1
-    return total if text and not groups else None
+            inner = found
+        total, sign, after_operator = total.times(inner, sign * power), 1, False
+    return None if after_operator or outer else total
 
 
 def rate_unit(unit: str) -> str:
@@ -109,10 +118,6 @@ def rate_unit(unit: str) -> str:
         return ""
     match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
     return f"{match['start']}{int(match['power'] or 1) + 1}" if match else f"{unit}/s"
-
-
-def _power(text: str | None) -> int:
-    return int(text.removeprefix("^")) if text else 1
 
 
 def _symbol(text: str) -> BaseUnit | None:
