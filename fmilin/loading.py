@@ -116,14 +116,34 @@ def _from_fmu(path: Path, request: _Request) -> Model:
     description = fmu.description
     declared = _declared(request, lambda name: name in description.by_name)
     independent: tuple[str, ...] = ()
+    notes: list[str] = []
     if declared is None:
         found, _ = constraints_with(fmu)
         declared, independent = ([], ()) if found is None else (list(found.constraints), found.independent)
     elif request.constraints_file is not None:
         independent = _read(request.constraints_file).independent
+    if not declared:
+        notes = _left_out(fmu)
     return open_fmu(
-        fmu, parameters=request.parameters, time=request.time, constraints=declared, independent=independent
+        fmu,
+        parameters=request.parameters,
+        time=request.time,
+        constraints=declared,
+        independent=independent,
+        notes=notes,
     )
+
+
+def _left_out(fmu: FmuFile) -> list[str]:
+    """Say it when a model that brings constraints is taken without any."""
+    found, where = constraints_with(fmu)
+    if found is None or not found.constraints:
+        return []
+    return [
+        f"The model's states are not independent: {len(found.constraints)} constraints come with it ({where}) and were "
+        "left out. All states are perturbed, so the linear model has more states than the system has freedoms, and "
+        "false eigenvalues."
+    ]
 
 
 def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:

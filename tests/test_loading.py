@@ -240,3 +240,19 @@ def test_an_existing_file_of_an_unknown_kind(tmp_path: Path) -> None:
     path.touch()
     with pytest.raises(UsageError, match=r"of the suffix '.slx'. Understood are"):
         load(path)
+
+
+def test_a_model_that_brings_constraints_says_so_when_they_are_left_out(tmp_path: Path) -> None:
+    from fmilin.fmi.write import build_fmu
+    from fmilin.systems import cartesian_pendulum
+
+    path = build_fmu(cartesian_pendulum(), tmp_path / "own.fmu")
+    with load(path) as model:
+        assert not any("residual" in name for name in model.outputs.names)  # they are zero: outputs of no use
+        assert not model.notes  # type: ignore[attr-defined]
+        asked = model.with_interface(outputs=["residual[1]"])
+        assert asked.outputs.names == ("residual[1]",)
+    with load(path, constraints=[]) as model:
+        naive = fmilin.linearize(model)
+        assert len(naive.states) == 4
+        assert "constraints come with it" in " ".join(map(str, naive.warnings))

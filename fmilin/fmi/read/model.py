@@ -33,6 +33,7 @@ def open_fmu(
     time: float | None = None,
     constraints: Sequence[Constraint] = (),
     independent: tuple[str, ...] = (),
+    notes: Sequence[str] = (),
 ) -> FmuModel:
     """Unpack, load and initialize an FMU (FMI 2.0 or 3.0 model exchange).
 
@@ -44,8 +45,11 @@ def open_fmu(
     time : float, optional
         Start time in seconds; without it that of the default experiment, or 0.
     constraints : sequence of Constraint
+        Variables that must be zero are no outputs by default; any of them may still be chosen as one.
     independent : tuple of str
         Coordinates that the model's author recommends to keep.
+    notes : sequence of str
+        Remarks that the model is to carry from the start.
 
     Raises
     ------
@@ -58,14 +62,22 @@ def open_fmu(
     """
     fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
     session = Session(fmu, parameters or {}, time)
+    session.notes += notes
     try:
         interface = _Interface(
-            tuple((s.name, s) for s in session.layout.inputs), tuple((s.name, s) for s in session.layout.outputs)
+            tuple((s.name, s) for s in session.layout.inputs),
+            tuple((s.name, s) for s in session.layout.outputs if s.name not in _constrained(constraints)),
         )
         return FmuModel(session, interface, constraints, independent)
     except BaseException:
         session.close()
         raise
+
+
+def _constrained(constraints: Sequence[Constraint]) -> set[str]:
+    """Return variables that must be zero: they are no outputs unless somebody asks for them."""
+    every = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
+    return {e.names[0] for e in every if e.is_variable}
 
 
 class _Interface:
