@@ -1,0 +1,1 @@
+"""Equilibria and steady motions on the manifold."""

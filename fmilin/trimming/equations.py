@@ -1,0 +1,274 @@
+"""What must vanish: the invariants, the rates of the states that rest, and the change of those rates.
+
+An equilibrium satisfies h(t, x) = 0 and f(t, x, u) = 0. In a steady motion the states S may move and the others,
+the resting ones Z, must not:
+
+    h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
+
+The last row says that they stay at rest while S moves; without it a pendulum that swings through its
+lowest point at any speed would pass for a steady motion. Which independent states rest does not decide where
+the dependent ones go: those are dragged along by the constraints (the rolling disk's u4 and u6 turn with its spin).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.derivatives.differences import slopes
+from fmilin.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.rank import EXACT, decide_rank, scaled
+from fmilin.model import Model
+from fmilin.signals import FloatArray
+from fmilin.trimming.unknowns import Place, Unknowns
+
+__all__ = ["Equations", "Row", "independent_states", "invariants_at"]
+
+STEP = 2e-3
+"""How far along the motion its change is measured, in sizes of the fastest state."""
+
+QUICK_STEP = 2.0**-14
+"""For Jacobians that only show the way, in sizes of the unknowns."""
+
+NEGLIGIBLE = 1e-7
+"""Entries of such a Jacobian below this fraction of their row are noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One equation: its name, and what one unit of its scaled residual means."""
+
+    kind: str
+    """``"constraint"``, ``"rate"`` or ``"change of rate"``."""
+    name: str
+    size: float
+
+
+class Equations:
+    """The scaled residuals r(z) and their Jacobian.
+
+    Parameters
+    ----------
+    unknowns : Unknowns
+    resting : sequence of int
+        The states Z.
+    pairs : mapping of int to int
+        States whose derivative is another state.
+    moving : bool
+        Whether any state may move, so that d/dt f_Z is asked for.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    first_order : array of bool, shape (m,)
+        All rows but those of d/dt f_Z.
+    state_scales : array, shape (N,)
+    """
+
+    def __init__(self, unknowns: Unknowns, resting: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
+        self.unknowns = unknowns
+        self.pairs = pairs
+        self.moving = moving
+        self._resting = np.array(resting, dtype=np.intp)
+        start = unknowns.start
+        self.state_scales = start.model.states.scales(start.states)
+        invariants = self._invariants(start)
+        sizes = self._constraint_sizes(invariants, start)
+        names = [start.model.states.names[i] for i in resting]
+        rows = [Row("constraint", name, float(size)) for name, size in zip(invariants.names, sizes, strict=True)]
+        for kind in ("rate", "change of rate") if moving else ("rate",):
+            rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, resting, strict=True)]
+        self.rows = tuple(rows)
+        self._sizes = np.array([row.size for row in rows])
+        self.first_order = ~self.kinds("change of rate")
+
+    def kinds(self, kind: str) -> NDArray[np.bool_]:
+        """Return which rows are of a kind."""
+        return np.array([row.kind == kind for row in self.rows], dtype=bool)
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
+        return self.values_at(self.unknowns.at(z))
+
+    def values_at(self, place: Place) -> FloatArray:
+        """Return r at a place."""
+        try:
+            h = self._invariants(place).values(place.time, place.states)
+            f = self._rates(place, 0.0, place.states)
+            parts = [h, f[self._resting]]
+            if self.moving:
+                parts.append(self._change(place, f)[self._resting])
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return np.full(len(self.rows), np.nan)
+        r: FloatArray = np.concatenate(parts) / self._sizes
+        return r
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return dr/dz, shape (m, n), and whether all of its first-order rows are exact.
+
+        Parameters
+        ----------
+        z : array, shape (n,)
+        exact : bool
+            Whether to take the model's own directional derivatives where it has them.
+        quick : bool
+            Whether differences may be plain central ones: good enough to find the way.
+        """
+        n = len(self.unknowns)
+        known = self._exact(z) if exact else None
+        if known is None:
+            return self._measured(z, np.arange(n), quick=quick), False
+        J = np.full((len(self.rows), n), np.nan)
+        J[: len(known)] = known
+        missing = np.flatnonzero(~np.isfinite(J).all(axis=0))
+        if not len(missing):
+            return J, True
+        measured = self._measured(z, missing, quick=quick)
+        J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
+        return J, bool(np.isfinite(known).all())
+
+    def described(self, place: Place) -> tuple[FloatArray, FloatArray | None]:
+        """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
+        f = self._rates(place, 0.0, place.states)
+        return f, self._change(place, f) if self.moving else None
+
+    # -- the parts -----------------------------------------------------------------------------
+
+    def _rates(self, place: Place, delay: float, x: FloatArray) -> FloatArray:
+        return place.model.evaluate(place.time + delay, x, place.inputs).derivatives
+
+    def _change(self, place: Place, f: FloatArray) -> FloatArray:
+        """Return df/dt = f_t + f_x f along the motion: central differences with Richardson's extrapolation.
+
+        The line x + s f leaves the manifold by O(s^2), equally on both sides, which a central difference
+        does not see.
+        """
+        size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
+        s = STEP / max(size, 1e-3)
+
+        def slope(s: float) -> FloatArray:
+            ahead = self._rates(place, s, place.states + s * f)
+            return (ahead - self._rates(place, -s, place.states - s * f)) / (2 * s)
+
+        near, far = slope(s), slope(2 * s)
+        return near + (near - far) / 3
+
+    def _invariants(self, place: Place) -> Invariants:
+        return Invariants(place.model, place.inputs, self.pairs, self.state_scales)
+
+    def _constraint_sizes(self, invariants: Invariants, start: Place) -> FloatArray:
+        if not len(invariants):
+            return np.empty(0)
+        H = invariants.gradient(start.time, start.states).H * self.state_scales
+        size = np.linalg.norm(np.nan_to_num(H), axis=1)
+        return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
+
+    def _exact(self, z: FloatArray) -> FloatArray | None:
+        """Return the first-order rows of the Jacobian, NaN where there is no exact answer; None when there is none."""
+        unknowns, place = self.unknowns, self.unknowns.at(z)
+        t, x, u = place.time, place.states, place.inputs
+        columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
+        dx, du = np.zeros((len(x), len(columns))), np.zeros((len(u), len(columns)))
+        dx[unknowns.states, unknowns.state_columns] = unknowns.scales[unknowns.state_columns]
+        du[unknowns.inputs, unknowns.input_columns] = unknowns.scales[unknowns.input_columns]
+        try:
+            answer = place.model.products(t, x, u, dx, du)
+            if answer is None:
+                return None
+            invariants = self._invariants(place)
+            H = invariants.gradient(t, x).H
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return None
+        J = np.full((len(H) + len(self._resting), len(unknowns)), np.nan)
+        J[: len(H), unknowns.state_columns] = H @ dx[:, unknowns.state_columns]
+        J[len(H) :, columns] = answer.derivatives[self._resting]
+        if len(H) and len(unknowns.inputs) and not invariants_see_inputs(invariants):
+            J[: len(H), unknowns.input_columns] = 0.0
+        result: FloatArray = J / self._sizes[: len(J), None]
+        return result
+
+    def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
+        """Return some columns of the Jacobian by differences, NaN where that fails.
+
+        Entries that are no larger than their error are zero: noise must not look like a way out.
+        """
+        base = self.values(z)
+        if not np.isfinite(base).all():
+            return np.full((len(base), len(columns)), np.nan)
+
+        def line(j: int, s: float) -> FloatArray:
+            beside = z.copy()
+            beside[columns[j]] += s
+            return self.values(beside)
+
+        if quick:
+            J = np.stack([_slope(line, base, j) for j in range(len(columns))], axis=1)
+            return np.where(np.abs(J) > NEGLIGIBLE * np.max(np.abs(J), axis=1, keepdims=True), J, 0.0)
+        try:
+            found = slopes(line, base, np.ones(len(columns)))
+        except NumericalError:
+            return np.full((len(base), len(columns)), np.nan)
+        return np.where(np.abs(found.J) > 3 * found.error, found.J, 0.0)
+
+
+def _slope(line: Callable[[int, float], FloatArray], base: FloatArray, j: int) -> FloatArray:
+    """Return a column by a plain central difference, or one-sided where the model ends."""
+    ahead, behind = line(j, QUICK_STEP), line(j, -QUICK_STEP)
+    right, left = (ahead - base) / QUICK_STEP, (base - behind) / QUICK_STEP
+    both = np.isfinite(right) & np.isfinite(left)
+    return np.where(both, (right + left) / 2, np.where(np.isfinite(right), right, np.nan_to_num(left)))
+
+
+def invariants_see_inputs(invariants: Invariants) -> bool:
+    """Whether inputs may enter the invariants: in an expression, or through rates that only the model knows."""
+    constraints = invariants.model.constraints
+    if not constraints.analytic.all():
+        return True
+    inputs = set(invariants.model.inputs.positions)
+    if any(inputs.intersection(row.expression.names) for row in constraints.rows):
+        return True
+    seen = constraints.structure[invariants.hidden]
+    unpaired = np.ones(seen.shape[1], dtype=bool)
+    unpaired[list(invariants.pairs)] = False
+    return bool(seen[:, unpaired].any())
+
+
+def invariants_at(place: Place, pairs: Mapping[int, int]) -> Invariants:
+    """Return the invariants of the model at a place."""
+    return Invariants(place.model, place.inputs, pairs, place.model.states.scales(place.states))
+
+
+def independent_states(place: Place, pairs: Mapping[int, int], keep: Sequence[int]) -> list[int]:
+    """Return states that determine the others near a point of the manifold, those in ``keep`` as far as possible.
+
+    QR with column pivoting on H, scaled: pivots are the dependent states. What the model's author
+    recommends comes after ``keep``.
+    """
+    model, x = place.model, place.states
+    n = len(x)
+    if not len(model.constraints):
+        return list(range(n))
+    invariants = invariants_at(place, pairs)
+    gradient = invariants.gradient(place.time, x)
+    Hs = scaled(np.nan_to_num(gradient.H), invariants.scales, gradient.reference, gradient.error)
+    weights = np.ones(n)
+    weights[recommended(model, pairs)] = 1e-3
+    weights[list(keep)] = 1e-6
+    order = linalg.qr(Hs * weights, mode="r", pivoting=True)[1]
+    dependent = {int(i) for i in order[: decide_rank(Hs, EXACT).rank]}
+    return [i for i in range(n) if i not in dependent]
+
+
+def recommended(model: Model, pairs: Mapping[int, int]) -> list[int]:
+    """Return the states that the model's author recommends to keep, velocities of positions included."""
+    chosen = [model.states.positions[name] for name in model.independent if model.states.has(name)]
+    return [*chosen, *(pairs[i] for i in chosen if i in pairs)]

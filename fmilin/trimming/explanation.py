@@ -1,0 +1,123 @@
+"""Why there is no solution: the residuals that remain, and what might be freed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.signals import FloatArray
+from fmilin.trimming.equations import Equations, Row
+from fmilin.trimming.request import TrimRequest, quantity
+from fmilin.trimming.solver import Solution
+from fmilin.trimming.unknowns import Place
+from fmilin.units import rate_unit
+
+__all__ = ["TrimError", "no_solution"]
+
+SHOWN = 4
+
+
+class TrimError(NumericalError):
+    """There is no equilibrium or steady motion near the guess.
+
+    Parameters
+    ----------
+    message : str
+    residuals : mapping of str to float
+        What remains of each equation at the best compromise, in the unit of the constraint or of the rate.
+    point : mapping of str to float
+        The states, inputs and parameters of that compromise.
+    """
+
+    def __init__(self, message: str, *, residuals: Mapping[str, float], point: Mapping[str, float]) -> None:
+        super().__init__(message, variable=next(iter(residuals), None))
+        self.residuals = dict(residuals)
+        self.point = dict(point)
+
+
+def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> TrimError:
+    """Return the error that says what remains at the best compromise, largest first."""
+    unknowns = equations.unknowns
+    place = unknowns.at(best.z)
+    size = np.abs(best.residual)
+    worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
+    order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
+    rows = [equations.rows[i] for i in order]
+    values = [float(best.residual[i] * equations.rows[i].size) for i in order]
+    residuals = {_name(row): value for row, value in zip(rows, values, strict=True)}
+    listed = "; ".join(_sentence(row, value, place) for row, value in list(zip(rows, values, strict=True))[:SHOWN])
+    more = f" (and {len(rows) - SHOWN} more)" if len(rows) > SHOWN else ""
+    what = "steady motion" if equations.moving else "equilibrium"
+    moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
+    limits = _limits(equations, best)
+    helpers = _what_would_help(equations, best, request)
+    hint = f"Freeing {' or '.join(helpers)} would let it vanish. " if helpers else ""
+    message = (
+        f"There is no {what}{moving} near the guess. The best compromise leaves {listed}{more}{limits}. {hint}"
+        "Release a fixed quantity, free an input (--free), let a state move (--steady), or start elsewhere (--guess)."
+    )
+    names = (*place.model.states.names, *place.model.inputs.names)
+    point = dict(zip(names, [*place.states.tolist(), *place.inputs.tolist()], strict=True)) | dict(place.parameters)
+    return TrimError(message, residuals=residuals, point=point)
+
+
+def _name(row: Row) -> str:
+    return {"constraint": row.name, "rate": f"der({row.name})", "change of rate": f"der(der({row.name}))"}[row.kind]
+
+
+def _sentence(row: Row, value: float, place: Place) -> str:
+    if row.kind == "constraint":
+        return f"the constraint '{row.name}' at {value:.6g} instead of 0"
+    unit = place.model.states[place.model.states.positions[row.name]].unit
+    unit = rate_unit(unit) if row.kind == "rate" else rate_unit(rate_unit(unit))
+    return f"{_name(row)} = {value:.6g} {unit}".rstrip() + " instead of 0"
+
+
+def _limits(equations: Equations, best: Solution) -> str:
+    """Return which quantities the bounds stop."""
+    unknowns, z = equations.unknowns, best.z
+    margin = 1e-3 * np.maximum(np.abs(z), 1.0)
+    stopped = np.flatnonzero((z - unknowns.low <= margin) | (unknowns.high - z <= margin))
+    listed = [f"{unknowns.names[i]} = {z[i] * unknowns.scales[i]:.6g}" for i in stopped]
+    return f", with {', '.join(listed[:SHOWN])} at a bound" if listed else ""
+
+
+def _what_would_help(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:
+    """Return the held quantities each of which could make all residuals vanish, to first order."""
+    place = equations.unknowns.at(best.z)
+    model = place.model
+    held = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
+    found = []
+    for name in dict.fromkeys(held):
+        column = _column(equations, place, name)
+        if np.isfinite(column).all() and _left(best, column) <= 1e-6 * np.linalg.norm(best.residual):
+            found.append(f"'{name}'")
+    return found[:SHOWN]
+
+
+def _column(equations: Equations, place: Place, name: str) -> FloatArray:
+    """Return how the residuals change with a quantity that is held."""
+    kind, i = quantity(place.model, name)
+    value = place.parameters[name] if kind == "parameter" else (place.states if kind == "state" else place.inputs)[i]
+    step = 1e-5 * max(abs(float(value)), 1.0)
+    ahead = equations.values_at(_moved(place, name, step))
+    return (ahead - equations.values_at(_moved(place, name, -step))) / (2 * step)
+
+
+def _moved(place: Place, name: str, step: float) -> Place:
+    kind, i = quantity(place.model, name)
+    if kind == "parameter":
+        changed = {name: place.parameters[name] + step}
+        return replace(place, model=place.model.with_parameters(changed), parameters={**place.parameters, **changed})
+    x, u = place.states.copy(), place.inputs.copy()
+    (x if kind == "state" else u)[i] += step
+    return replace(place, states=x, inputs=u)
+
+
+def _left(best: Solution, column: FloatArray) -> float:
+    J = np.column_stack((best.J, column))
+    step = np.linalg.lstsq(J, -best.residual, rcond=1e-9)[0]
+    return float(np.linalg.norm(J @ step + best.residual))

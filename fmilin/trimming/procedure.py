@@ -1,0 +1,292 @@
+"""From a request to a point: assemble the guess, solve, and say what was found or what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, FmilinError, ModelCrashError, NumericalError, UsageError
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.projection import project
+from fmilin.model import Model, OperatingPoint
+from fmilin.operating_points import operating_point
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+from fmilin.trimming.equations import Equations, independent_states, invariants_at, recommended
+from fmilin.trimming.explanation import no_solution
+from fmilin.trimming.family import free_directions
+from fmilin.trimming.request import TrimRequest, quantity
+from fmilin.trimming.result import TrimmedPoint, TrimReport
+from fmilin.trimming.solver import EXACT_SOLUTION, Solution, compromise, solve
+from fmilin.trimming.unknowns import Place, Unknowns
+
+__all__ = ["search", "search_each", "trim", "trim_each"]
+
+REST = 1e-9
+"""Rates below this, in sizes of the states per second, count as rest."""
+
+
+def trim(
+    model: Model,
+    *,
+    guess: Mapping[str, float] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    steady: Sequence[str] | None = None,
+    free: Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    time: float | None = None,
+) -> TrimmedPoint:
+    """Find an equilibrium, or a steady motion, on the manifold: the one nearest to the guess.
+
+    In an equilibrium no state moves. In a steady motion the states listed in ``steady`` may move (at constant
+    rate, or, like the position on a circular road, at a rate that changes with them), every other independent
+    state rests, and stays at rest while they move. Dependent states go where the constraints take them. Which
+    states count as independent: the listed ones, then those that the model recommends, then the best conditioned.
+
+    Parameters
+    ----------
+    model : Model
+    guess : mapping of str to float, optional
+        Where to start: free states, inputs and parameters by name. The rest starts where the model does; a
+        point off the manifold is projected first.
+    fixed : mapping of str to float, optional
+        States, inputs and parameters that keep these values.
+    steady : sequence of str, optional
+        States that may move.
+    free : sequence of str, optional
+        Inputs and parameters to solve for. States are free unless they are fixed; inputs and parameters are
+        held unless they are free.
+    bounds : mapping of str to (float, float), optional
+        Of free quantities; infinite where there is no bound.
+    time : float, optional
+        In seconds; the model's own start time by default.
+
+    Returns
+    -------
+    TrimmedPoint
+        An operating point; its ``report`` has the rates, and the free directions when the solution is one of a family.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request contradicts itself or names what the model does not have.
+    ConstraintError
+        When no state is named and the model's start values violate the constraints.
+    NumericalError
+        When there is no solution near the guess; with the residuals that remain, by name, in ``.residuals``.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> point = fl.trim(cartesian_pendulum(), guess={"y": 0.9})
+    >>> [round(float(x), 9) + 0.0 for x in point.states]
+    [0.0, 1.0, 0.0, 0.0]
+    """
+    request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
+    return search(model, request, guess or {})
+
+
+def trim_each(
+    model: Model,
+    guesses: Sequence[Mapping[str, float]],
+    *,
+    fixed: Mapping[str, float] | None = None,
+    steady: Sequence[str] | None = None,
+    free: Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    time: float | None = None,
+) -> tuple[TrimmedPoint, ...]:
+    """Find several equilibria or steady motions: one search per guess, each solution once, in the order of the guesses.
+
+    Parameters
+    ----------
+    model : Model
+    guesses : sequence of mapping
+        Each as in :func:`trim`; one that leads nowhere is passed over.
+    fixed, steady, free, bounds, time
+        As in :func:`trim`.
+
+    Raises
+    ------
+    NumericalError
+        When no guess leads to a solution: what :func:`trim` says about the first.
+    """
+    request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
+    return search_each(model, request, guesses)
+
+
+def search_each(model: Model, request: TrimRequest, guesses: Sequence[Mapping[str, float]]) -> tuple[TrimmedPoint, ...]:
+    """Return each solution that a guess leads to, once."""
+    if not guesses:
+        raise UsageError("There is no guess to start from: give at least one, which may be empty.")
+    found: list[TrimmedPoint] = []
+    failure: NumericalError | None = None
+    for guess in guesses:
+        try:
+            point = search(model, request, guess)
+        except NumericalError as error:
+            failure = failure or error
+            continue
+        if not any(point.same_place(other) for other in found):
+            found.append(point)
+    if not found and failure is not None:
+        raise failure
+    return tuple(found)
+
+
+def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False) -> TrimmedPoint:
+    """Return the solution of ``request`` nearest to ``guess``.
+
+    Parameters
+    ----------
+    model : Model
+    request : TrimRequest
+    guess : mapping of str to float
+    anywhere : bool
+        Accept start values that are off the manifold although no state is named.
+    """
+    request = request.checked(model)
+    start = _start(model, request, request.checked_guess(model, guess), anywhere=anywhere)
+    unknowns = Unknowns(start, request)
+    pairs = kinematic_pairs(start.model, OperatingPoint(start.time, start.states, start.inputs))
+    listed = [model.states.positions[name] for name in request.steady]
+    resting = list(range(len(model.states)))
+    if listed:
+        resting = [i for i in independent_states(start, pairs, listed) if i not in listed]
+    equations = Equations(unknowns, resting, pairs, moving=bool(listed))
+    solution = solve(equations, unknowns.z0)
+    if not np.isfinite(solution.residual).all():
+        _refuse_start(equations, unknowns)
+    if not solution.is_zero:
+        solution = compromise(equations, [unknowns.z0, solution.z])
+    if not solution.is_zero:
+        raise no_solution(equations, solution, request)
+    leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
+    return _point(equations, solution, request, leaders)
+
+
+def _start(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool) -> Place:
+    """Return the guess, on the manifold where it can be brought there with the fixed states held."""
+    named = {**request.fixed, **guess}
+    changed = {n: v for n, v in named.items() if quantity(model, n)[0] == "parameter"}
+    if changed:
+        model = model.with_parameters(changed)
+    held = [n for n in named if model.states.has(n)]
+    t = model.start.time if request.time is None else request.time
+    parameters = {**model.start.parameters, **{n: v for n, v in changed.items() if n in request.fixed}}
+    if not held and not anywhere:
+        values = {n: v for n, v in named.items() if n not in changed}
+        point = operating_point(model, values, time=t)  # refuses start values that are off the manifold
+        return Place(model, t, point.states, point.inputs, parameters)
+    x, u = model.start.states.copy(), model.start.inputs.copy()
+    for name, value in named.items():
+        kind, i = quantity(model, name)
+        if kind != "parameter":
+            (x if kind == "state" else u)[i] = value
+    place = Place(model, t, x, u, parameters)
+    firm = [n for n in held if n in request.fixed]
+    return replace(place, states=_projected(place, held, firm))
+
+
+def _projected(place: Place, *choices: Sequence[str]) -> FloatArray:
+    """Return the nearest point of the manifold with the first choice of states held for which there is one."""
+    model = place.model
+    pairs = kinematic_pairs(model, OperatingPoint(place.time, place.states, place.inputs))
+    for held in choices:
+        try:
+            return project(
+                invariants_at(place, pairs), place.time, place.states, [model.states.positions[n] for n in held]
+            )
+        except (ConstraintError, NumericalError):
+            continue
+    return place.states
+
+
+def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
+    """Raise what is wrong with the guess."""
+    place = unknowns.at(unknowns.z0)
+    f = place.model.evaluate(place.time, place.states, place.inputs).derivatives
+    names = [n for n, value in zip(place.model.states.names, f, strict=True) if not np.isfinite(value)]
+    names += [r.name for r, v in zip(equations.rows, equations.values(unknowns.z0), strict=True) if not np.isfinite(v)]
+    raise NumericalError(
+        f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
+        "Start elsewhere with --guess NAME=VALUE.",
+        variable=names[0],
+    )
+
+
+def _point(equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str]) -> TrimmedPoint:
+    unknowns = equations.unknowns
+    place = unknowns.at(solution.z)
+    f, changes = equations.described(place)
+    names = place.model.states.names
+    moves = np.abs(f) / equations.state_scales > np.maximum(REST, float(np.max(solution.allowed, initial=0.0)))
+    if not request.steady:
+        moves[:] = False
+    moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
+    first = equations.first_order
+    residual = float(np.max(np.abs(solution.residual[first]), initial=0.0))
+    at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
+    report = TrimReport(
+        states=place.model.states,
+        inputs=place.model.inputs,
+        rates=f,
+        changes=changes,
+        moving=moving,
+        dragged=tuple(n for n in moving if n not in request.steady),
+        free_directions=free_directions(equations, solution, leaders),
+        at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
+        residual=residual,
+        exact=residual <= EXACT_SOLUTION,
+        remarks=(),
+    )
+    report = replace(report, remarks=tuple(_remarks(equations, place, report)))
+    return TrimmedPoint(
+        time=place.time, states=place.states, inputs=place.inputs, parameters=place.parameters, report=report
+    )
+
+
+def _remarks(equations: Equations, place: Place, report: TrimReport) -> list[Remark]:
+    found = []
+    if not report.exact:
+        found.append(
+            Remark(
+                "rounding",
+                f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
+                "the model's own noise or rounding allows no better.",
+            )
+        )
+    if report.free_directions:
+        leaders = ", ".join(d.name for d in report.free_directions)
+        found.append(
+            Remark(
+                "family",
+                f"The solution is one of a family: {leaders} may have other values. Those nearest to the guess were "
+                "taken; fix them to choose (--fix NAME=VALUE).",
+            )
+        )
+    later = _later(equations, place)
+    if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
+        found.append(
+            Remark(
+                "time",
+                f"The model depends on time: this is an equilibrium at t = {place.time:g} s only; rates are back at "
+                f"{later:.2g} of the states' sizes per second soon after.",
+            )
+        )
+    return found
+
+
+def _later(equations: Equations, place: Place) -> float | None:
+    """Return the largest rate at the same states a little later; None where the model cannot be asked."""
+    try:
+        f = place.model.evaluate(place.time + 1e-2, place.states, place.inputs).derivatives
+    except ModelCrashError:
+        raise
+    except FmilinError:
+        return None
+    largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))
+    return largest if np.isfinite(largest) else None
