@@ -74,7 +74,7 @@ def operating_point(
 
 
 def _require_consistent(invariants: Invariants, t: float, x: np.ndarray) -> None:
-    distance = projection.distance_from_manifold(invariants, t, x)
+    distance = projection.distance_beyond_noise(invariants, t, x)
     bad = [i for i, d in enumerate(distance) if not d <= CONSISTENT]
     if not bad:
         return

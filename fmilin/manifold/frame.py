@@ -14,7 +14,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.projection import distance_from_manifold
+from fmilin.manifold.projection import distance_beyond_noise, distance_from_manifold
 from fmilin.manifold.rank import EXACT, MEASURED, RankDecision, decide_rank, independent_rows, scaled
 from fmilin.manifold.selection import (
     REFUSED,
@@ -151,7 +151,8 @@ def frame_at(
 
 def _residual(invariants: Invariants, t: float, x: FloatArray) -> float:
     distance = distance_from_manifold(invariants, t, x)
-    bad = [i for i, d in enumerate(distance) if not d <= ON_MANIFOLD]
+    far = not (distance <= ON_MANIFOLD).all()
+    bad = [i for i, d in enumerate(distance_beyond_noise(invariants, t, x)) if not d <= ON_MANIFOLD] if far else []
     if bad:
         h = invariants.values(t, x)
         residuals = {invariants.names[i]: float(h[i]) for i in bad}

@@ -157,8 +157,8 @@ class Invariants:
         if not len(self) or not (self._is_moving(t, x, u) or self.prescribing):
             return np.zeros(len(self))
         rates = self._input_rates(u)
-        h = 1e-4 / max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
-        return (self.values(t + h, x, u + h * rates) - self.values(t - h, x, u - h * rates)) / (2 * h)
+        fastest = max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
+        return derivative_along(lambda s: self.values(t + s, x, u + s * rates), STEP / fastest)
 
     # -- the parts ---------------------------------------------------------------------------------
 

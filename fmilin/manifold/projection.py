@@ -8,11 +8,11 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import ConstraintError
-from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.rank import EXACT
+from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.manifold.rank import EXACT, MEASURED, decide_rank, independent_rows, scaled
 from fmilin.signals import FloatArray
 
-__all__ = ["distance_from_manifold", "project"]
+__all__ = ["distance_beyond_noise", "distance_from_manifold", "project"]
 
 ITERATIONS = 100
 
@@ -21,7 +21,7 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     """Return the nearest point with h(t, x) = 0, distances scaled by the states' sizes.
 
     Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant
-    constraints do no harm.
+    constraints do no harm; where H is measured they are left out, or their noise would move the point.
 
     Parameters
     ----------
@@ -46,17 +46,22 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     for _ in range(ITERATIONS):
         if not np.isfinite(h).all():
             break
-        H = invariants.gradient(t, x).H
-        sizes = _row_sizes(H, invariants.scales)
-        Hs = (H * D) / sizes[:, None]
-        step = -D * (linalg.pinv(Hs, rtol=EXACT) @ (h / sizes))
+        gradient = invariants.gradient(t, x)
+        sizes = _row_sizes(gradient, invariants.scales)
+        Hs = scaled(gradient.H, invariants.scales, gradient.reference, gradient.error)
+        measured = bool(gradient.error.any())
+        if measured:
+            redundant = np.ones(len(h), dtype=bool)
+            redundant[independent_rows(Hs, decide_rank(Hs, MEASURED).rank, invariants.declared)] = False
+            Hs[redundant], sizes[redundant] = 0.0, np.inf
+        step = -D * (linalg.pinv(Hs * (D / invariants.scales), rtol=MEASURED if measured else EXACT) @ (h / sizes))
         size = float(np.max(np.abs(step) / invariants.scales, initial=0.0))
         x, h = _damped(invariants, t, x, step, h, sizes)
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
         previous = size
-    remaining = distance_from_manifold(invariants, t, x)
+    remaining = distance_beyond_noise(invariants, t, x)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= 1e-9}
     if bad:
         held_names = [invariants.model.states.names[i] for i in held]
@@ -72,15 +77,31 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
 
 def distance_from_manifold(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
     """Return |h_i| over the row norm of H D, shape (m,): the distance from zero in sizes of the states."""
+    return _distance(invariants, t, x)[0]
+
+
+def distance_beyond_noise(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+    """Return :func:`distance_from_manifold` less what the noise of measured rates may account for, shape (m,)."""
+    distance, noise = _distance(invariants, t, x)
+    return np.maximum(distance - noise, 0.0)
+
+
+def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not len(invariants):
-        return np.empty(0)
-    h = np.abs(invariants.values(t, x))
-    return h / _row_sizes(invariants.gradient(t, x).H, invariants.scales)
+        return np.empty(0), np.empty(0)
+    gradient = invariants.gradient(t, x)
+    sizes = _row_sizes(gradient, invariants.scales)
+    # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
+    noise = 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0)
+    return np.abs(invariants.values(t, x)) / sizes, noise / sizes
 
 
-def _row_sizes(H: FloatArray, scales: FloatArray) -> FloatArray:
-    size = np.linalg.norm(H * scales, axis=1)
-    return np.where(size > 1e-9 * max(float(np.max(size, initial=0.0)), 1e-300), size, 1.0)
+def _row_sizes(gradient: Gradient, scales: FloatArray) -> FloatArray:
+    """Return the norms of the rows of H D, shape (m,); the size of its terms for a row that is nothing but rounding."""
+    kept = scaled(gradient.H, scales, gradient.reference, gradient.error).any(axis=1)
+    terms = np.where(gradient.reference > 0, gradient.reference, 1.0)
+    sizes: FloatArray = np.where(kept, np.linalg.norm(gradient.H * scales, axis=1), terms)
+    return sizes
 
 
 def _damped(
