@@ -36,7 +36,7 @@ class GeneratedModel:
     ----------
     sources : mapping of str to str
         File name to text. ``model.c`` includes the others and leaves only static functions.
-    depends : tuple of frozenset of str
+    depends : tuple of frozenset of Symbol
         For each row of z, derivatives of the states first, the symbols among time, states, inputs and
         parameters on which it depends, directly or through the unknowns: by sparsity, not by value.
     """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from fmilin.errors import UsageError
 
@@ -50,33 +51,24 @@ def write_archive(path: Path, content: Mapping[str, bytes], executable: str) -> 
     UsageError
         When the file cannot be written.
     """
-    partial = ""
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
     try:
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        with os.fdopen(handle, "wb") as file:
+        with partial.open("xb") as file:
             _fill(file, content, executable)
             file.flush()
             os.fsync(file.fileno())
-        Path(partial).chmod(0o666 & ~_umask())
-        Path(partial).replace(path)
+        partial.replace(path)
     except OSError as error:
-        raise UsageError(f"'{path}' cannot be written: {error.strerror or error}.") from None
+        raise UsageError(f"'{path}' cannot be written: {error.strerror or error}. Choose another place.") from None
     finally:
-        if partial:
-            Path(partial).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
-def _fill(file: object, content: Mapping[str, bytes], executable: str) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:  # type: ignore[call-overload]
+def _fill(file: BinaryIO, content: Mapping[str, bytes], executable: str) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in content.items():
             entry = zipfile.ZipInfo(name, FIRST_DAY)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, whose permissions follow
             entry.external_attr = (0o100755 if name == executable else 0o100644) << 16
             archive.writestr(entry, data, compresslevel=9)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

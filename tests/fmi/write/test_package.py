@@ -132,6 +132,16 @@ def test_a_wrong_destination_is_refused_before_any_work(tmp_path: Path) -> None:
         build_fmu(samples.decay(), tmp_path / "folder.fmu")
 
 
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        build_fmu(samples.decay(), tmp_path / "model.fmu")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_version_that_is_not_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"for FMI 2\.0 or 3\.0, not for '1.0'"):
         build_fmu(samples.decay(), tmp_path / "model.fmu", fmi_version="1.0")

@@ -73,7 +73,10 @@ fmi2Status fmi2ExitInitializationMode(fmi2Component c)
     return (fmi2Status)enter(c, INITIALIZATION, EVENT, "fmi2ExitInitializationMode");
 }
 
-fmi2Status fmi2Terminate(fmi2Component c) { return (fmi2Status)enter(c, EVENT + CONTINUOUS, TERMINATED, "fmi2Terminate"); }
+fmi2Status fmi2Terminate(fmi2Component c)
+{
+    return (fmi2Status)enter(c, EVENT + CONTINUOUS, TERMINATED, "fmi2Terminate");
+}
 
 fmi2Status fmi2Reset(fmi2Component c)
 {

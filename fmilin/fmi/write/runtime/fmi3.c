@@ -47,7 +47,9 @@ fmi3Instance fmi3InstantiateCoSimulation(fmi3String instanceName, fmi3String ins
     (void)instanceName, (void)instantiationToken, (void)resourcePath, (void)visible, (void)loggingOn;
     (void)eventModeUsed, (void)earlyReturnAllowed, (void)requiredIntermediateVariables;
     (void)nRequiredIntermediateVariables, (void)intermediateUpdate;
-    if (logMessage) logMessage(instanceEnvironment, fmi3Error, "logStatusError", "fmi3InstantiateCoSimulation: " MODEL_EXCHANGE ".");
+    if (logMessage)
+        logMessage(instanceEnvironment, fmi3Error, "logStatusError",
+                   "fmi3InstantiateCoSimulation: " MODEL_EXCHANGE ".");
     return NULL;
 }
 
@@ -60,7 +62,9 @@ fmi3Instance fmi3InstantiateScheduledExecution(fmi3String instanceName, fmi3Stri
 {
     (void)instanceName, (void)instantiationToken, (void)resourcePath, (void)visible, (void)loggingOn;
     (void)clockUpdate, (void)lockPreemption, (void)unlockPreemption;
-    if (logMessage) logMessage(instanceEnvironment, fmi3Error, "logStatusError", "fmi3InstantiateScheduledExecution: " MODEL_EXCHANGE ".");
+    if (logMessage)
+        logMessage(instanceEnvironment, fmi3Error, "logStatusError",
+                   "fmi3InstantiateScheduledExecution: " MODEL_EXCHANGE ".");
     return NULL;
 }
 
