@@ -129,11 +129,14 @@ class LinearModel:
     warnings: tuple[Remark, ...] = ()
     sample_time: float = 0.0
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    errors: EntryErrors | None = None
+    errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
 
     def __post_init__(self) -> None:
         if self.T_u.size == 0:
             object.__setattr__(self, "T_u", np.zeros((len(self.full_states), len(self.inputs))))
+        if self.errors.T.shape != self.T.shape:
+            zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
+            object.__setattr__(self, "errors", EntryErrors(*zeros))
 
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""

@@ -48,9 +48,7 @@ def with_prescribed_states(linear: LinearModel) -> LinearModel:
         y0=np.concatenate((linear.y0, u0[s])),
         states=Signals([*linear.states, *(linear.inputs[j] for j in s)]),
         inputs=linear.inputs.select(r),
-        errors=None
-        if errors is None
-        else EntryErrors(
+        errors=EntryErrors(
             A=np.vstack((wide(errors.A, errors.B), np.zeros((len(s), n_y + len(s))))),
             B=np.vstack((errors.B[:, r], np.zeros((len(s), len(r))))),
             C=wide(errors.C, errors.D),

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
@@ -68,6 +68,19 @@ def sized(order: int, dependent: int, inputs: int, outputs: int) -> LinearModel:
         full_states=full,
         inputs=names("u", inputs),
         outputs=names("out", outputs),
+        T_u=rng.standard_normal((order + dependent, inputs)),
+        errors=EntryErrors(
+            *(
+                rng.random(shape)
+                for shape in (
+                    (order, order),
+                    (order, inputs),
+                    (outputs, order),
+                    (outputs, inputs),
+                    (order + dependent, order),
+                )
+            )
+        ),
         point=Point(0.0, dict.fromkeys(full.names, 0.5), dict.fromkeys(names("u", inputs).names, -0.5), {}),
         warnings=(),
     )
@@ -81,6 +94,8 @@ def differences(a: LinearModel, b: LinearModel) -> list[str]:
 def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    if isinstance(a, EntryErrors) and isinstance(b, EntryErrors):
+        return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(EntryErrors))
     return a == b
 
 

@@ -2,9 +2,9 @@
 
 The names are those of the format ``fmilin-linear/1``: ``A B C D T f0``, ``states`` (independent),
 ``full_states``, ``inputs``, ``outputs``, ``units``, ``eigenvalues``, ``point``, ``accuracy``,
-``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``signals`` (everything known
-about each signal) and ``fmilin_version`` are added. Matrices stay arrays here: how numbers are
-written is the format's own business.
+``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``T_u``, ``errors`` (an estimate for
+every entry of A, B, C, D, T), ``signals`` (everything known about each signal) and ``fmilin_version`` are
+added. Matrices stay arrays here: how numbers are written is the format's own business.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
-__all__ = ["ACCURACIES", "FORMAT", "GROUPS", "MATRICES", "from_document", "to_document"]
+__all__ = ["ACCURACIES", "ERRORS", "FORMAT", "GROUPS", "MATRICES", "from_document", "to_document"]
 
 FORMAT = "fmilin-linear/1"
 MATRICES = {
@@ -30,8 +30,12 @@ MATRICES = {
     "C": ("outputs", "states"),
     "D": ("outputs", "inputs"),
     "T": ("full_states", "states"),
+    "T_u": ("full_states", "inputs"),
 }
 """Which signals the rows and the columns of each matrix belong to."""
+
+ERRORS = ("A", "B", "C", "D", "T")
+"""Matrices that have an error estimate for every entry."""
 
 GROUPS = ("states", "full_states", "inputs", "outputs")
 """The four lists of names."""
@@ -60,6 +64,7 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     groups: dict[str, Signals] = {group: getattr(linear, group) for group in GROUPS}
     if nul := [s.name for signals in groups.values() for s in signals if "\0" in s.name]:
         raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
+    document["errors"] = {name: getattr(linear.errors, name) for name in ERRORS}
     document |= {group: list(signals.names) for group, signals in groups.items()}
     point, accuracy, method, model = linear.point, linear.accuracy, linear.method, linear.model
     document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
@@ -125,6 +130,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
     sizes = {group: len(signals) for group, signals in groups.items()}
     matrix = {name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()}
     point, method, model = document["point"], document["method"], document["model"]
+    errors = {name: _array(document["errors"], name, matrix[name].shape) for name in ERRORS}
     return LinearModel(
         A=matrix["A"],
         B=matrix["B"],
@@ -154,6 +160,8 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         model=ModelInfo(**{key: str(model[key]) for key in ("name", "guid", "tool", "fmi_version")}),
         warnings=tuple(Remark(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
         sample_time=_float(document["sample_time"]),
+        T_u=matrix["T_u"],
+        errors=EntryErrors(**errors),
     )
 
 

@@ -97,6 +97,7 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
         {"kind": kind, "message": message}
         for kind, message in zip(_texts(warnings["kinds"]), _texts(warnings["messages"]), strict=True)
     ]
+    document["errors"] = _fields(rest["errors"])
     document["sample_time"] = _number(rest["sample_time"])
     document["signals"] = {group: _unpacked(_fields(rest["signals"])[group]) for group in GROUPS}
     document["format"] = _text(rest["format"])

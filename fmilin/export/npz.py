@@ -1,7 +1,7 @@
 """The linear model as NumPy's .npz: arrays under their own names, no pickles.
 
-Matrices, ``f0``, ``y0`` and ``eigenvalues`` are arrays of doubles, the four name lists arrays of
-strings, and the rest is one JSON text under ``fmilin``::
+Matrices, their error estimates (``error_A``, ...), ``f0``, ``y0`` and ``eigenvalues`` are arrays of
+doubles, the four name lists arrays of strings, and the rest is one JSON text under ``fmilin``::
 
     with np.load("plant.npz") as S:
         A, names = S["A"], list(S["states"])
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError
-from fmilin.export.document import GROUPS, MATRICES, from_document, to_document
+from fmilin.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
 from fmilin.linear_model import LinearModel
 
 __all__ = ["dumps", "loads"]
@@ -32,6 +32,7 @@ def dumps(linear: LinearModel) -> bytes:
     arrays: dict[str, Any] = {name: document.pop(name) for name in _ARRAYS}
     for group in GROUPS:
         arrays[group] = np.array(document.pop(group), dtype=np.str_)
+    arrays |= {f"error_{name}": array for name, array in document.pop("errors").items()}
     arrays["format"] = np.array(document["format"])
     arrays["sample_time"] = np.array(document["sample_time"])
     # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
@@ -54,6 +55,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
             arrays = {name: archive[name] for name in archive.files}
         document: dict[str, Any] = json.loads(str(arrays["fmilin"]))
         document |= {name: arrays[name] for name in _ARRAYS}
+        document["errors"] = {name: arrays[f"error_{name}"] for name in ERRORS}
         document |= {group: arrays[group].tolist() for group in GROUPS}
     except KeyError as missing:
         raise ModelError(f"'{origin}' is no linear model of fmilin: it has no {missing}.") from None
