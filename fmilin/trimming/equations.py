@@ -32,6 +32,9 @@ __all__ = ["Equations", "Row", "independent_states", "invariants_at"]
 STEP = 2e-3
 """How far along the motion its change is measured, in sizes of the fastest state."""
 
+FOLLOWING = 32
+"""Steps in which a steady motion is followed."""
+
 QUICK_STEP = 2.0**-14
 """For Jacobians that only show the way, in sizes of the unknowns."""
 
@@ -64,6 +67,7 @@ class Equations:
 
     Attributes
     ----------
+    resting : array of int
     rows : tuple of Row
     first_order : array of bool, shape (m,)
         All rows but those of d/dt f_Z.
@@ -74,7 +78,7 @@ class Equations:
         self.unknowns = unknowns
         self.pairs = pairs
         self.moving = moving
-        self._resting = np.array(resting, dtype=np.intp)
+        self.resting = np.array(resting, dtype=np.intp)
         start = unknowns.start
         self.state_scales = start.model.states.scales(start.states)
         invariants = self._invariants(start)
@@ -100,9 +104,9 @@ class Equations:
         try:
             h = self._invariants(place).values(place.time, place.states)
             f = self._rates(place, 0.0, place.states)
-            parts = [h, f[self._resting]]
+            parts = [h, f[self.resting]]
             if self.moving:
-                parts.append(self._change(place, f)[self._resting])
+                parts.append(self._change(place, f)[self.resting])
         except ModelCrashError:
             raise
         except FmilinError:
@@ -138,6 +142,36 @@ class Equations:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
         f = self._rates(place, 0.0, place.states)
         return f, self._change(place, f) if self.moving else None
+
+    def followed(self, place: Place) -> FloatArray | None:
+        """Return the rates after a while, when the fastest state has moved by its size; None where that fails.
+
+        The states that rest are held, so that an unstable motion is followed as well as a stable one: what
+        their rates have become is the answer. Runge and Kutta's formula for the others.
+        """
+        f = self._rates(place, 0.0, place.states)
+        size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
+        if size == 0.0:
+            return f
+        h, x = 1.0 / (size * FOLLOWING), place.states
+        held = np.zeros(len(x), dtype=bool)
+        held[self.resting] = True
+
+        def slope(t: float, x: FloatArray) -> FloatArray:
+            return np.where(held, 0.0, self._rates(place, t, x))
+
+        try:
+            for t in h * np.arange(FOLLOWING):
+                k1 = slope(t, x)
+                k2 = slope(t + h / 2, x + h / 2 * k1)
+                k3 = slope(t + h / 2, x + h / 2 * k2)
+                x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(t + h, x + h * k3))
+            f = self._rates(place, FOLLOWING * h, x)
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return None
+        return f if np.isfinite(f).all() else None
 
     # -- the parts -----------------------------------------------------------------------------
 
@@ -188,9 +222,9 @@ class Equations:
             raise
         except FmilinError:
             return None
-        J = np.full((len(H) + len(self._resting), len(unknowns)), np.nan)
+        J = np.full((len(H) + len(self.resting), len(unknowns)), np.nan)
         J[: len(H), unknowns.state_columns] = H @ dx[:, unknowns.state_columns]
-        J[len(H) :, columns] = answer.derivatives[self._resting]
+        J[len(H) :, columns] = answer.derivatives[self.resting]
         if len(H) and len(unknowns.inputs) and not invariants_see_inputs(invariants):
             J[: len(H), unknowns.input_columns] = 0.0
         result: FloatArray = J / self._sizes[: len(J), None]

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, FmilinError, ModelCrashError, NumericalError, UsageError
+from fmilin.errors import ConstraintError, NumericalError, UsageError
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.projection import project
 from fmilin.model import Model, OperatingPoint
 from fmilin.operating_points import operating_point
-from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.trimming.equations import Equations, independent_states, invariants_at, recommended
 from fmilin.trimming.explanation import no_solution
 from fmilin.trimming.family import free_directions
+from fmilin.trimming.remarks import remarks_on
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.result import TrimmedPoint, TrimReport
 from fmilin.trimming.solver import EXACT_SOLUTION, Solution, compromise, solve
@@ -26,6 +26,9 @@ __all__ = ["search", "search_each", "trim", "trim_each"]
 
 REST = 1e-9
 """Rates below this, in sizes of the states per second, count as rest."""
+
+FOLLOWED = 1e-6
+"""A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
 
 
 def trim(
@@ -118,15 +121,17 @@ def trim_each(
     return search_each(model, request, guesses)
 
 
-def search_each(model: Model, request: TrimRequest, guesses: Sequence[Mapping[str, float]]) -> tuple[TrimmedPoint, ...]:
-    """Return each solution that a guess leads to, once."""
+def search_each(
+    model: Model, request: TrimRequest, guesses: Sequence[Mapping[str, float]], *, anywhere: bool = False
+) -> tuple[TrimmedPoint, ...]:
+    """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
     if not guesses:
         raise UsageError("There is no guess to start from: give at least one, which may be empty.")
     found: list[TrimmedPoint] = []
     failure: NumericalError | None = None
     for guess in guesses:
         try:
-            point = search(model, request, guess)
+            point = search(model, request, guess, anywhere=anywhere)
         except NumericalError as error:
             failure = failure or error
             continue
@@ -223,19 +228,22 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
     place = unknowns.at(solution.z)
     f, changes = equations.described(place)
     names = place.model.states.names
-    moves = np.abs(f) / equations.state_scales > np.maximum(REST, float(np.max(solution.allowed, initial=0.0)))
-    if not request.steady:
-        moves[:] = False
-    moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
-    first = equations.first_order
-    residual = float(np.max(np.abs(solution.residual[first]), initial=0.0))
+    later = equations.followed(place) if request.steady else None
+    sizes = equations.state_scales
+    rest = sizes * max(REST, float(np.max(solution.allowed, initial=0.0)))
+    speed = float(np.max(np.abs(f) / sizes, initial=0.0))
+    varies = np.abs(later - f) > FOLLOWED * speed * sizes if later is not None else np.zeros(len(f), dtype=bool)
+    moves = (np.abs(f) > rest) | varies if request.steady else np.zeros(len(f), dtype=bool)
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
+    residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
+    moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
     report = TrimReport(
         states=place.model.states,
         inputs=place.model.inputs,
         rates=f,
         changes=changes,
         moving=moving,
+        varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
         dragged=tuple(n for n in moving if n not in request.steady),
         free_directions=free_directions(equations, solution, leaders),
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
@@ -243,50 +251,8 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
         exact=residual <= EXACT_SOLUTION,
         remarks=(),
     )
-    report = replace(report, remarks=tuple(_remarks(equations, place, report)))
+    resting = [names[i] for i in equations.resting if varies[i]]
+    report = replace(report, remarks=tuple(remarks_on(equations, place, report, resting)))
     return TrimmedPoint(
         time=place.time, states=place.states, inputs=place.inputs, parameters=place.parameters, report=report
     )
-
-
-def _remarks(equations: Equations, place: Place, report: TrimReport) -> list[Remark]:
-    found = []
-    if not report.exact:
-        found.append(
-            Remark(
-                "rounding",
-                f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
-                "the model's own noise or rounding allows no better.",
-            )
-        )
-    if report.free_directions:
-        leaders = ", ".join(d.name for d in report.free_directions)
-        found.append(
-            Remark(
-                "family",
-                f"The solution is one of a family: {leaders} may have other values. Those nearest to the guess were "
-                "taken; fix them to choose (--fix NAME=VALUE).",
-            )
-        )
-    later = _later(equations, place)
-    if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
-        found.append(
-            Remark(
-                "time",
-                f"The model depends on time: this is an equilibrium at t = {place.time:g} s only; rates are back at "
-                f"{later:.2g} of the states' sizes per second soon after.",
-            )
-        )
-    return found
-
-
-def _later(equations: Equations, place: Place) -> float | None:
-    """Return the largest rate at the same states a little later; None where the model cannot be asked."""
-    try:
-        f = place.model.evaluate(place.time + 1e-2, place.states, place.inputs).derivatives
-    except ModelCrashError:
-        raise
-    except FmilinError:
-        return None
-    largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))
-    return largest if np.isfinite(largest) else None

@@ -40,9 +40,11 @@ class TrimReport:
     rates : array, shape (N,)
         Derivatives of all states at the point, in their units per second. Rounding where the state rests.
     changes : array, shape (N,), or None
-        In a steady motion, the derivatives of the rates: 0 where a state moves at constant rate.
+        In a steady motion, the derivatives of the rates at the point.
     moving : tuple of str
-        States that move.
+        States that move, some of them perhaps only later.
+    varying : tuple of str
+        Those among them whose rate is not constant, because they follow other states that move.
     dragged : tuple of str
         Those among them that were not listed: the constraints take them along.
     free_directions : tuple of FreeDirection
@@ -61,6 +63,7 @@ class TrimReport:
     rates: FloatArray
     changes: FloatArray | None
     moving: tuple[str, ...]
+    varying: tuple[str, ...]
     dragged: tuple[str, ...]
     free_directions: tuple[FreeDirection, ...]
     at_bounds: tuple[str, ...]
@@ -72,6 +75,13 @@ class TrimReport:
     def is_equilibrium(self) -> bool:
         """Whether nothing moves."""
         return not self.moving
+
+    @property
+    def summary(self) -> str:
+        """What was found, in words: ``"an equilibrium"``."""
+        if self.is_equilibrium:
+            return "an equilibrium"
+        return f"a steady motion of {', '.join(self.moving)}"
 
     def rate(self, name: str) -> float:
         """Return the rate of the state ``name``, in its unit per second.

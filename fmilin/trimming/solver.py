@@ -32,7 +32,7 @@ SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
 FAR = 0.3
 """A spread that leaves the neighbourhood of the guess."""
 
-ROUNDS = 3
+ROUNDS = 12
 """How often least squares starts again where it stopped, as long as that helps."""
 
 POLISHING = 6
@@ -115,6 +115,8 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
 
 
 def _better(one: Solution, other: Solution) -> Solution:
+    if one.is_zero:
+        return one
     return other if other.is_zero or other.cost < one.cost else one
 
 
@@ -142,7 +144,7 @@ def _attempt(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact
         z = _least_squares(equations, best.z, weights, exact=exact)
         found = _assessed(equations, _polished(equations, z, weights * equations.first_order, exact=exact), exact=exact)
         found = _better(found, _assessed(equations, z, exact=exact))
-        progress = np.linalg.norm(weights * found.residual) <= 0.1 * np.linalg.norm(weights * best.residual)
+        progress = np.linalg.norm(weights * found.residual) <= 0.5 * np.linalg.norm(weights * best.residual)
         best = _better(best, found)
         if best.is_zero or not progress:
             break
@@ -194,7 +196,7 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
         method="trf",
         xtol=1e-12,
         ftol=1e-12,
-        gtol=1e-14,
+        gtol=None,
         max_nfev=ITERATIONS,
     )
     return np.asarray(result.x, dtype=np.float64)

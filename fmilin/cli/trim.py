@@ -1,0 +1,213 @@
+"""``fmilin trim MODEL``: an equilibrium or a steady motion on the manifold."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fmilin.cli import options
+from fmilin.cli.desk import Desk, work
+from fmilin.cli.linearize import Request
+from fmilin.cli.opening import is_fmu, open_model
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.model import Model
+    from fmilin.trimming.request import TrimRequest
+    from fmilin.trimming.result import TrimmedPoint
+
+__all__ = ["Wishes", "command", "nearest"]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What stands on the command line about the point that is looked for.
+
+    Parameters
+    ----------
+    fixed : mapping of str to float
+        ``--fix``: states, inputs and parameters.
+    free, steady : sequence of str
+    bounds : mapping of str to (float, float)
+    guesses : sequence of mapping
+        One search each; empty: one search from where the model starts.
+    """
+
+    fixed: Mapping[str, float]
+    free: Sequence[str] = ()
+    steady: Sequence[str] = ()
+    bounds: Mapping[str, tuple[float, float]] | None = None
+    guesses: Sequence[Mapping[str, float]] = ()
+
+
+def command(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="model.fmu, path/to/file.py:name or package.module:name")
+    ],
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Repeatable: a state, input or parameter that keeps this value."),
+    ] = None,
+    free: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Inputs and parameters to solve for; states are free.")
+    ] = None,
+    steady: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="States that may move: rolling, turning, cruising.")
+    ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LO:HI", help="Repeatable: bounds of a free quantity; one may be left out."),
+    ] = None,
+    guess: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A=VALUE,B=...", help="Where to start; repeat it to look for several points."),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Repeatable: an expression or a variable that must be zero."),
+    ] = None,
+    constraints: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="The same from a file.")] = None,
+    no_constraints: Annotated[bool, typer.Option("--no-constraints", help="Treat all states as independent.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Repeatable: a parameter or input to hold, or a state to start from."
+        ),
+    ] = None,
+    time: Annotated[float | None, typer.Option(metavar="T", help="The point's time in seconds.")] = None,
+    project: Annotated[
+        bool, typer.Option("--project", help="Start from the nearest point that satisfies the constraints.")
+    ] = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Repeatable; the suffix picks the format: .toml .json"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The point as one JSON document on standard output.")] = False,
+    no_isolation: Annotated[
+        bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """Find an equilibrium, or a steady motion, on the manifold.
+
+    A table is printed; -o saves the point for --point of the other commands.
+    """
+    if no_constraints and (constraint or constraints):
+        raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
+    wishes = Wishes(
+        options.assignments(fix or [], "--fix"),
+        options.names(free, "--free") or [],
+        options.names(steady, "--steady") or [],
+        _bounds(bound or []),
+        [options.assignments(options.names(text, "--guess") or [], "--guess") for text in guess or []],
+    )
+    held = options.assignments(settings or [])
+    if both := sorted(held.keys() & wishes.fixed.keys()):
+        raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
+    files = _checked_files(output or [], wishes)
+    request = Request(
+        source=model,
+        settings=held | dict(wishes.fixed),
+        constraints=[] if no_constraints else constraint or None,
+        constraints_file=constraints,
+        time=options.finite(time, "--time"),
+        project=project,
+    )
+
+    def job(desk: Desk) -> None:
+        loaded, values = open_model(request, desk)
+        points = _found(loaded, request, wishes, values)
+        _deliver(loaded, points, files, desk, as_json=json)
+
+    return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
+
+
+def nearest(model: Model, values: Mapping[str, float], *, time: float | None, project: bool) -> TrimmedPoint:
+    """Return the equilibrium nearest to where the model starts with these states and inputs (``--trim``)."""
+    from fmilin.trimming.procedure import search
+    from fmilin.trimming.request import TrimRequest
+
+    inputs = {name: value for name, value in values.items() if model.inputs.has(name)}
+    states = {name: value for name, value in values.items() if name not in inputs}
+    return search(model, TrimRequest(inputs, time=time), states, anywhere=project)
+
+
+def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]) -> Sequence[TrimmedPoint]:
+    """Return the points; states of ``--set`` are where every search starts, its inputs are held unless free."""
+    from fmilin.trimming.procedure import search_each
+
+    what, start = _problem(model, request, wishes, values)
+    guesses = [start | dict(guess) for guess in wishes.guesses or [{}]]
+    return search_each(model, what, guesses, anywhere=request.project)
+
+
+def _problem(
+    model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]
+) -> tuple[TrimRequest, dict[str, float]]:
+    """Return what is asked of the model, and the part of every guess that stands in ``--set``.
+
+    Parameters have been taken care of when the model was loaded.
+    """
+    from fmilin.trimming.request import TrimRequest
+
+    given = {name: value for name, value in values.items() if name not in wishes.fixed}
+    start = {name: value for name, value in given.items() if model.states.has(name) or name in wishes.free}
+    fixed = {name: value for name, value in values.items() if name not in start}
+    return TrimRequest(fixed, wishes.steady, wishes.free, wishes.bounds or {}, request.time), start
+
+
+def _bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, pair = text.rpartition("=")
+        low, colon, high = pair.partition(":")
+        if not (equals and colon and name.strip()):
+            raise UsageError(f"--bound '{text}' is no NAME=LO:HI. Write for example --bound torque=-5:5.")
+        name = name.strip().strip("`")
+        if name in found:
+            raise UsageError(f"--bound: '{name}' has bounds twice. Keep one pair.")
+        sides = [options.assignments([f"side={s}"], "--bound")["side"] if s.strip() else None for s in (low, high)]
+        found[name] = (
+            -float("inf") if sides[0] is None else sides[0],
+            float("inf") if sides[1] is None else sides[1],
+        )
+    return found
+
+
+def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
+    if not paths:
+        return []
+    if len(wishes.guesses) > 1:
+        raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
+    from fmilin.point_files import check_point_file
+
+    return [check_point_file(path) for path in paths]
+
+
+def _deliver(model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], desk: Desk, *, as_json: bool) -> None:
+    """Write the files, all of them made before the first is written; then JSON or, without files, the tables."""
+    from fmilin.export.atomic import write_atomically
+    from fmilin.point_files import SavedPoint, dump_point
+
+    saved = [SavedPoint.of(model, point, point.report.rates) for point in points]
+    contents = [dump_point(saved[0], path) for path in files]
+    for path, content in zip(files, contents, strict=True):
+        write_atomically(path, content)
+    if as_json:
+        texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
+        desk.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
+    elif not files:
+        from fmilin.report.point_table import print_points
+
+        print_points(model, points, desk.results)
+    if files and not as_json:
+        for remark in points[0].report.remarks:
+            sys.stderr.write(f"Warning: {remark}\n")
+        for path in files:
+            sys.stderr.write(f"{path}: {points[0].report.summary}\n")
