@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,6 +28,13 @@ class Coordinates(StrEnum):
 
     PARTITION = "partition"
     TANGENT = "tangent"
+
+
+class Side(StrEnum):
+    """Which side of a kink or event the slopes belong to."""
+
+    LEFT = "left"
+    RIGHT = "right"
 
 
 class Derivatives(StrEnum):
@@ -63,6 +70,8 @@ class Request:
     time: float | None = None
     derivatives: str = "auto"
     project: bool = False
+    one_sided: Literal["left", "right"] | None = None
+    at_singularity: bool = False
 
 
 def command(
@@ -77,7 +86,10 @@ def command(
     no_constraints: Annotated[
         bool, typer.Option("--no-constraints", help="Treat all states as independent, as other tools do.")
     ] = False,
-    independent: Annotated[str | None, typer.Option(metavar="A,B,...", help="States to keep as coordinates.")] = None,
+    independent: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help='States to keep as coordinates, or expressions: "theta=atan2(x,-y)".'),
+    ] = None,
     coordinates: Annotated[
         Coordinates, typer.Option(help="How coordinates are chosen when none are named.")
     ] = Coordinates.PARTITION,
@@ -96,6 +108,12 @@ def command(
     ] = Derivatives.AUTO,
     project: Annotated[
         bool, typer.Option("--project", help="Start from the nearest point that satisfies the constraints.")
+    ] = False,
+    one_sided: Annotated[
+        Side | None, typer.Option("--one-sided", help="Slopes on one side, at a kink or an event.")
+    ] = None,
+    at_singularity: Annotated[
+        bool, typer.Option("--at-singularity", help="At a singular configuration: over the enlarged set of velocities.")
     ] = False,
     output: Annotated[
         list[Path] | None,
@@ -128,6 +146,8 @@ def command(
         time=options.finite(time, "--time"),
         derivatives=derivatives.value,
         project=project,
+        one_sided=None if one_sided is None else one_sided.value,
+        at_singularity=at_singularity,
     )
 
     def job(desk: Desk) -> None:
@@ -151,6 +171,8 @@ def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPo
         outputs=request.outputs,
         coordinates=request.coordinates,
         derivatives=request.derivatives,
+        one_sided=request.one_sided,
+        at_singularity=request.at_singularity,
     )
     return linear, point
 

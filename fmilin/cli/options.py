@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,14 +11,14 @@ from fmilin.export.registry import check_output
 
 __all__ = ["assignments", "checked_outputs", "finite", "names"]
 
-_ITEMS = re.compile(r"(?:`[^`]*`|\[[^\]]*\]|\([^)]*\)|[^,`\[(]|[`\[(])+")
-
 
 def names(text: str | None, option: str) -> list[str] | None:
     """Split ``A,B,...`` at the commas outside brackets and backquotes; the empty text is the empty list.
 
     >>> names("q[1,2],der(v),`a, b`", "--outputs")
     ['q[1,2]', 'der(v)', 'a, b']
+    >>> names("theta=atan2(abs(x),-y),v", "--independent")
+    ['theta=atan2(abs(x),-y)', 'v']
 
     Raises
     ------
@@ -30,18 +29,25 @@ def names(text: str | None, option: str) -> list[str] | None:
         return None
     if not text.strip():
         return []
-    items = []
-    position = 0
-    while position <= len(text):
-        match = _ITEMS.match(text, position)
-        item = match.group().strip() if match else ""
-        items.append(item[1:-1] if len(item) > 1 and item[0] == item[-1] == "`" else item)
-        position = (match.end() if match else position) + 1
+    items = [item[1:-1] if len(item) > 1 and item[0] == item[-1] == "`" else item for item in _at_commas(text)]
     if "" in items:
         raise UsageError(f"{option} '{text}': a name is missing between two commas. Write {option} A,B,C.")
     if twice := sorted({item for item in items if items.count(item) > 1}):
         raise UsageError(f"{option} '{text}': {', '.join(twice)} stands there more than once. Name each once.")
     return items
+
+
+def _at_commas(text: str) -> list[str]:
+    """Split at the commas outside parentheses, brackets and backquotes."""
+    items, start, depth, quoted = [], 0, 0, False
+    for position, character in enumerate(text):
+        quoted ^= character == "`"
+        if not quoted:
+            depth = max(0, depth + (character in "([") - (character in ")]"))
+        if character == "," and not quoted and depth == 0:
+            items.append(text[start:position].strip())
+            start = position + 1
+    return [*items, text[start:].strip()]
 
 
 def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]:
