@@ -152,7 +152,12 @@ def _cut(pieces: list[str]) -> list[str]:
 
 
 def _choice(linear: LinearModel) -> str:
-    words = {"named": "name", "partition": "partition (QR)", "tangent": "tangent space (SVD)"}
+    words = {
+        "named": "name",
+        "partition": "partition (QR)",
+        "tangent": "tangent space (SVD)",
+        "enlarged": "pivoted QR, enlarged set of velocities",
+    }
     return words.get(linear.method.coordinates, linear.method.coordinates)
 
 
