@@ -67,7 +67,10 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
             f"{', '.join(select_partition(manifold).signals.names)} would do.",
             condition_number=condition,
         )
-    signals = Signals(Signal(c.name, c.unit, start=float(v)) for c, v in zip(chosen, y0, strict=True))
+    texts = [text.partition("=")[2].strip() for text in named] + [""] * (len(chosen) - len(named))
+    signals = Signals(
+        Signal(c.name, c.unit, start=float(v), description=text) for c, v, text in zip(chosen, y0, texts, strict=True)
+    )
     return Selection("named", signals, coordinates, condition)
 
 
