@@ -8,7 +8,8 @@ removes the h^2 term:
 The estimate of its error has a rounding part (the measured noise over h) and a truncation part. The latter
 is bounded by what D(h) - D(2h) shows of the third derivative, squared: with a natural length L the
 h^2 term is h^2/L^2 and the h^4 term h^4/L^4 of the slope. When one part dominates, h is changed and the
-column measured again.
+column measured again. Rows may have any units: each is compared with its own largest slope, which a first round
+over all columns tells.
 
 A kink shows in the second differences S(h) = F(h) - 2 F(0) + F(-h): of a smooth function S(2h) = 4 S(h), of a
 jump in slope S(2h) = 2 S(h).
@@ -17,7 +18,7 @@ jump in slope S(2h) = 2 S(h).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -35,6 +36,9 @@ Line = Callable[[int, float], FloatArray]
 SMALLEST_AT_EVENT = 1e-7
 """Steps, in sizes of the variable, below which an event counts as being at the point itself."""
 
+
+WEAK = 1e-3
+"""A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
 
 KINK = 1e-3
 """Jumps in slope below this fraction of a row's largest slope count as error, above it as a kink."""
@@ -89,14 +93,33 @@ class Slopes:
 
 @dataclass(slots=True)
 class _Column:
-    """One measured column: its slope, the h^2 term found in it, the rounding part of its error, second differences."""
+    """One measured column: its slope, the h^2 term found in it, second differences, and its noise."""
 
     h: float
     D: FloatArray
     curvature: FloatArray
-    rounding: FloatArray
     S1: FloatArray
     S2: FloatArray
+    noise: FloatArray
+    amplified: float
+    """By how much the noise appears in D."""
+
+    @property
+    def rounding(self) -> FloatArray:
+        """The rounding part of the error."""
+        return self.amplified * self.noise
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What all columns share; ``noise`` (r,) is that of F, ``weights`` (r,) make rows comparable, 0 leaves one out."""
+
+    line: Line
+    base: FloatArray
+    scales: FloatArray
+    noise: FloatArray
+    weights: FloatArray
+    options: Differences
 
 
 def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Differences | None = None) -> Slopes:
@@ -125,8 +148,11 @@ def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Difference
         nothing = np.zeros((len(base), k))
         return Slopes(nothing, nothing, nothing, nothing)
     noise = _noise(line, base, scales, options)
-    start = options.relative_step or _first_step(float(np.max(noise)), float(np.max(np.abs(base))), options)
-    columns = [_measure(line, j, start * scales[j], scales[j], base, noise, options) for j in range(k)]
+    start = options.relative_step or _first_step(noise, base, options)
+    setting = _Setting(line, base, scales, noise, np.ones_like(base), options)
+    columns = [_first(setting, j, start * scales[j]) for j in range(k)]
+    setting = _with_weights(setting, columns)
+    columns = [_improved(setting, j, column) for j, column in enumerate(columns)]
     J = np.stack([c.D for c in columns], axis=1)
     rounding = np.stack([c.rounding for c in columns], axis=1)
     S1 = np.stack([c.S1 / c.h for c in columns], axis=1)
@@ -153,8 +179,9 @@ def jacobian_by_differences(
     return result.J, result.error
 
 
-def _first_step(noise: float, size: float, options: Differences) -> float:
-    relative = noise / max(size, np.finfo(float).tiny)
+def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> float:
+    telling = np.abs(base) > 1e3 * noise
+    relative = float(np.max(noise[telling] / np.abs(base[telling]), initial=np.finfo(float).eps))
     if options.order == 2:
         return float(np.clip(relative ** (1 / 3), 1e-5, 1e-2))
     return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))
@@ -167,74 +194,97 @@ def _noise(line: Line, base: FloatArray, scales: FloatArray, options: Difference
         values = [line(0, s * spacing) for s in range(1, POINTS)]
     except (ModelError, NumericalError):
         values = []
-    floor = 0.1 * np.finfo(float).eps * np.max(np.abs(base))  # rows that are zero here are not exact elsewhere
     if len(values) != POINTS - 1 or not np.isfinite(values).all():
-        return 4 * np.spacing(np.abs(base)) + 10 * floor
-    return np.maximum(noise_from_table(np.array([base, *values])), floor)
+        return 4 * np.spacing(np.abs(base))
+    return noise_from_table(np.array([base, *values]))
 
 
-def _measure(
-    line: Line, j: int, h: float, scale: float, base: FloatArray, noise: FloatArray, options: Differences
-) -> _Column:
-    """Measure a column, changing the step while that promises a clearly smaller error."""
-    best: _Column | None = None
-    best_error, event = np.inf, None
-    for attempt in range(options.retries + 1):
-        h = _representable(h)
+def _first(setting: _Setting, j: int, h: float) -> _Column:
+    """Measure a column, with a smaller step where the model cannot be evaluated."""
+    event = None
+    for _ in range(setting.options.retries + 1):
         try:
-            column = (
-                _one_sided(line, j, h, base, noise, options)
-                if options.side
-                else _central(line, j, h, base, noise, options)
-            )
-        except (ModelError, NumericalError) as error:
-            event = error if isinstance(error, EventCrossingError) else event
-            if event is not None and h <= SMALLEST_AT_EVENT * scale:
+            return _at_step(setting, j, h)
+        except EventCrossingError as error:
+            event = error
+            if h <= SMALLEST_AT_EVENT * setting.scales[j]:
                 break
-            h /= 16
-            continue
-        truncation, rounding = _parts(column, scale, options)
+        except (ModelError, NumericalError):
+            pass
+        h /= 16
+    if event is not None:
+        raise event
+    raise NumericalError(
+        "The model cannot be evaluated near the point, however small the step: it returns NaN, refuses, or the "
+        "constraints cannot be satisfied there.",
+        variable=str(j),
+    )
+
+
+def _with_weights(setting: _Setting, columns: list[_Column]) -> _Setting:
+    """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
+    slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
+    # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
+    floor = 0.1 * np.finfo(float).eps * slope
+    for column in columns:
+        column.noise = np.maximum(column.noise, floor)
+    rounding = np.max([c.rounding * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
+    telling = slope > 30 * rounding
+    if not telling.any():
+        telling = slope > 0
+    weights = np.where(telling, 1 / np.where(telling, slope, 1.0), 0.0)
+    return replace(setting, noise=np.maximum(setting.noise, floor), weights=weights)
+
+
+def _improved(setting: _Setting, j: int, column: _Column) -> _Column:
+    """Measure a column again, changing the step while that promises a clearly smaller error."""
+    options, scale = setting.options, setting.scales[j]
+    if options.relative_step is not None:
+        return column
+    order = 3 if options.side else options.order
+    best, best_error = column, np.inf
+    for _ in range(options.retries):
+        truncation, rounding = _parts(column, setting.weights, scale, options)
         if truncation + rounding < best_error:
             best, best_error = column, truncation + rounding
-        order = 3 if options.side else options.order
-        better = h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
-        better = min(better, 0.05 * scale)
-        predicted = truncation * (better / h) ** order + rounding * h / better
+        better = column.h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
+        better = _representable(min(better, 0.05 * scale))
+        predicted = truncation * (better / column.h) ** order + rounding * column.h / better
         gain = max(truncation, rounding) / max(predicted, 1e-300)
-        enough = gain < 20 or truncation + rounding < 1e-12 or event is not None
-        if options.relative_step is not None or enough or attempt == options.retries:
-            break
-        h = better
-    if best is None and event is not None:
-        raise event
-    if best is None:
-        raise NumericalError(
-            "The model cannot be evaluated near the point, however small the step: it returns NaN, refuses, or the "
-            "constraints cannot be satisfied there.",
-            variable=str(j),
-        )
-    return best
+        if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
+            return best
+        try:
+            column = _at_step(setting, j, better)
+        except (ModelError, NumericalError):  # an event or the border of the domain: stay where it could be evaluated
+            return best
+    return column if sum(_parts(column, setting.weights, scale, options)) < best_error else best
 
 
-def _central(line: Line, j: int, h: float, base: FloatArray, noise: FloatArray, options: Differences) -> _Column:
+def _at_step(setting: _Setting, j: int, h: float) -> _Column:
+    h = _representable(h)
+    return _one_sided(setting, j, h) if setting.options.side else _central(setting, j, h)
+
+
+def _central(setting: _Setting, j: int, h: float) -> _Column:
+    line, base = setting.line, setting.base
     ahead, behind = _finite(line(j, h)), _finite(line(j, -h))
-    noise = np.maximum(noise, 0.5 * np.spacing(np.maximum(np.abs(ahead), np.abs(behind))))
+    noise = np.maximum(setting.noise, 0.5 * np.spacing(np.maximum(np.abs(ahead), np.abs(behind))))
     near, S1 = (ahead - behind) / (2 * h), ahead + behind - 2 * base
-    if options.order == 2:
-        return _Column(h, near, np.zeros_like(near), noise / h, S1, np.full_like(near, np.nan))
+    if setting.options.order == 2:
+        return _Column(h, near, np.zeros_like(near), S1, np.full_like(near, np.nan), noise, 1 / h)
     far_ahead, far_behind = _finite(line(j, 2 * h)), _finite(line(j, -2 * h))
     curvature = (near - (far_ahead - far_behind) / (4 * h)) / 3
-    return _Column(h, near + curvature, curvature, 1.5 * noise / h, S1, far_ahead + far_behind - 2 * base)
+    return _Column(h, near + curvature, curvature, S1, far_ahead + far_behind - 2 * base, noise, 1.5 / h)
 
 
-def _one_sided(line: Line, j: int, h: float, base: FloatArray, noise: FloatArray, options: Differences) -> _Column:
+def _one_sided(setting: _Setting, j: int, h: float) -> _Column:
     """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
-    s = -h if options.side == "left" else h
-    F1, F2, F4 = (_finite(line(j, factor * s)) for factor in (1, 2, 4))
+    s, base = -h if setting.options.side == "left" else h, setting.base
+    F1, F2, F4 = (_finite(setting.line(j, factor * s)) for factor in (1, 2, 4))
     near, far = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
     curvature = (near - far) / 3
     nothing = np.zeros_like(near)
-    return _Column(h, near + curvature, curvature, 6 * noise / h, nothing, nothing)
+    return _Column(h, near + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
 
 
 def _finite(values: FloatArray) -> FloatArray:
@@ -243,13 +293,13 @@ def _finite(values: FloatArray) -> FloatArray:
     return values
 
 
-def _parts(column: _Column, scale: float, options: Differences) -> tuple[float, float]:
+def _parts(column: _Column, weights: FloatArray, scale: float, options: Differences) -> tuple[float, float]:
     """Return the truncation and the rounding part of a column's error, relative to its largest slope."""
-    size = max(float(np.max(np.abs(column.D))), 1e-300)
-    rounding = float(np.max(column.rounding)) / size
+    size = max(float(np.max(weights * np.abs(column.D))) * scale, WEAK) / scale
+    rounding = float(np.max(weights * column.rounding)) / size
     if options.order == 2 and not options.side:
         return (column.h / scale) ** 2 / 6, rounding
-    bend = max(float(np.max(np.abs(column.curvature))) - float(np.max(column.rounding)), 0.0) / size
+    bend = max(float(np.max(weights * (np.abs(column.curvature) - column.rounding))), 0.0) / size
     return _extrapolated(np.array(bend), column.h / scale, options).item(), rounding
 
 
@@ -266,7 +316,8 @@ def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: 
     rounding = np.stack([c.rounding for c in columns], axis=1)
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
     if options.order == 2 and not options.side:
-        return 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
+        plain: FloatArray = 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
+        return plain
     bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales
     bend = np.maximum(bend - rounding * scales, 0.0)
     known = row_size > 0
@@ -274,7 +325,8 @@ def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: 
     relative = np.maximum(relative, 0.1 * np.max(relative, axis=0, keepdims=True))
     relative = np.minimum(relative, 1.0)
     truncation = _extrapolated(relative, h / scales, options) * np.where(known, row_size, bend) / scales
-    return 2 * rounding + truncation
+    total: FloatArray = 2 * rounding + truncation
+    return total
 
 
 def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:

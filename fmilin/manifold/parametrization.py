@@ -137,7 +137,9 @@ class LocalParametrization:
     def _derivative_error(self) -> FloatArray:
         """To first order, d(DPsi) = -(D rho; H)^-1 (0; dH DPsi)."""
         T = np.abs(self.derivative)
-        error: FloatArray = np.finfo(float).eps * self.condition_number * np.maximum(T, 1e-3 * np.max(T, initial=0.0))
+        y_scales = np.abs(self.coordinates.R) @ self.scales
+        rows = np.maximum(np.max(T * y_scales, axis=1, initial=0.0), 1e-3 * self.scales)  # rounding follows the row
+        error: FloatArray = np.finfo(float).eps * self.condition_number * rows[:, None] / y_scales
         measured = self.gradient.error[self.rows]
         if measured.any():
             p, m = len(self.y0), len(self.rows)
