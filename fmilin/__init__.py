@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fmilin.model import Evaluation, Model, OperatingPoint
     from fmilin.operating_points import operating_point
     from fmilin.signals import Signal, Signals
+    from fmilin.simulation.run import simulate, snapshots
+    from fmilin.simulation.trajectory import Trajectory
 
 _HOMES = {
     "Constraint": "constraints",
@@ -40,12 +42,15 @@ _HOMES = {
     "OperatingPoint": "model",
     "Signal": "signals",
     "Signals": "signals",
+    "Trajectory": "simulation.trajectory",
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "linearize": "linearization",
     "linearize_along": "linearization",
     "load": "loading",
     "operating_point": "operating_points",
+    "simulate": "simulation.run",
+    "snapshots": "simulation.run",
 }
 
 __all__ = [
@@ -62,6 +67,7 @@ __all__ = [
     "OperatingPoint",
     "Signal",
     "Signals",
+    "Trajectory",
     "UnknownNameError",
     "UsageError",
     "__version__",
@@ -69,6 +75,8 @@ __all__ = [
     "linearize_along",
     "load",
     "operating_point",
+    "simulate",
+    "snapshots",
 ]
 
 

@@ -7,20 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fmilin.models.declaration import Labels, SymbolicConstraint, der
+    from fmilin.models.function import FunctionModel
     from fmilin.models.lagrange import LagrangeModel
+    from fmilin.models.null_space import MultiplierModel, NullSpaceModel
     from fmilin.models.ode import OdeModel
     from fmilin.models.symbolic import SymbolicModel
 
 _HOMES = {
+    "FunctionModel": "function",
     "Labels": "declaration",
     "LagrangeModel": "lagrange",
+    "MultiplierModel": "null_space",
+    "NullSpaceModel": "null_space",
     "OdeModel": "ode",
     "SymbolicConstraint": "declaration",
     "SymbolicModel": "symbolic",
     "der": "declaration",
 }
 
-__all__ = ["Labels", "LagrangeModel", "OdeModel", "SymbolicConstraint", "SymbolicModel", "der"]
+__all__ = [
+    "FunctionModel",
+    "Labels",
+    "LagrangeModel",
+    "MultiplierModel",
+    "NullSpaceModel",
+    "OdeModel",
+    "SymbolicConstraint",
+    "SymbolicModel",
+    "der",
+]
 
 
 def __getattr__(name: str) -> Any:

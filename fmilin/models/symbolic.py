@@ -12,6 +12,7 @@ from fmilin.codegen.numeric import NumericSystem
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints import Constraint, Constraints
 from fmilin.errors import UnknownNameError, UsageError
+from fmilin.expressions import Expression
 from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.interface import available_outputs, with_chosen_inputs, with_chosen_outputs
 from fmilin.models.second_order import second_order_form
@@ -140,6 +141,18 @@ class SymbolicModel(Model):
             When a constraint names a variable that the model does not have.
         """
         return self._changed(replace(self._declared, constraints=tuple(constraints)), self._choice)
+
+    def formula(self, name: str) -> Expression | None:
+        """Return a known quantity as an expression over states, inputs, parameters and time.
+
+        None when there is none: it is unknown, or needs accelerations or multipliers.
+        """
+        system = self._declared
+        every = (system.time, *system.states, *system.inputs, *system.parameters)
+        found = available_outputs(system).get(name)
+        if found is None or found[1].free_symbols - set(every):
+            return None
+        return Expression.from_sympy(found[1], {s: str(s) for s in every})
 
     def with_parameters(self, values: Mapping[str, float]) -> SymbolicModel:
         """Return the same model with other parameter values. States and inputs keep their start values.

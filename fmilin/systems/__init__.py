@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fmilin.systems.disk import rolling_disk
+    from fmilin.systems.five_bar_linkage import five_bar
     from fmilin.systems.four_bar_linkage import four_bar
     from fmilin.systems.pendulum import cartesian_pendulum
 
 # No module has the name of its function: importing it would put the module in the function's place.
 _HOMES = {
     "cartesian_pendulum": "pendulum",
+    "five_bar": "five_bar_linkage",
     "four_bar": "four_bar_linkage",
     "rolling_disk": "disk",
 }
 
-__all__ = ["cartesian_pendulum", "four_bar", "rolling_disk"]
+__all__ = ["cartesian_pendulum", "five_bar", "four_bar", "rolling_disk"]
 
 
 def __getattr__(name: str) -> Any:

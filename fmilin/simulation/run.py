@@ -1,0 +1,287 @@
+"""Simulate a model on its manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, UsageError
+from fmilin.hybrid import Hybrid
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.projection import distance_from_manifold
+from fmilin.model import Model, OperatingPoint
+from fmilin.operating_points import CONSISTENT, operating_point
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+from fmilin.simulation.checks import require_invariance
+from fmilin.simulation.formulation import Formulation, Running
+from fmilin.simulation.formulations import Underlying, formulation_named
+from fmilin.simulation.inputs import Inputs, input_course
+from fmilin.simulation.method import Method
+from fmilin.simulation.plant import Plant
+from fmilin.simulation.stateless import Clocked
+from fmilin.simulation.trajectory import Statistics, Trajectory
+from fmilin.simulation.walk import Plan, Sample, Walk
+
+__all__ = ["simulate", "snapshots"]
+
+INTERVALS = 500
+"""Samples of a run that asks for no step, less one."""
+
+
+def simulate(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    stop_time: float,
+    start_time: float | None = None,
+    step: float | None = None,
+    inputs: Inputs | None = None,
+    formulation: Formulation | str = "projection",
+    method: Method | str = "DOP853",
+    energy: str | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Trajectory:
+    """Integrate a model on the manifold of its constraints.
+
+    Parameters
+    ----------
+    model : Model
+        A hybrid one starts in its first mode, and stays in the mode that it has reached.
+    point : OperatingPoint, optional
+        Where to start; where the model itself starts by default.
+    stop_time : float
+        In seconds.
+    start_time : float, optional
+        In seconds; that of the point, or the model's own.
+    step : float, optional
+        Of the samples, in seconds; a 500th of the whole by default. It does not bind the integrator.
+    inputs : mapping, InputTable or callable, optional
+        Inputs over time; they keep the values of the point where nothing is said.
+    formulation : Formulation or {"projection", "local", "baumgarte", "none"}
+        How the states are kept on the manifold.
+    method : Method or str
+        The integrator and its tolerances.
+    energy : str, optional
+        An expression or the name of a variable: recorded along the motion.
+    progress : callable, optional
+        Is told the time after each step.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request does not fit the model.
+    ConstraintError
+        When the start violates a constraint, or the motion does not keep one.
+    NumericalError
+        When the integration cannot go on, with the time and the reason.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> motion = fl.simulate(cartesian_pendulum(angle=1.0), stop_time=2.0, step=0.5)
+    >>> motion["angle"].round(6).tolist()
+    [1.0, 0.085044, -0.985425, -0.252926, 0.942125]
+    >>> motion.largest_drift < 1e-14
+    True
+    """
+    run = _prepared(
+        model,
+        _started(model, point, start_time),
+        inputs=inputs,
+        formulation=formulation,
+        method=method,
+        energy=energy,
+        progress=progress,
+    )
+    walk = run.walk(_grid(run.start.time, stop_time, step))
+    recorder = _Recorder(run.plant)
+    for sample in walk.samples(run.start.time, run.start.states):
+        recorder.take(sample)
+    return _trajectory(run, walk, recorder)
+
+
+def snapshots(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    times: Sequence[float],
+    inputs: Inputs | None = None,
+    formulation: Formulation | str = "projection",
+    method: Method | str = "DOP853",
+    progress: Callable[[float], None] = lambda _: None,
+) -> Iterator[OperatingPoint]:
+    """Yield operating points of one motion, in the order of time.
+
+    While a point is being looked at, a hybrid model is in its mode of that time: linearize there before
+    asking for the next one.
+
+    Parameters
+    ----------
+    times : sequence of float
+        In seconds, increasing, none before the start.
+    model, point, inputs, formulation, method, progress
+        As for :func:`simulate`.
+
+    Raises
+    ------
+    UsageError, UnknownNameError, ConstraintError, NumericalError
+        As for :func:`simulate`.
+    """
+    grid = np.array(times, dtype=np.float64)
+    run = _prepared(
+        model,
+        _started(model, point, None),
+        inputs=inputs,
+        formulation=formulation,
+        method=method,
+        energy=None,
+        progress=progress,
+    )
+    if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
+        raise UsageError(
+            f"The times of the snapshots must be finite numbers that increase, none before the start at "
+            f"{run.start.time:g} s."
+        )
+    walk = run.walk(grid)
+    for sample in walk.samples(run.start.time, run.start.states):
+        if sample.is_wanted:
+            yield run.plant.point(sample.time, sample.states)
+    if walk.ended:
+        raise UsageError(f"{walk.ended} Later snapshots do not exist: ask for earlier times.")
+
+
+# -- preparation -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Run:
+    plant: Plant
+    running: Running
+    start: OperatingPoint
+    method: Method
+    formulation: str
+    hybrid: Hybrid | None
+    progress: Callable[[float], None]
+
+    def walk(self, grid: FloatArray) -> Walk:
+        return Walk(self.plant, self.running, Plan(self.method, grid, self.hybrid, self.progress))
+
+
+def _prepared(
+    model: Model,
+    start: OperatingPoint,
+    *,
+    inputs: Inputs | None,
+    formulation: Formulation | str,
+    method: Method | str,
+    energy: str | None,
+    progress: Callable[[float], None],
+) -> _Run:
+    chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
+    integrator = Method(method) if isinstance(method, str) else method
+    course = input_course(model.inputs, start.inputs, inputs)
+    course_at_start = course.piece(start.time, start.time)(start.time)
+    start = OperatingPoint(start.time, start.states, course_at_start, start.parameters, start.adjusted)
+    pairs = kinematic_pairs(model, start) if len(model.constraints) else {}
+    plant = Plant(model, start, course, pairs, energy)
+    _require_on_manifold(plant, start)
+    if not isinstance(chosen, Underlying):
+        require_invariance(plant, start.time, start.states)
+    running = chosen.start(plant)
+    if not len(running.begin(start.time, start.states)):
+        running = Clocked(running)
+    hybrid = model if isinstance(model, Hybrid) else None
+    return _Run(plant, running, start, integrator, type(chosen).__name__, hybrid, progress)
+
+
+def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
+    if point is None:
+        return operating_point(model, time=start_time)
+    if start_time is None or start_time == point.time:
+        return point
+    return OperatingPoint(float(start_time), point.states, point.inputs, point.parameters, point.adjusted)
+
+
+def _grid(start: float, stop: float, step: float | None) -> FloatArray:
+    if not np.isfinite(stop) or stop < start:
+        raise UsageError(f"The simulation cannot stop at {stop:g} s: it starts at {start:g} s.")
+    if stop == start:
+        return np.array([start])
+    if step is None:
+        return np.linspace(start, stop, INTERVALS + 1)
+    if not (np.isfinite(step) and step > 0):
+        raise UsageError(f"The step of the samples is a positive number of seconds, not {step:g}.")
+    count = int(np.floor((stop - start) / step * (1 + 1e-12) + 1e-9))
+    if count > 10_000_000:
+        raise UsageError(f"A step of {step:g} s makes {count} samples; 10 million are the limit.")
+    grid = start + step * np.arange(count + 1)
+    near = abs(grid[-1] - stop) <= 1e-9 * step
+    return np.append(grid[:-1] if near else grid, stop)
+
+
+def _require_on_manifold(plant: Plant, start: OperatingPoint) -> None:
+    distance = distance_from_manifold(plant.invariants, start.time, start.states)
+    bad = [i for i, d in enumerate(distance) if not d <= CONSISTENT]
+    if bad:
+        h = plant.h(start.time, start.states)
+        residuals = {plant.invariants.names[i]: float(h[i]) for i in bad}
+        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+        raise ConstraintError(
+            f"The start of the simulation is not on the manifold: {listed}. Let fmilin.operating_point assemble it.",
+            residuals=residuals,
+        )
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Recorder:
+    """Looks at every sample while the plant is at it."""
+
+    plant: Plant
+    times: list[float] = field(default_factory=list)
+    rows: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]] = field(default_factory=list)
+
+    def take(self, sample: Sample) -> None:
+        t, x, plant = sample.time, sample.states, self.plant
+        u = plant.u(t).copy()
+        energy = np.nan if plant.energy is None else plant.energy.value(t, x, u)
+        outputs = plant.evaluate(t, x).outputs
+        self.times.append(t)
+        self.rows.append((x.copy(), u, outputs, plant.h(t, x), energy))
+
+    def columns(self, member: int, width: int) -> FloatArray:
+        return np.array([row[member] for row in self.rows]).reshape(len(self.rows), width)
+
+
+def _trajectory(run: _Run, walk: Walk, recorder: _Recorder) -> Trajectory:
+    model, plant = run.plant.model, run.plant
+    remarks = [Remark("ended", walk.ended)] if walk.ended else []
+    return Trajectory(
+        times=np.array(recorder.times),
+        states=recorder.columns(0, len(model.states)),
+        inputs=recorder.columns(1, len(model.inputs)),
+        outputs=recorder.columns(2, len(model.outputs)),
+        state_signals=model.states,
+        input_signals=model.inputs,
+        output_signals=model.outputs,
+        drift=recorder.columns(3, len(plant.invariants)),
+        invariants=plant.invariants.names,
+        energy=None if plant.energy is None else recorder.columns(4, 1)[:, 0],
+        formulation=run.formulation,
+        method=run.method.name,
+        switches=tuple(run.running.switches),
+        events=tuple(walk.events),
+        statistics=Statistics(walk.steps, plant.evaluations, run.running.projections),
+        parameters=tuple(run.start.parameters.items()),
+        remarks=tuple(remarks),
+    )

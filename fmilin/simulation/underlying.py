@@ -1,0 +1,25 @@
+"""The underlying ODE x' = f(t, x) as it is (Spencer eq. 2.6): the invariants drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmilin.signals import FloatArray
+from fmilin.simulation.formulation import Formulation, Running
+from fmilin.simulation.plant import Plant
+
+__all__ = ["Underlying"]
+
+
+@dataclass(frozen=True, slots=True)
+class Underlying(Formulation):
+    """Integrate all states and do nothing about the invariants."""
+
+    def start(self, plant: Plant) -> Running:
+        """Prepare a run of ``plant``."""
+        return _Underlying(plant)
+
+
+class _Underlying(Running):
+    def rates(self, t: float, z: FloatArray) -> FloatArray:
+        return self.plant.f(t, z)
