@@ -138,7 +138,7 @@ class LocalParametrization:
         """To first order, d(DPsi) = -(D rho; H)^-1 (0; dH DPsi)."""
         T = np.abs(self.derivative)
         y_scales = np.abs(self.coordinates.R) @ self.scales
-        rows = np.maximum(np.max(T * y_scales, axis=1, initial=0.0), 1e-3 * self.scales)  # rounding follows the row
+        rows = np.maximum(np.max(T * y_scales, axis=1, initial=0.0), self.scales)  # rounding follows the largest term
         error: FloatArray = np.finfo(float).eps * self.condition_number * rows[:, None] / y_scales
         measured = self.gradient.error[self.rows]
         if measured.any():
