@@ -322,8 +322,9 @@ def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: 
     bend = np.maximum(bend - rounding * scales, 0.0)
     known = row_size > 0
     relative = np.where(known, bend / np.where(known, row_size, 1.0), 0.0)
-    relative = np.maximum(relative, 0.1 * np.max(relative, axis=0, keepdims=True))
-    relative = np.minimum(relative, 1.0)
+    telling = row_size > 30 * np.max(rounding * scales, axis=1, keepdims=True)  # noise over noise tells nothing
+    worst = np.max(np.where(telling, relative, 0.0), axis=0, keepdims=True)
+    relative = np.minimum(np.maximum(relative, 0.1 * worst), 1.0)
     truncation = _extrapolated(relative, h / scales, options) * np.where(known, row_size, bend) / scales
     total: FloatArray = 2 * rounding + truncation
     return total

@@ -126,3 +126,13 @@ def test_rows_in_other_units_are_as_accurate_and_their_estimates_as_close(factor
     true = np.abs(J - units[:, None] * smooth_jacobian(x))
     assert (true <= 10 * error).all()
     assert np.max(error / units[:, None]) <= 1e-9
+
+
+def test_a_row_of_rounding_does_not_spoil_the_estimate_of_the_others() -> None:
+    """At an equilibrium some rows are zero up to rounding, with slopes and bends of rounding alone."""
+
+    def rows(x: FloatArray) -> FloatArray:
+        return np.array([np.sin(x[0]), 1e-16 * np.sin(1e9 * x[0]), (1.0 + x[0] * 1e-17) - 1.0])
+
+    J, error = jacobian_by_differences(rows, np.zeros(1), np.ones(1))
+    assert abs(J[0, 0] - 1.0) <= 10 * error[0, 0] <= 1e-9
