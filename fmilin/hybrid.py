@@ -57,6 +57,11 @@ class Hybrid(ABC):
         del t, u
         return Passage(x)
 
+    @property
+    def remembers_mode(self) -> bool:
+        """Whether the model is still in the mode that it was led to; a failure may have cost it."""
+        return True
+
     def next_event_time(self) -> float | None:
         """Return when the next event is due that depends on time alone, in seconds; None when there is none."""
         return None

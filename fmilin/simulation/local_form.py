@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
+from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.signals import FloatArray
@@ -128,16 +129,21 @@ class _Local(Running):
         frame = frame_at(self.plant.model, self.plant.point(t, x), named=named, kind=self._options.coordinates)
         return frame.parametrization, frame.signals.names
 
+    def _condition(self, psi: LocalParametrization, x: FloatArray) -> float:
+        """Return the condition number of (R; H) in sizes of the states as they are now."""
+        scales = self.plant.model.states.scales(x)
+        return conditioning(psi.coordinates.R, psi.gradient.H[psi.rows], scales)
+
     def _improve(self, t: float, x: FloatArray, limit: float | None = None) -> bool:
         """Take other coordinates when the present ones are bad here and there are better ones."""
-        present = self._psi.condition_number
+        present = self._condition(self._psi, x)
         if present <= (self._options.limit if limit is None else limit):
             return False
         try:
             other, names = self._chosen(t, x)
         except NumericalError:
             return False  # nothing is regular here; the present ones still may carry across
-        condition = other.condition_number
+        condition = self._condition(other, x)
         if not condition <= WORTH_IT * present:
             return False
         self.switches.append(Switch(t, self._names, names, present, condition))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, NumericalError
+from fmilin.hybrid import Hybrid
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -82,6 +83,9 @@ class Plant:
         try:
             rates = self.evaluate(t, x).derivatives
         except (ModelError, NumericalError) as error:
+            source = self._dynamics.source
+            if isinstance(source, Hybrid) and not source.remembers_mode:
+                raise  # it would go on in another mode
             self.trouble = error
             return np.full(len(x), np.nan)
         if not np.isfinite(rates).all():

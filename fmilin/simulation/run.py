@@ -25,7 +25,7 @@ from fmilin.simulation.stateless import Clocked
 from fmilin.simulation.trajectory import Statistics, Trajectory
 from fmilin.simulation.walk import Plan, Sample, Walk
 
-__all__ = ["simulate", "snapshots"]
+__all__ = ["simulate", "simulate_at", "snapshots"]
 
 INTERVALS = 500
 """Samples of a run that asks for no step, less one."""
@@ -92,16 +92,35 @@ def simulate(
     >>> motion.largest_drift < 1e-14
     True
     """
-    run = _prepared(
+    start = _started(model, point, start_time)
+    return simulate_at(
         model,
-        _started(model, point, start_time),
+        start,
+        _grid(start.time, stop_time, step),
         inputs=inputs,
         formulation=formulation,
         method=method,
         energy=energy,
         progress=progress,
     )
-    walk = run.walk(_grid(run.start.time, stop_time, step))
+
+
+def simulate_at(
+    model: Model,
+    start: OperatingPoint,
+    times: FloatArray,
+    *,
+    inputs: Inputs | None = None,
+    formulation: Formulation | str = "projection",
+    method: Method | str = "DOP853",
+    energy: str | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Trajectory:
+    """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
+    run = _prepared(
+        model, start, inputs=inputs, formulation=formulation, method=method, energy=energy, progress=progress
+    )
+    walk = run.walk(times)
     recorder = _Recorder(run.plant)
     for sample in walk.samples(run.start.time, run.start.states):
         recorder.take(sample)

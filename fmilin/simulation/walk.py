@@ -108,7 +108,7 @@ class Walk:
         while not self.ended:
             end, why = self._end_of_piece(t, stop)
             self._plant.enter(t, end)
-            if cause or (t == start and self._plan.hybrid is not None):
+            if cause or (t == start and self._leaves_start(t, x)):
                 x = self._passed(t, x, cause)
             z = self._running.begin(t, x)
             if cause:
@@ -120,7 +120,7 @@ class Walk:
             arrival = yield from self._piece(t, z, end)
             t, x = arrival.time, arrival.states
             cause = arrival.cause or (why if t == end else "")
-            if cause:
+            if cause or self.ended:
                 yield Sample(t, x, is_wanted=False)
             elif t >= stop:
                 return
@@ -135,9 +135,18 @@ class Walk:
             end = float(breaks[0])
             why = "input" if self._plant.course.jumps_at(end) else ""
         due = self._plan.hybrid.next_event_time() if self._plan.hybrid is not None else None
-        if due is not None and due <= end and due < stop:
-            end, why = max(due, float(np.nextafter(t, np.inf))), "time"
+        if due is not None and t < due <= end and due < stop:
+            end, why = due, "time"
         return end, why
+
+    def _leaves_start(self, t: float, x: FloatArray) -> bool:
+        """Whether a hybrid model has to find its mode, because the motion does not begin where the model does."""
+        if self._plan.hybrid is None:
+            return False
+        start = self._plant.model.start
+        return t != start.time or not (
+            np.array_equal(x, start.states) and np.array_equal(self._plant.u(t), start.inputs)
+        )
 
     def _piece(self, t: float, z: FloatArray, end: float) -> Generator[Sample, None, _Arrival]:
         """Integrate until ``end`` or the first event."""
@@ -152,7 +161,7 @@ class Walk:
             if crossing is not None:
                 yield from self._due(crossing.time, along)
                 which = ", ".join(str(i + 1) for i in crossing.indicators)
-                return _Arrival(crossing.time, along(crossing.time), f"event indicator {which}")
+                return _Arrival(float(crossing.time), along(crossing.time), f"event indicator {which}")
             yield from self._due(float(np.nextafter(solver.t, -np.inf)), along)
             change = running.accepted(solver.t, solver.y)
             z = solver.y if change is None else change.z
@@ -161,7 +170,7 @@ class Walk:
             self._plan.progress(solver.t)
             heard = self._completed(solver.t, x)
             if heard.wants_event or heard.terminates or solver.t >= end:
-                return _Arrival(solver.t, heard.states, "step" if heard.wants_event else "")
+                return _Arrival(float(solver.t), heard.states, "step" if heard.wants_event else "")
             if heard.states is not x:
                 change = Moved(running.begin(solver.t, heard.states), is_small=False)
             if change is not None:

@@ -38,6 +38,9 @@ static void calculate(Model *m);
 #ifndef ON_NEW_DISCRETE_STATES
 #define ON_NEW_DISCRETE_STATES
 #endif
+#ifndef ON_COMPLETED_STEP
+#define ON_COMPLETED_STEP
+#endif
 #ifndef ON_SET_STATES
 #define ON_SET_STATES
 #endif
@@ -173,6 +176,7 @@ fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info) {
 fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c) { BEGIN return fmi2OK; }
 fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean no, fmi2Boolean *event, fmi2Boolean *terminate) {
     BEGIN *event = *terminate = fmi2False;
+    ON_COMPLETED_STEP
     return fmi2OK;
 }
 fmi2Status fmi2SetTime(fmi2Component c, fmi2Real time) {

@@ -76,6 +76,7 @@ class Instance(ABC):
         self.sink = sink
         self.next_event: float | None = None
         self.health = 0
+        self._time = 0.0
         self._number_of_states = number_of_states
         self._fmu = self._load(folder)
         self._component: int | None = None
@@ -188,7 +189,8 @@ class Instance(ABC):
         """Set time, states and inputs, and read the states back."""
         component = self._component
         self.sink.forget()
-        self._set_time(component, pool.values[0])
+        self._time = float(pool.values[0])
+        self._set_time(component, self._time)
         if pool.n:
             self._set_states(component, pool.x_address, pool.n)
         for group in pool.inputs:
@@ -220,6 +222,20 @@ class Instance(ABC):
         if count:
             self._get_indicators(self._component, values.ctypes.data, count)
         return values
+
+    # ------------------------------------------------------------------ events
+
+    def pass_event(self) -> bool:
+        """Carry out an event at the point that is held; return whether the FMU asks to end the simulation."""
+        self._fmu.enterEventMode()
+        terminates = self._iterated(f"at t = {self._time:g} s")
+        self._fmu.enterContinuousTimeMode()
+        return terminates
+
+    def completed_step(self) -> tuple[bool, bool]:
+        """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
+        wants_event, terminates = self._fmu.completedIntegratorStep()
+        return bool(wants_event), bool(terminates)
 
     # ------------------------------------------------------------------ failures
 
@@ -320,18 +336,23 @@ class Instance(ABC):
 
     def _settle(self) -> None:
         """Iterate events until the first continuous-time instant."""
+        if self._iterated("at its start"):
+            raise ModelError(
+                f"'{self.description.source}' asks to terminate the simulation at its start. "
+                f"{self.sink.last_words()} Check the start values and the parameters."
+            )
+
+    def _iterated(self, when: str) -> bool:
+        """Iterate events until nothing changes any more; return whether the FMU asks to end the simulation."""
         for _ in range(_MOST_ITERATIONS):
             event = self._iterate()
             if event.terminate:
-                raise ModelError(
-                    f"'{self.description.source}' asks to terminate the simulation at its start. "
-                    f"{self.sink.last_words()} Check the start values and the parameters."
-                )
+                return True
             if not event.again:
                 self.next_event = event.next_time
-                return
+                return False
         raise ModelError(
-            f"'{self.description.source}' does not come to rest at its start: {_MOST_ITERATIONS} event iterations did "
+            f"'{self.description.source}' does not come to rest {when}: {_MOST_ITERATIONS} event iterations did "
             f"not suffice. {self.sink.last_words()}"
         )
 

@@ -20,6 +20,7 @@ from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
 from fmilin.fmi.read.structure import declared_structure
+from fmilin.hybrid import Hybrid, Passage
 from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 
@@ -88,7 +89,7 @@ class _Interface:
         self.outputs = outputs
 
 
-class FmuModel(Model):
+class FmuModel(Model, Hybrid):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
     All views of a model share one instance of the FMU. Closing the model that was loaded closes them all;
@@ -193,6 +194,31 @@ class FmuModel(Model):
             return np.empty(0)
         self._aim(t, x, u)
         return self._session.event_indicators(self._pool)
+
+    def restart(self) -> None:
+        """Return to the mode in which the FMU starts; see :meth:`fmilin.hybrid.Hybrid.restart`."""
+        self._session.restart()
+
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Carry out the FMU's event iteration at a point; see :meth:`fmilin.hybrid.Hybrid.pass_event`."""
+        self._aim(t, x, u)
+        terminates = self._session.pass_event(self._pool)
+        return Passage(self._pool.x.copy(), terminates=terminates)
+
+    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Tell the FMU that a step was accepted; see :meth:`fmilin.hybrid.Hybrid.completed_step`."""
+        self._aim(t, x, u)
+        wants_event, terminates = self._session.completed_step(self._pool)
+        return Passage(self._pool.x.copy(), wants_event, terminates)
+
+    def next_event_time(self) -> float | None:
+        """Return when the FMU's next time event is due; see :meth:`fmilin.hybrid.Hybrid.next_event_time`."""
+        return self._session.next_event_time
+
+    @property
+    def remembers_mode(self) -> bool:
+        """Whether the FMU is still in its mode; see :attr:`fmilin.hybrid.Hybrid.remembers_mode`."""
+        return self._session.remembers_mode
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""

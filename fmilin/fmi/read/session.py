@@ -66,6 +66,8 @@ class Session:
         self.directional = description.directional_derivatives
         self.indicators = description.event_indicators > 0
         self.generation = 0
+        self.left_start = False
+        """Whether the instance has passed an event or a step since it began."""
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
@@ -112,6 +114,56 @@ class Session:
             self.note(f"Event indicators were declared but refused, so events go unnoticed. {error}")
             return np.empty(0)
 
+    # ------------------------------------------------------------------ events
+
+    def restart(self) -> None:
+        """Return to the mode of the start, if the instance has left it."""
+        if self.left_start:
+            with undisturbed_process():
+                self.instance.end()
+                self.instance.begin(self.start_time, self.settings)
+            self.left_start = False
+            self.generation += 1
+
+    def pass_event(self, pool: Pool) -> bool:
+        """Carry out an event at the point of the pool, whose states are then those after it.
+
+        Returns whether the FMU asks to end the simulation.
+        """
+        instance = self.instance
+        instance.hold(pool)
+        self.left_start = True
+        terminates = instance.pass_event()
+        instance.read_states(pool)
+        self.generation += 1
+        return terminates
+
+    def completed_step(self, pool: Pool) -> tuple[bool, bool]:
+        """Say that a step ends at the point of the pool; the FMU may change the states there.
+
+        Returns whether the FMU asks for an event, and to end the simulation.
+        """
+        if self.layout.description.capabilities.get("completedIntegratorStepNotNeeded") in ("true", "1"):
+            return False, False
+        instance = self.instance
+        instance.hold(pool)
+        self.left_start = True
+        answer = instance.completed_step()
+        instance.read_states(pool)
+        return answer
+
+    @property
+    def next_event_time(self) -> float | None:
+        """When the next time event is due, as the FMU said at its last event."""
+        return None if self._instance is None else self._instance.next_event
+
+    @property
+    def remembers_mode(self) -> bool:
+        """Whether the instance is still in the mode that it was led to: an error sends it back to its start."""
+        return not self.left_start or (self._instance is not None and self._instance.is_usable)
+
+    # ------------------------------------------------------------------ the instance
+
     @property
     def instance(self) -> Instance:
         """The instance, ready to be asked: after an error, a fresh one at the same start.
@@ -135,6 +187,7 @@ class Session:
                 instance.end()
                 instance.begin(self.start_time, self.settings)
             self.generation += 1
+            self.left_start = False
         return instance
 
     def number(self, scalar: Scalar) -> float:
