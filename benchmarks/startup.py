@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[list[str], float | None]] = {
     'python -c "pass"': ([sys.executable, "-c", "pass"], None),
     'python -c "import fmilin"': ([sys.executable, "-c", "import fmilin"], 0.25),
     "fmilin --help": ([*PROGRAM, "--help"], 0.4),
-    "fmilin linearize --help": ([*PROGRAM, "linearize", "--help"], 0.4),
+    "fmilin linearize --help": ([*PROGRAM, "linearize", "--help"], None),
 }
 """What is run, and the seconds that it may take."""
 
