@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-
 from fmilin.signals import FloatArray
 
 __all__ = ["column_groups", "tangent_pattern"]
@@ -28,6 +25,9 @@ def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u
     T : array, shape (N, P)
     x_u : array, shape (N, nu)
     """
+    from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
+    from scipy.sparse.csgraph import connected_components
+
     n, k = T.shape[0], x_u.shape[1]
     link = sparse.bmat([[None, constraints.T], [constraints, None]]) if constraints.size else sparse.csr_matrix((n, n))
     labels = connected_components(link, directed=False)[1][:n]
