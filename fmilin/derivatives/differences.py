@@ -12,7 +12,7 @@ column measured again. Rows may have any units: each is compared with its own la
 over all columns tells.
 
 A kink shows in the second differences S(h) = F(h) - 2 F(0) + F(-h): of a smooth function S(2h) = 4 S(h), of a
-jump in slope S(2h) = 2 S(h).
+jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
 """
 
 from __future__ import annotations
@@ -331,10 +331,10 @@ def _errors(columns: list[_Column], J: FloatArray, scales: FloatArray, options: 
 
 
 def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:
-    """Return (4 S(h) - S(2h)) / 2h where S(2h) / S(h) is nearer to 2 than to 4 and S is more than rounding."""
+    """Return (4 S(h) - S(2h)) / 2h where S(2h) / S(h) is nearer to 1 or 2 than to 4 and S is more than rounding."""
     visible = np.abs(S1) > np.maximum(30 * rounding, 1e-5 * row_size)
     ratio = S2 / np.where(visible, S1, 1.0)
-    return np.where(visible & (ratio > 1.0) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)
+    return np.where(visible & (ratio > 0.5) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)
 
 
 def _representable(h: float) -> float:

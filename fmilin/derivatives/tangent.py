@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.derivatives.differences import Differences, Slopes
 from fmilin.derivatives.neighbourhood import Neighbourhood
-from fmilin.derivatives.products import exact_slopes, row_sizes, written_down
+from fmilin.derivatives.products import exact_slopes, rounding, row_sizes, written_down
 from fmilin.errors import NumericalError, UsageError
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
@@ -79,14 +79,15 @@ def measure(beside: Neighbourhood, derivatives: str | Differences) -> TangentSlo
 
 def _differenced(beside: Neighbourhood, options: Differences) -> Slopes:
     found = written_down(beside, beside.by_differences(options))
-    _refuse_kinks(beside, found, list(range(len(beside.columns))))
+    _refuse_kinks(beside, found, list(range(len(beside.columns))), rounding(beside, found.J))
     return found
 
 
 def _checked(beside: Neighbourhood, exact: Slopes, known: np.ndarray) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
     quick = written_down(beside, beside.by_differences(Differences(order=2, retries=2)))
-    allowed = AGREEMENT * row_sizes(exact.J, beside.scales)
+    floor = rounding(beside, quick.J)
+    allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + floor
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & known
     J, error, kept, warnings = exact.J.copy(), exact.error.copy(), known.copy(), []
@@ -97,7 +98,7 @@ def _checked(beside: Neighbourhood, exact: Slopes, known: np.ndarray) -> tuple[S
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     careful = beside.by_differences(Differences(), columns) if columns else None
     if careful is not None:
-        _refuse_kinks(beside, careful, columns)
+        _refuse_kinks(beside, careful, columns, floor)
         for c, j in enumerate(columns):
             gap = np.abs(exact.J[:, j] - careful.J[:, c])
             wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
@@ -120,16 +121,18 @@ def _disagreement(beside: Neighbourhood, entry: tuple[int, int], said: float, ca
     )
 
 
-def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> None:
-    if not found.jump.any():
+def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int], floor: FloatArray) -> None:
+    jump = np.where(np.abs(found.jump) > floor[:, columns], found.jump, 0.0)
+    if not jump.any():
         return
-    i, c = np.unravel_index(int(np.argmax(np.abs(found.jump) * beside.scales[columns])), found.jump.shape)
+    i, c = np.unravel_index(int(np.argmax(np.abs(jump) * beside.scales[columns])), jump.shape)
     row, column = beside.rows[i], beside.columns[columns[c]]
     left, right = found.J[i, c] - found.jump[i, c] / 2, found.J[i, c] + found.jump[i, c] / 2
+    output = ", or leave this output out" if i >= beside.n else ""
     raise NumericalError(
-        f"The model has a kink at the point: d {row} / d {column} is {left:.6g} on the left and {right:.6g} on the "
-        f"right of '{column}'. There is no linear model of both sides: ask for one with --one-sided left or right, or "
-        "move the point.",
+        f"The model jumps or has a kink at the point: d {row} / d {column} is {left:.6g} on the left and {right:.6g} "
+        f"on the right of '{column}'. There is no linear model of both sides: ask for one with --one-sided left or "
+        f"right, or move the point{output}.",
         variable=column,
     )
 

@@ -11,6 +11,7 @@ import fmilin as fl
 from fmilin.derivatives.differences import Differences, slopes
 from fmilin.derivatives.grouping import column_groups, tangent_pattern
 from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 
@@ -59,6 +60,42 @@ def test_smooth_functions_are_no_kinks(power: int) -> None:
     found = slopes(lambda j, s: np.array([s**power, 1 + s + s**power]), np.array([0.0, 1.0]), np.ones(1))
     assert not found.jump.any()
     np.testing.assert_allclose(found.J[:, 0], [0.0, 1.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+def test_a_jump_is_no_slope_of_1e14(derivatives: str) -> None:
+    """The angle of a pendulum that stands upright lies on the cut of atan2."""
+    model = cartesian_pendulum(angle=np.pi)
+    with pytest.raises(fl.NumericalError, match="jumps or has a kink at the point: d angle / d x"):
+        fl.linearize(model, derivatives=derivatives)
+    exact = fl.linearize(model, derivatives="exact")
+    assert exact.C[0] == pytest.approx([-1.0, 0.0], abs=1e-12)
+    without = fl.linearize(model, outputs=["ax"], derivatives=derivatives)
+    np.testing.assert_allclose(without.D, [[1.0]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+@pytest.mark.parametrize("coordinates", ["partition", "tangent"])
+@pytest.mark.parametrize(("speed", "radius", "gravity"), [(2.7, 1.0, 1.0), (3.0, 0.3, 9.81), (3.0, 0.1, 9.81)])
+def test_a_row_of_rounding_is_neither_a_kink_nor_a_wrong_derivative(
+    derivatives: str, coordinates: str, speed: float, radius: float, gravity: float
+) -> None:
+    """All terms of the spin acceleration of an upright disk cancel: what is left of its slopes is 1e-16 or nothing."""
+    model = rolling_disk(speed, radius=radius, gravity=gravity)
+    lin = fl.linearize(model, derivatives=derivatives, coordinates=coordinates)
+    assert [w.kind for w in lin.warnings] == ["off-equilibrium"]
+
+
+def test_a_row_of_rounding_beside_fast_rows_hides_no_wrong_derivative() -> None:
+    """Nine decades between the fastest rate and the row whose directional derivative is zero with success."""
+    A = np.array([[-1e6, 0.0], [1e-3, -1e-3]])
+    said = np.array([[-1e6, 0.0], [0.0, 0.0]])
+    model = FunctionModel(
+        Parts(["fast", "slow"], [1.0, 1.0], lambda t, s, u: A @ s, jacobians=lambda t, s, u: (said, np.zeros((2, 0))))
+    )
+    lin = fl.linearize(model)
+    np.testing.assert_allclose(lin.A, A, rtol=1e-6)
+    assert [w.kind for w in lin.warnings].count("directional-derivative") == 2
 
 
 class Switching(FunctionModel):
