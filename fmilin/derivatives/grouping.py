@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
 from fmilin.signals import FloatArray
 
 __all__ = ["column_groups", "tangent_pattern"]

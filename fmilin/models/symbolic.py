@@ -140,7 +140,8 @@ class SymbolicModel(Model):
         ConstraintError
             When a constraint names a variable that the model does not have.
         """
-        return self._changed(replace(self._declared, constraints=tuple(constraints)), self._choice)
+        changed = replace(self._declared, constraints=tuple(constraints), independent=())  # chosen for other constraints
+        return self._changed(changed, self._choice)
 
     def formula(self, name: str) -> Expression | None:
         """Return a known quantity as an expression over states, inputs, parameters and time.

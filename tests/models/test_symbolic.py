@@ -12,6 +12,7 @@ from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
 from fmilin.model import Copy
 from fmilin.models import Labels, OdeModel, SymbolicModel
 from fmilin.signals import FloatArray
+from fmilin.systems import rolling_disk
 
 EMPTY = np.empty(0)
 
@@ -150,3 +151,10 @@ def test_public_names_are_those_listed() -> None:
             assert callable(getattr(package, name))
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             _ = package.nothing
+
+
+def test_other_constraints_have_no_use_for_the_recommended_coordinates() -> None:
+    model = rolling_disk()
+    assert len(model.independent) == 8
+    other = model.with_constraints(model.constraints.declared[1:])
+    assert other.independent == ()
