@@ -82,7 +82,7 @@ def _panels(trajectory: Trajectory) -> dict[str, list[_Line]]:
     found: dict[str, list[_Line]] = {}
     for signal, course in zip(signals, values.T, strict=True):
         found.setdefault(signal.unit, []).append(_Line(signal.name, signal.unit, course))
-    if trajectory.energy is not None:
+    if trajectory.energy.size:
         lines = found.setdefault("J", [])
         if all(line.name != "energy" for line in lines):
             lines.append(_Line("energy", "J", trajectory.energy))

@@ -71,7 +71,7 @@ def _facts(trajectory: Trajectory, name: str) -> Iterator[Fact]:
     if trajectory.drift.shape[1]:
         worst = int(abs(trajectory.drift).max(axis=0).argmax())
         yield "Drift", [f"{trajectory.largest_drift:.2g} at most ({shortened(trajectory.invariants[worst])})"]
-    if trajectory.energy is not None:
+    if trajectory.energy.size:
         change = float(abs(trajectory.energy - trajectory.energy[0]).max())
         yield "Energy", [f"{trajectory.energy[0]:.8g} at the start", f"changes by {change:.2g} at most"]
     if trajectory.switches:

@@ -295,7 +295,7 @@ def _trajectory(run: _Run, walk: Walk, recorder: _Recorder) -> Trajectory:
         output_signals=model.outputs,
         drift=recorder.columns(3, len(plant.invariants)),
         invariants=plant.invariants.names,
-        energy=None if plant.energy is None else recorder.columns(4, 1)[:, 0],
+        energy=np.empty(0) if plant.energy is None else recorder.columns(4, 1)[:, 0],
         formulation=run.formulation,
         method=run.method.name,
         switches=tuple(run.running.switches),

@@ -32,7 +32,7 @@ def trajectory_as_csv(trajectory: Trajectory) -> bytes:
     ):
         for name, column in zip(signals.names, values.T, strict=True):
             columns.setdefault(name, column)
-    if trajectory.energy is not None:
+    if trajectory.energy.size:
         columns.setdefault("energy", trajectory.energy)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -64,8 +64,8 @@ class Trajectory:
         The invariants h(t, x), which would all be zero, in the units of the constraints.
     invariants : tuple of str
         m names for them: declared constraints, then hidden ones.
-    energy : array, shape (K,), or None
-        Where it was asked for.
+    energy : array, shape (K,) or (0,)
+        Empty where it was not asked for.
     formulation, method : str
     switches : tuple of Switch
         Changes of independent coordinates (local form only).
@@ -85,7 +85,7 @@ class Trajectory:
     output_signals: Signals
     drift: FloatArray
     invariants: tuple[str, ...]
-    energy: FloatArray | None
+    energy: FloatArray
     formulation: str
     method: str
     switches: tuple[Switch, ...]
