@@ -140,7 +140,7 @@ class SymbolicModel(Model):
         ConstraintError
             When a constraint names a variable that the model does not have.
         """
-        changed = replace(self._declared, constraints=tuple(constraints), independent=())  # chosen for other constraints
+        changed = replace(self._declared, constraints=tuple(constraints), independent=())  # was for the others
         return self._changed(changed, self._choice)
 
     def formula(self, name: str) -> Expression | None:
