@@ -114,7 +114,7 @@ class Program:
                     f"nor a parameter. Give it a value as a parameter."
                 )
             return self.leaves[e]
-        if not e.free_symbols and not isinstance(e, sympy.Piecewise):
+        if e.is_number and not isinstance(e, sympy.Piecewise):  # stops at the first symbol, unlike free_symbols
             return _number_of(e)
         if isinstance(e, _NOT_ARITHMETIC) or not isinstance(e, sympy.Expr):
             raise ModelError(f"'{_short(e)}' is no arithmetic of plain symbols, so no code can be made from it.")

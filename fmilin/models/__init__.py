@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fmilin.models.declaration import Labels, SymbolicConstraint, der
     from fmilin.models.function import FunctionModel
+    from fmilin.models.kane import KaneEquations, KaneModel
     from fmilin.models.lagrange import LagrangeModel
     from fmilin.models.null_space import MultiplierModel, NullSpaceModel
     from fmilin.models.ode import OdeModel
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "FunctionModel": "function",
+    "KaneEquations": "kane",
+    "KaneModel": "kane",
     "Labels": "declaration",
     "LagrangeModel": "lagrange",
     "MultiplierModel": "null_space",
@@ -27,6 +30,8 @@ _HOMES = {
 
 __all__ = [
     "FunctionModel",
+    "KaneEquations",
+    "KaneModel",
     "Labels",
     "LagrangeModel",
     "MultiplierModel",

@@ -1,0 +1,154 @@
+"""Which coordinates and speeds are independent, and how the dependent ones follow: C_0, C_1 and C_2.
+
+Peterson et al., with G_c = grad_q f_c, G_v = grad_q f_v and B = grad_u f_v:
+
+    C_0 = [I - P_qd (G_c P_qd)^-1 G_c] P_qi
+    C_1 = -P_ud (B P_ud)^-1 G_v
+    C_2 = [I - P_ud (B P_ud)^-1 B] P_ui
+
+All matrices are stacks over k points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.signals import FloatArray
+
+__all__ = ["DOUBTFUL", "REFUSED", "ConstraintGradients", "Dependence", "Partition", "dependence", "pivoted"]
+
+REFUSED = 1e8
+"""Condition number of G_c P_qd or B P_ud from which a choice is refused."""
+
+DOUBTFUL = 1e4
+"""Condition number beyond which a choice that is not the user's own is replaced by the best one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Positions of the independent and dependent coordinates in q, and speeds in u."""
+
+    q_i: tuple[int, ...]
+    q_d: tuple[int, ...]
+    u_i: tuple[int, ...]
+    u_d: tuple[int, ...]
+
+    @classmethod
+    def keeping(cls, q_i: Sequence[int], u_i: Sequence[int], n: int, o: int) -> Partition:
+        """Return the partition with these independent coordinates out of n, and speeds out of o."""
+        return cls(
+            tuple(q_i),
+            tuple(i for i in range(n) if i not in set(q_i)),
+            tuple(u_i),
+            tuple(i for i in range(o) if i not in set(u_i)),
+        )
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Positions of the independent states in (q, u)."""
+        n = len(self.q_i) + len(self.q_d)
+        return (*self.q_i, *(n + i for i in self.u_i))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintGradients:
+    """G_c (k, l, n), G_v (k, m, n) and B (k, m, o), and the same for the inputs, (k, l, s) and (k, m, s)."""
+
+    G_c: FloatArray
+    G_v: FloatArray
+    B: FloatArray
+    c_r: FloatArray
+    v_r: FloatArray
+
+    def __getitem__(self, points: slice) -> ConstraintGradients:
+        """Return the gradients at some of the points."""
+        parts = (self.G_c, self.G_v, self.B, self.c_r, self.v_r)
+        return ConstraintGradients(*(part[points] for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """dq = C_0 dq_i + D_0 dr and du = C_1 dq + C_2 du_i + D_2 dr; D_0 and D_2 belong to prescribed motions."""
+
+    C_0: FloatArray
+    C_1: FloatArray
+    C_2: FloatArray
+    D_0: FloatArray
+    D_2: FloatArray
+    condition_number: FloatArray
+    """The larger one of G_c P_qd and B P_ud in the 1-norm, rows scaled; shape (k,)."""
+
+    def __getitem__(self, points: slice) -> Dependence:
+        """Return the matrices at some of the points."""
+        parts = (self.C_0, self.C_1, self.C_2, self.D_0, self.D_2, self.condition_number)
+        return Dependence(*(part[points] for part in parts))
+
+
+def pivoted(g: ConstraintGradients, scales: FloatArray) -> Partition:
+    """Choose the dependent columns by QR with column pivoting of G_c and B at the first point.
+
+    Parameters
+    ----------
+    g : ConstraintGradients
+    scales : array, shape (n + o,)
+        Sizes of the states.
+    """
+    n, o = g.G_c.shape[2], g.B.shape[2]
+    q_d = _pivots(g.G_c[0] * scales[:n])
+    u_d = _pivots(g.B[0] * scales[n:])
+    return Partition.keeping([i for i in range(n) if i not in q_d], [i for i in range(o) if i not in u_d], n, o)
+
+
+def dependence(g: ConstraintGradients, partition: Partition) -> Dependence:
+    """Return C_0, C_1 and C_2; NaN, and an infinite condition number, where they do not exist."""
+    q_i, q_d, u_i, u_d = (list(p) for p in (partition.q_i, partition.q_d, partition.u_i, partition.u_d))
+    k, n, o, s = len(g.G_c), g.G_c.shape[2], g.B.shape[2], g.c_r.shape[2]
+    c, c_condition = _inverses(g.G_c[:, :, q_d])
+    v, v_condition = _inverses(g.B[:, :, u_d])
+    C_0, C_1, C_2 = np.zeros((k, n, len(q_i))), np.zeros((k, o, n)), np.zeros((k, o, len(u_i)))
+    D_0, D_2 = np.zeros((k, n, s)), np.zeros((k, o, s))
+    C_0[:, q_i, range(len(q_i))] = 1.0
+    C_2[:, u_i, range(len(u_i))] = 1.0
+    C_0[:, q_d], D_0[:, q_d] = -(c @ g.G_c[:, :, q_i]), -(c @ g.c_r)
+    C_1[:, u_d], C_2[:, u_d], D_2[:, u_d] = -(v @ g.G_v), -(v @ g.B[:, :, u_i]), -(v @ g.v_r)
+    return Dependence(C_0, C_1, C_2, D_0, D_2, np.maximum(c_condition, v_condition))
+
+
+def _inverses(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return inverses of small matrices and condition numbers in the 1-norm, rows scaled; NaN when singular."""
+    if matrices.size == 0:
+        return matrices, np.ones(len(matrices))
+    sizes = np.abs(matrices).max(axis=2, keepdims=True)
+    scaled = matrices / np.where(sizes > 0, sizes, 1.0)
+    inverses = _each_inverse(scaled)
+    with np.errstate(all="ignore"):
+        condition = _norm(scaled) * _norm(inverses)
+        inverses = inverses / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
+    return inverses, np.where(np.isfinite(condition), condition, np.inf)
+
+
+def _each_inverse(matrices: FloatArray) -> FloatArray:
+    try:
+        return np.linalg.inv(matrices).astype(np.float64)
+    except np.linalg.LinAlgError:  # one of them: find out which
+        if len(matrices) == 1:
+            return np.full_like(matrices, np.nan)
+        return np.concatenate([_each_inverse(one[None]) for one in matrices])
+
+
+def _norm(matrices: FloatArray) -> FloatArray:
+    norm: FloatArray = np.abs(matrices).sum(axis=1).max(axis=1)
+    return norm
+
+
+def _pivots(matrix: FloatArray) -> set[int]:
+    """Return as many columns as there are rows, as independent as possible."""
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    if not len(matrix) or not np.isfinite(norms).all():
+        return set(range(len(matrix)))
+    order = linalg.qr(matrix / np.where(norms > 0, norms, 1.0), mode="r", pivoting=True, check_finite=False)[1]
+    return {int(i) for i in order[: len(matrix)]}
