@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from fmilin.signals import Signal, Signals
     from fmilin.simulation.run import simulate, snapshots
     from fmilin.simulation.trajectory import Trajectory
+    from fmilin.trimming.procedure import trim, trim_each
+    from fmilin.trimming.result import TrimmedPoint
+    from fmilin.verifying.procedure import verify
+    from fmilin.verifying.result import Verification
 
 _HOMES = {
     "Constraint": "constraints",
@@ -43,14 +47,19 @@ _HOMES = {
     "Signal": "signals",
     "Signals": "signals",
     "Trajectory": "simulation.trajectory",
+    "TrimmedPoint": "trimming.result",
     "UnknownNameError": "errors",
     "UsageError": "errors",
+    "Verification": "verifying.result",
     "linearize": "linearization",
     "linearize_along": "linearization",
     "load": "loading",
     "operating_point": "operating_points",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
+    "trim": "trimming.procedure",
+    "trim_each": "trimming.procedure",
+    "verify": "verifying.procedure",
 }
 
 __all__ = [
@@ -68,8 +77,10 @@ __all__ = [
     "Signal",
     "Signals",
     "Trajectory",
+    "TrimmedPoint",
     "UnknownNameError",
     "UsageError",
+    "Verification",
     "__version__",
     "linearize",
     "linearize_along",
@@ -77,6 +88,9 @@ __all__ = [
     "operating_point",
     "simulate",
     "snapshots",
+    "trim",
+    "trim_each",
+    "verify",
 ]
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     import control
 
+    from fmilin.model import Model
     from fmilin.modes import Mode
+    from fmilin.verifying.result import Verification
 
 __all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point"]
 
@@ -161,6 +163,29 @@ class LinearModel:
         from fmilin.prescribed import with_prescribed_states
 
         return with_prescribed_states(self)
+
+    def verify(self, model: Model, *, horizon: float | None = None) -> Verification:
+        """Compare this linear model with the nonlinear one it was made from, channel by channel.
+
+        Parameters
+        ----------
+        model : Model
+        horizon : float, optional
+            How long responses are followed, in seconds.
+
+        Returns
+        -------
+        Verification
+            As :func:`fmilin.verify` returns.
+
+        Raises
+        ------
+        UsageError, ConstraintError, NumericalError
+            When there is nothing to compare.
+        """
+        from fmilin.verifying.procedure import verify
+
+        return verify(model, self, horizon=horizon)
 
     def to_control(self) -> control.StateSpace:
         """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.

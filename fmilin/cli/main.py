@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fmilin.cli import build, convert, demo, info, linearize, simulate, trim
+from fmilin.cli import build, convert, demo, info, linearize, simulate, trim, verify
 from fmilin.cli.desk import failure
 from fmilin.errors import FmilinError
 from fmilin.version import __version__
@@ -31,6 +31,7 @@ app.command("linearize", short_help="A linear model at an operating point.")(lin
 app.command("info", short_help="What is in a model.")(info.command)
 app.command("trim", short_help="An equilibrium or a steady motion.")(trim.command)
 app.command("simulate", short_help="Integrate on the manifold; beside a linear model.")(simulate.command)
+app.command("verify", short_help="A linear model against the nonlinear one.")(verify.command)
 app.command("build", short_help="A native description as an FMU.")(build.command)
 app.command("convert", short_help="Between the formats of linear models.")(convert.command)
 app.command("demo", short_help="Build, linearize and draw a four-bar linkage.")(demo.command)

@@ -1,0 +1,1 @@
+"""The linear model against the nonlinear one on the manifold."""

@@ -1,0 +1,130 @@
+"""What both models are excited with, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.linear_model import LinearModel
+from fmilin.signals import FloatArray
+
+__all__ = ["Excitation", "excitations", "horizon_of", "linear_response"]
+
+MOST_FREQUENCIES = 5
+PERIODS = 2.0
+"""Of the slowest mode that counts."""
+
+FAST_PERIODS = 40.0
+"""Of the fastest mode, at most."""
+
+SLOW = 1e-2
+"""Modes slower than this fraction of the fastest do not count."""
+
+GROWTH = 20.0
+"""By which an unstable mode may grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excitation:
+    """An offset of a coordinate, a step or a sine of an input, of amplitude one.
+
+    Parameters
+    ----------
+    kind : {"offset", "step", "sine"}
+    index : int
+        Of the coordinate or input.
+    frequency : float
+        In rad/s, of a sine.
+    """
+
+    kind: Literal["offset", "step", "sine"]
+    index: int
+    frequency: float = 0.0
+
+    def offset(self, size: int) -> FloatArray:
+        """Return the initial deviation of the coordinates, shape (size,)."""
+        dy = np.zeros(size)
+        if self.kind == "offset":
+            dy[self.index] = 1.0
+        return dy
+
+    def input_change(self, t: float, size: int) -> FloatArray:
+        """Return the deviation of the inputs at a time, shape (size,)."""
+        du = np.zeros(size)
+        if self.kind == "step":
+            du[self.index] = 1.0
+        elif self.kind == "sine":
+            du[self.index] = np.sin(self.frequency * t)
+        return du
+
+
+def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
+    """Return how long to look, in seconds: two periods of the slowest mode that counts.
+
+    Fast modes limit it (40 periods), and so do unstable ones (growth by 20).
+    """
+    A = linear.A * y_sizes / y_sizes[:, None]
+    eigenvalues = linear.eigenvalues()
+    rates = np.abs(eigenvalues)
+    fastest = float(np.max(rates, initial=0.0))
+    norm = float(np.linalg.norm(A, 2)) if A.size else 0.0
+    if fastest <= 1e-6 * norm or fastest == 0.0:
+        return 2 * np.pi / norm if norm > 0 else 1.0
+    slowest = float(np.min(rates[rates > SLOW * fastest]))
+    swinging = float(np.max(rates[np.abs(eigenvalues.imag) > 0.1 * rates], initial=0.0))
+    horizon = PERIODS * 2 * np.pi / slowest
+    if swinging > 0:
+        horizon = min(horizon, FAST_PERIODS * 2 * np.pi / swinging)
+    growth = float(np.max(eigenvalues.real, initial=0.0))
+    return min(horizon, float(np.log(GROWTH)) / growth) if growth > 0 else horizon
+
+
+def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
+    """Return all excitations: an offset per coordinate; a step and a few sines per input."""
+    found = [Excitation("offset", j) for j in range(len(linear.states))]
+    frequencies = _frequencies(linear.eigenvalues(), horizon) if len(linear.states) else []
+    for k in range(len(linear.inputs)):
+        found.append(Excitation("step", k))
+        found += [Excitation("sine", k, frequency) for frequency in frequencies]
+    return found
+
+
+def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[float]:
+    """Return a few frequencies around the model's own: those of its modes, half the lowest and twice the highest."""
+    rates = np.abs(eigenvalues)
+    fastest = float(np.max(rates, initial=0.0))
+    own = np.sort(rates[(rates > max(SLOW * fastest, 0.5 * np.pi / horizon))])
+    distinct = [w for i, w in enumerate(own) if i == 0 or w > 1.1 * own[i - 1]]
+    if not distinct:
+        return [4 * np.pi / horizon]
+    if len(distinct) > MOST_FREQUENCIES - 2:
+        kept = np.linspace(0, len(distinct) - 1, MOST_FREQUENCIES - 2).round().astype(int)
+        distinct = [distinct[i] for i in kept]
+    return [float(w) for w in (0.5 * distinct[0], *distinct, 2.0 * distinct[-1])]
+
+
+def linear_response(linear: LinearModel, excitation: Excitation, times: FloatArray) -> FloatArray:
+    """Return what the linear model answers to amplitude one, shape (nt, P + N + ny): deviations of y, x, out.
+
+    Exact, by the matrix exponential of the model and its excitation together, on an equally spaced grid from 0.
+    """
+    P, nu = len(linear.states), len(linear.inputs)
+    M = np.zeros((P + 2, P + 2))
+    M[:P, :P] = linear.A
+    w = np.zeros(P + 2)
+    w[:P] = excitation.offset(P)
+    if excitation.kind != "offset":
+        M[:P, P] = linear.B[:, excitation.index]
+        M[P, P + 1], M[P + 1, P] = excitation.frequency, -excitation.frequency
+        w[P], w[P + 1] = (1.0, 0.0) if excitation.kind == "step" else (0.0, 1.0)
+    step = linalg.expm(M * (times[1] - times[0]))
+    y = np.empty((len(times), P))
+    for i in range(len(times)):
+        y[i] = w[:P]
+        w = step @ w
+    u = np.array([excitation.input_change(t, nu) for t in times]).reshape(len(times), nu)
+    return np.hstack((y, y @ linear.T.T + u @ linear.T_u.T, y @ linear.C.T + u @ linear.D.T))

@@ -1,0 +1,150 @@
+"""The nonlinear answer to an excitation, by integration of the reduced model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from fmilin.derivatives.noise import POINTS, noise_from_table
+from fmilin.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.signals import FloatArray
+from fmilin.verifying.excitation import Excitation
+from fmilin.verifying.reduced import Reduced
+
+__all__ = ["Integrator", "ResponseError"]
+
+MOST_EVALUATIONS = 30_000
+"""For one response: a model that needs more is too stiff or too noisy for what is asked."""
+
+STIFF = 300.0
+"""Fastest decay times the horizon above which an implicit method takes over."""
+
+
+class ResponseError(NumericalError):
+    """The nonlinear model has no response at this amplitude: it or its coordinates end, or it takes too long."""
+
+
+class Integrator:
+    """Integrates the reduced model in deviations, scaled by the amplitude.
+
+    Parameters
+    ----------
+    reduced : Reduced
+    fastest : float
+        The fastest decay of the linear model in 1/s.
+    """
+
+    def __init__(self, reduced: Reduced, fastest: float) -> None:
+        self.reduced = reduced
+        self._fastest = fastest
+        self.noise = _noise(reduced)
+        """Of y', in sizes of the coordinates per second, shape (P,)."""
+
+    def response(
+        self, excitation: Excitation, amplitude: float, times: FloatArray, *, unit: float, tolerance: float
+    ) -> FloatArray:
+        """Return the deviations of y, x and out, shape (nt, P + N + ny).
+
+        Parameters
+        ----------
+        excitation : Excitation
+        amplitude : float
+            In the unit of the coordinate or input; may be negative.
+        times : array, shape (nt,)
+        unit : float
+            The size of the deviations to be expected, in sizes of the coordinates.
+        tolerance : float
+            Of the integration, relative to ``unit``.
+
+        Raises
+        ------
+        ResponseError
+            When there is no such response.
+        """
+        r = self.reduced
+        nu = len(r.u0)
+        y_start = r.y0 + amplitude * excitation.offset(len(r.y0))
+
+        def u(t: float) -> FloatArray:
+            return r.u0 + amplitude * excitation.input_change(t, nu)
+
+        y = self.solved(lambda t, y: r.rate(y, u(t)), y_start, times, unit=unit, tolerance=tolerance)
+        try:
+            seen = np.array([r.seen(y_t, u(t)) for t, y_t in zip(times, y, strict=True)])
+        except ModelCrashError:
+            raise
+        except FmilinError as error:
+            raise ResponseError(str(error)) from None
+        if not np.isfinite(seen).all():
+            raise ResponseError("The model returns no number.")
+        return seen
+
+    def solved(
+        self,
+        rate: Callable[[float, FloatArray], FloatArray],
+        start: FloatArray,
+        times: FloatArray,
+        *,
+        unit: float,
+        tolerance: float,
+    ) -> FloatArray:
+        """Return y at ``times``, shape (nt, P); ``unit`` and ``tolerance`` as in :meth:`response`."""
+        if not len(start):
+            return np.zeros((len(times), 0))
+        sizes, y0 = self.reduced.y_sizes * unit, self.reduced.y0
+        horizon = float(times[-1] - times[0])
+        floor = 20 * float(np.max(self.noise, initial=0.0)) / unit * min(horizon, 1.0)
+        tolerance = float(np.clip(max(tolerance, floor), 1e-13, 1e-2))
+        count = 0
+
+        def scaled_rate(t: float, eta: FloatArray) -> FloatArray:
+            nonlocal count
+            count += 1
+            if count > MOST_EVALUATIONS:
+                raise ResponseError("The nonlinear model takes too long to integrate: it is very stiff or noisy.")
+            try:
+                change = rate(t, y0 + eta * sizes) / sizes
+            except ModelCrashError:
+                raise
+            except ResponseError:
+                raise
+            except FmilinError as error:
+                raise ResponseError(str(error)) from None
+            if not np.isfinite(change).all():
+                raise ResponseError("The model returns no number.")
+            return change
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a run that diverges: its end says so
+            solution = solve_ivp(
+                scaled_rate,
+                (float(times[0]), float(times[-1])),
+                (start - y0) / sizes,
+                method="LSODA" if self._fastest * horizon > STIFF else "DOP853",
+                t_eval=times,
+                rtol=tolerance,
+                atol=tolerance,
+            )
+        if not solution.success:
+            raise ResponseError("The nonlinear model cannot be integrated any further.")
+        y: FloatArray = y0 + solution.y.T * sizes
+        return y
+
+
+def _noise(reduced: Reduced) -> FloatArray:
+    """Measure the noise of the scaled rates on a tiny line beside the point; 0 where it cannot be measured."""
+    p = len(reduced.y0)
+    line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
+    try:
+        values = np.array([reduced.rate(reduced.y0 + s * line, reduced.u0) for s in range(POINTS)])
+    except ModelCrashError:
+        raise
+    except FmilinError:
+        return np.zeros(p)
+    if not p or not np.isfinite(values).all():
+        return np.zeros(p)
+    noise: FloatArray = noise_from_table(values) / reduced.y_sizes
+    return noise

@@ -1,0 +1,194 @@
+"""Verify a linear model against the nonlinear one it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.linear_model import LinearModel
+from fmilin.model import Model
+from fmilin.signals import FloatArray, Signals
+from fmilin.verifying.drift import at_rest, drift_channel
+from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
+from fmilin.verifying.integration import Integrator, ResponseError
+from fmilin.verifying.reduced import Reduced, reduced_model
+from fmilin.verifying.result import Channel, Verification
+from fmilin.verifying.slopes import Comparison, Sizes, compare_slopes
+from fmilin.verifying.validity import trace_at, validity_of
+
+__all__ = ["verify"]
+
+SAMPLES = 61
+"""Times at which responses are compared."""
+
+TOLERANCE = 1e-5
+"""What a relative slope error may be; more where the linear model itself says that it is less accurate."""
+
+WEAK = 1e-3
+"""Signals that respond with less than this fraction of their natural size count as not responding."""
+
+SAME = 1e-6
+"""What the values at the point may differ by, relative to their sizes."""
+
+
+def verify(
+    model: Model,
+    linear: LinearModel,
+    *,
+    horizon: float | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Verification:
+    """Compare a linear model with the nonlinear one on the manifold, channel by channel.
+
+    Channels are an offset of each independent coordinate, a step of each input, sines of each input around the
+    model's own frequencies, the values at the point and, where the point is no equilibrium, the undisturbed motion.
+    A channel passes when the deviation from the nonlinear response shrinks with the square of the amplitude (a wrong
+    linear model shrinks with the amplitude itself); then the amplitude is looked for up to which coordinates and
+    outputs stay right within 5 % of their largest response.
+
+    Away from equilibria the nonlinear model is frozen: its motion at the point, f0, is subtracted. The linear
+    model's A, B, C, D and T mean just that.
+
+    Parameters
+    ----------
+    model : Model
+        The nonlinear model, with its constraints.
+    linear : LinearModel
+        Made from it, at any point.
+    horizon : float, optional
+        How long responses are followed, in seconds; by default two periods of the slowest mode, fewer where the
+        model is unstable or has much faster modes, too.
+    progress : callable, optional
+        Is told the fraction done after each channel.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    UsageError
+        When ``linear`` is no linear model of ``model``, or a sampled one.
+    ConstraintError
+        When the point of ``linear`` violates the constraints of ``model``.
+    NumericalError
+        When ``linear`` treats more states as independent than the constraints leave.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> from fmilin.verifying.procedure import verify
+    >>> model = cartesian_pendulum()
+    >>> verify(model, fl.linearize(model)).passed
+    True
+    """
+    if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
+        raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
+    reduced = reduced_model(model, linear)
+    duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
+    times = np.linspace(0.0, duration, SAMPLES)
+    rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
+    integrator = Integrator(reduced, float(-np.min(rates, initial=0.0)))
+    wanted = excitations(linear, duration)
+    responses = [linear_response(linear, excitation, times) for excitation in wanted]
+    sizes = _sizes(reduced, linear, wanted, responses)
+    channels = [_point_channel(reduced, linear)]
+    for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
+        channels.append(_channel(Comparison(excitation, response, times, integrator, sizes), linear))
+        progress((done + 1) / len(wanted))
+    if not at_rest(linear, reduced.y_sizes):
+        channels.append(drift_channel(linear, integrator, duration))
+    return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, reduced.remarks)
+
+
+def _channel(comparison: Comparison, linear: LinearModel) -> Channel:
+    excitation, sizes = comparison.excitation, comparison.sizes
+    signal = (linear.states if excitation.kind == "offset" else linear.inputs)[excitation.index]
+    natural = _natural(comparison.integrator.reduced, excitation)
+    frequency = excitation.frequency if excitation.kind == "sine" else None
+    allowed = _tolerance(linear, comparison)
+    try:
+        check = compare_slopes(comparison, natural)
+    except ResponseError as error:
+        return Channel(
+            excitation.kind, signal.name, signal.unit, frequency, 0.0, np.inf, np.nan, allowed, str(error), None, None
+        )
+    validity = validity_of(comparison, check) if check.error <= allowed else None
+    shown = check.amplitude if validity is None else validity.limit
+    trace = trace_at(comparison, shown, beyond=validity is not None and not validity.at_least)
+    return Channel(
+        excitation.kind,
+        signal.name,
+        signal.unit,
+        frequency,
+        check.amplitude,
+        check.error,
+        check.order,
+        allowed,
+        sizes.names[check.worst] if sizes.names else "",
+        validity,
+        trace,
+    )
+
+
+def _tolerance(linear: LinearModel, comparison: Comparison) -> float:
+    """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
+    a = linear.accuracy
+    matrices = max(a.A, a.B, a.C, a.D, a.T)
+    noise = float(np.max(comparison.integrator.noise, initial=0.0)) * 1e3 * comparison.times[-1]
+    return float(min(TOLERANCE + 100 * matrices + 100 * noise, 1e-2))
+
+
+def _natural(reduced: Reduced, excitation: Excitation) -> float:
+    sizes = reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes
+    return float(sizes[excitation.index])
+
+
+def _sizes(
+    reduced: Reduced, linear: LinearModel, wanted: Sequence[Excitation], responses: Sequence[FloatArray]
+) -> Sizes:
+    """Return the size of each signal: its largest linear response to excitations of natural sizes."""
+    p, n, ny = len(reduced.y0), len(reduced.x0), len(reduced.out0)
+    largest = np.zeros(p + n + ny)
+    for excitation, response in zip(wanted, responses, strict=True):
+        natural = _natural(reduced, excitation)
+        largest = np.maximum(largest, natural * np.max(np.abs(response), axis=0, initial=0.0))
+    C = np.where(np.abs(linear.C) > 10 * linear.errors.C, np.abs(linear.C), 0.0)
+    D = np.where(np.abs(linear.D) > 10 * linear.errors.D, np.abs(linear.D), 0.0)
+    outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
+    outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
+    own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
+    responds = largest > WEAK * own
+    counts = responds.copy()
+    counts[p : p + n] = False
+    signals: tuple[Signals, ...] = (linear.states, linear.full_states, linear.outputs)
+    return Sizes(
+        np.where(responds, largest, own),
+        counts,
+        tuple(name for group in signals for name in group.names),
+        tuple(unit for group in signals for unit in group.units),
+    )
+
+
+def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
+    """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
+    said = np.array([linear.point.outputs.get(name, value) for name, value in _outputs(reduced, linear)])
+    speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
+    errors = np.concatenate(
+        (
+            np.abs(linear.y0 - reduced.y0) / reduced.y_sizes,
+            np.abs(linear.f0 - reduced.f0) / speed,
+            np.abs(said - reduced.out0) / reduced.out_sizes,
+        )
+    )
+    names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
+    error = float(np.max(errors, initial=0.0))
+    worst = names[int(np.argmax(errors))] if names else ""
+    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst, None, None)
+
+
+def _outputs(reduced: Reduced, linear: LinearModel) -> list[tuple[str, float]]:
+    return list(zip(linear.outputs.names, reduced.out0.tolist(), strict=True))

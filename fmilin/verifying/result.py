@@ -1,0 +1,216 @@
+"""What a verification found, channel by channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fmilin.model import ModelInfo
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Channel", "Kind", "Trace", "Validity", "Verification"]
+
+Kind = Literal["point", "offset", "step", "sine", "drift"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One signal of both models over time, as deviations from the point.
+
+    Parameters
+    ----------
+    signal, unit : str
+    amplitude : float
+        Of the excitation.
+    times, linear, nonlinear : array, shape (nt,)
+    beyond : array, shape (nt,), or None
+        The nonlinear response to four times the amplitude, divided by four; None where there is none.
+    """
+
+    signal: str
+    unit: str
+    amplitude: float
+    times: FloatArray
+    linear: FloatArray
+    nonlinear: FloatArray
+    beyond: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """How far a channel of the linear model holds.
+
+    Parameters
+    ----------
+    limit : float
+        The amplitude up to which coordinates and outputs are right within 5 % of their largest response; of the
+        drift, the time in seconds.
+    at_least : bool
+        Whether the search ended before that amplitude was reached: it is larger than ``limit``.
+    limited_by : str
+        The signal that is wrong first, or the reason why the nonlinear model ends there.
+    motion : float
+        How far the linear model moves a state at the limit, in sizes of the states: the same for every unit.
+    """
+
+    limit: float
+    at_least: bool = False
+    limited_by: str = ""
+    motion: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """One excitation, and how well the linear model answers it.
+
+    Parameters
+    ----------
+    kind : {"point", "offset", "step", "sine", "drift"}
+        The values at the point; an offset of an independent coordinate; a step or a sine of an input; the motion
+        of a point that is no equilibrium.
+    signal, unit : str
+        The coordinate or input.
+    frequency : float or None
+        In rad/s, of a sine.
+    amplitude : float
+        At which the slopes were compared, in ``unit``.
+    slope_error : float
+        What is wrong with the linear response in the limit of small amplitudes, relative to its largest value:
+        extrapolated from ``amplitude``, its half and its quarter.
+    order : float
+        With which power of the amplitude the deviation shrinks: 2 (or more) where the linear model is right, 1
+        where it is wrong; NaN where there is no deviation beyond rounding.
+    tolerance : float
+        What ``slope_error`` may be.
+    worst : str
+        The signal with that error, or why there was nothing to compare.
+    validity : Validity or None
+        None where the channel fails.
+    trace : Trace or None
+        The response that shows most, at the limit of validity (or at ``amplitude`` where the channel fails).
+    """
+
+    kind: Kind
+    signal: str
+    unit: str
+    frequency: float | None
+    amplitude: float
+    slope_error: float
+    order: float
+    tolerance: float
+    worst: str
+    validity: Validity | None
+    trace: Trace | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the linear model is right to first order in this channel."""
+        return self.slope_error <= self.tolerance
+
+    @property
+    def label(self) -> str:
+        """The channel in words: ``"step of torque"``."""
+        words = {
+            "point": "the point itself",
+            "offset": f"offset of {self.signal}",
+            "step": f"step of {self.signal}",
+            "drift": "motion from the point",
+        }
+        if self.frequency is not None:
+            return f"sine of {self.signal}, {self.frequency:.4g} rad/s"
+        return words[self.kind]
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """A linear model compared with the nonlinear one.
+
+    Parameters
+    ----------
+    channels : tuple of Channel
+    horizon : float
+        How long each response was followed, in seconds.
+    evaluations : int
+        Visits to the nonlinear model.
+    model : ModelInfo
+        Of the nonlinear model.
+    remarks : tuple of Remark
+    """
+
+    channels: tuple[Channel, ...]
+    horizon: float
+    evaluations: int
+    model: ModelInfo
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every channel is right to first order."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[Channel, ...]:
+        """The channels that are not."""
+        return tuple(channel for channel in self.channels if not channel.passed)
+
+    def table(self) -> str:
+        """Return a table for a person, 80 columns wide."""
+        from fmilin.report.verification_table import verification_text
+
+        return verification_text(self)
+
+    def save_picture(self, path: str | Path) -> None:
+        """Draw both responses of each channel, and how far it holds, as a PNG picture.
+
+        Raises
+        ------
+        UsageError
+            When the file cannot be written.
+        """
+        from fmilin.export.atomic import write_atomically
+        from fmilin.report.verification_picture import verification_picture
+
+        write_atomically(path, verification_picture(self))
+
+    def to_document(self) -> dict[str, Any]:
+        """Return everything but the traces as plain data, NaN and infinity as None."""
+        return {
+            "format": "fmilin-verification/1",
+            "passed": self.passed,
+            "horizon": self.horizon,
+            "evaluations": self.evaluations,
+            "model": {"name": self.model.name, "guid": self.model.guid},
+            "channels": [_channel(channel) for channel in self.channels],
+            "warnings": [{"kind": r.kind, "message": r.message} for r in self.remarks],
+        }
+
+
+def _channel(channel: Channel) -> dict[str, Any]:
+    validity = channel.validity
+    return {
+        "channel": channel.label,
+        "kind": channel.kind,
+        "signal": channel.signal,
+        "unit": channel.unit,
+        "frequency": channel.frequency,
+        "passed": channel.passed,
+        "slope_error": _finite(channel.slope_error),
+        "tolerance": channel.tolerance,
+        "order": _finite(channel.order),
+        "amplitude": channel.amplitude,
+        "worst": channel.worst,
+        "limit": None if validity is None else _finite(validity.limit),
+        "limit_is_lower_bound": False if validity is None else validity.at_least,
+        "limited_by": "" if validity is None else validity.limited_by,
+        "motion_at_limit": None if validity is None else _finite(validity.motion),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
