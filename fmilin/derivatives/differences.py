@@ -33,12 +33,21 @@ __all__ = ["Differences", "EventCrossingError", "Slopes", "jacobian_by_differenc
 Line = Callable[[int, float], FloatArray]
 """(column j, displacement s along it) -> value, shape (r,)."""
 
+Terms = Callable[[FloatArray], FloatArray]
+"""The largest scaled slope of each row (r,) -> the size of the terms that each row sums, shape (r,)."""
+
 SMALLEST_AT_EVENT = 1e-7
 """Steps, in sizes of the variable, below which an event counts as being at the point itself."""
 
 
 WEAK = 1e-3
 """A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
+
+ROUNDING = 1e-14
+"""A row whose slopes are all smaller than this fraction of the terms it sums is nothing but rounding."""
+
+UNRESOLVED = 0.1
+"""A row that bends by more than this fraction of its slope says nothing about how much others bend."""
 
 KINK = 1e-3
 """Jumps in slope below this fraction of a row's largest slope count as error, above it as a kink."""
@@ -122,7 +131,9 @@ class _Setting:
     options: Differences
 
 
-def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Differences | None = None) -> Slopes:
+def slopes(
+    line: Line, base: FloatArray, scales: FloatArray, options: Differences | None = None, terms: Terms | None = None
+) -> Slopes:
     """Measure dF/ds for every column.
 
     Parameters
@@ -134,6 +145,8 @@ def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Difference
     scales : array, shape (k,)
         The size of each column's variable.
     options : Differences, optional
+    terms : callable, optional
+        Tells rows whose terms all cancel from rows in small units; without it there are none of the former.
 
     Raises
     ------
@@ -151,7 +164,7 @@ def slopes(line: Line, base: FloatArray, scales: FloatArray, options: Difference
     start = options.relative_step or _first_step(noise, base, options)
     setting = _Setting(line, base, scales, noise, np.ones_like(base), options)
     columns = [_first(setting, j, start * scales[j]) for j in range(k)]
-    setting = _with_weights(setting, columns)
+    setting = _with_weights(setting, columns, terms)
     columns = [_improved(setting, j, column) for j, column in enumerate(columns)]
     J = np.stack([c.D for c in columns], axis=1)
     rounding = np.stack([c.rounding for c in columns], axis=1)
@@ -221,11 +234,14 @@ def _first(setting: _Setting, j: int, h: float) -> _Column:
     )
 
 
-def _with_weights(setting: _Setting, columns: list[_Column]) -> _Setting:
+def _with_weights(setting: _Setting, columns: list[_Column], terms: Terms | None) -> _Setting:
     """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
     slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
     # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
     floor = 0.1 * np.finfo(float).eps * slope
+    if terms is not None:
+        cancelled = slope < ROUNDING * terms(slope)
+        floor = np.where(cancelled, slope, floor)
     for column in columns:
         column.noise = np.maximum(column.noise, floor)
     rounding = np.max([c.rounding * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)

@@ -29,9 +29,9 @@ def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u
     from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
     from scipy.sparse.csgraph import connected_components
 
-    n, k = T.shape[0], x_u.shape[1]
-    link = sparse.bmat([[None, constraints.T], [constraints, None]]) if constraints.size else sparse.csr_matrix((n, n))
-    labels = connected_components(link, directed=False)[1][:n]
+    n, k = x_u.shape
+    rows = sparse.csr_array(constraints.astype(np.float64))
+    labels = connected_components(rows.T @ rows, directed=False)[1]  # linked: states of the same constraint
     together = labels[:, None] == labels[None, :]
     coordinates = structure[:, :n] @ (together @ (T != 0))
     inputs = structure[:, n:] | (

@@ -60,6 +60,7 @@ class Neighbourhood:
         self.scales = np.concatenate((tangent.scales, model.inputs.scales(point.inputs)))
         self.columns = (*tangent.coordinates.names, *model.inputs.names)
         self.rows = (*(f"der({name})" for name in model.states.names), *model.outputs.names)
+        self._fastest = 0.0
         self._moves = tangent.x_u.any(axis=0)
         self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
 
@@ -81,6 +82,16 @@ class Neighbourhood:
             if len(crossed):
                 raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
         return np.concatenate((visit.derivatives, visit.outputs))
+
+    def terms(self, slope: FloatArray) -> FloatArray:
+        """Return the size of the terms that each row sums, shape (r,), from its largest scaled slope (r,).
+
+        That is not known where terms cancel: a rate is compared with its state's size times the fastest rate that was
+        seen so far, an output with its own size.
+        """
+        states = self.model.states.scales(self.point.states)
+        self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
+        return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
 
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
         """Difference all columns, or some, moving those together that no row sees together.
@@ -137,7 +148,7 @@ class Neighbourhood:
                 ) from None
 
         try:
-            return slopes(line, self.base, sizes, options)
+            return slopes(line, self.base, sizes, options, self.terms)
         except EventCrossingError:
             raise
         except NumericalError as error:

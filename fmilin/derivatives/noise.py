@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import factorial
 
 import numpy as np
 
+from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["POINTS", "noise_from_table"]
+__all__ = ["POINTS", "noise_beside", "noise_from_table"]
 
 POINTS = 8
 """Values along the line, equally spaced and very close together."""
@@ -48,4 +50,22 @@ def noise_from_table(values: FloatArray) -> FloatArray:
         three = sigma[k : k + 3]
         agree = three.max(axis=0) <= _AGREEMENT * three.min(axis=0)
         result = np.where(agree, sigma[k], result)
-    return np.maximum(result, rounding)
+    noise: FloatArray = np.maximum(result, rounding)
+    return noise
+
+
+def noise_beside(function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return the noise of a function on a tiny line through x, shape (r,); zero where it cannot be evaluated.
+
+    Parameters
+    ----------
+    function : callable
+        x (n,) -> values, shape (r,); evaluated :data:`POINTS` times.
+    x, scales : array, shape (n,)
+    """
+    step = 1e-8 * scales * np.random.default_rng(2013).uniform(0.5, 1.0, len(x))
+    try:
+        values = np.array([function(x + k * step) for k in range(POINTS)])
+    except (ModelError, NumericalError):
+        return np.zeros_like(function(x))
+    return noise_from_table(values) if np.isfinite(values).all() else np.zeros(values.shape[1])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.derivatives.differences import Slopes
+from fmilin.derivatives.differences import ROUNDING, Slopes
 from fmilin.derivatives.neighbourhood import Neighbourhood
 from fmilin.signals import FloatArray
 
 __all__ = ["exact_slopes", "rounding", "row_sizes", "written_down"]
-
-ROUNDING = 1e-14
-"""What cancels to less than this fraction of the terms that a model usually adds up is nothing but rounding."""
 
 
 def exact_slopes(beside: Neighbourhood) -> Slopes | None:
@@ -51,20 +48,14 @@ def written_down(beside: Neighbourhood, found: Slopes) -> Slopes:
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the largest slope of each row, compared in scaled columns, in units of each entry; same shape as J."""
     finite = np.nan_to_num(np.abs(J), nan=0.0, posinf=0.0)
-    return np.max(finite * scales, axis=1, keepdims=True, initial=0.0) / scales
+    sizes: FloatArray = np.max(finite * scales, axis=1, keepdims=True, initial=0.0) / scales
+    return sizes
 
 
 def rounding(beside: Neighbourhood, J: FloatArray) -> FloatArray:
-    """Return which slopes say nothing because rounding alone may leave them, in units of each entry; same shape as J.
-
-    A row whose terms cancel at the point keeps slopes of 1e-16 that no other row of the same matrix would show. How
-    large the terms were is not known; a rate is compared with its state's size times the model's fastest rate, an
-    output with its own size.
-    """
-    n, states = beside.n, beside.model.states.scales(beside.point.states)
-    fastest = np.max(np.nan_to_num(np.abs(J[:n])) * beside.scales / states[:, None], initial=0.0)
-    terms = np.concatenate((states * fastest, beside.model.outputs.scales(beside.base[n:])))
-    return ROUNDING * terms[:, None] / beside.scales
+    """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
+    slope = np.max(np.abs(J) * beside.scales, axis=1, initial=0.0)
+    return ROUNDING * beside.terms(slope)[:, None] / beside.scales
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:

@@ -79,15 +79,14 @@ def measure(beside: Neighbourhood, derivatives: str | Differences) -> TangentSlo
 
 def _differenced(beside: Neighbourhood, options: Differences) -> Slopes:
     found = written_down(beside, beside.by_differences(options))
-    _refuse_kinks(beside, found, list(range(len(beside.columns))), rounding(beside, found.J))
+    _refuse_kinks(beside, found, list(range(len(beside.columns))))
     return found
 
 
 def _checked(beside: Neighbourhood, exact: Slopes, known: np.ndarray) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
     quick = written_down(beside, beside.by_differences(Differences(order=2, retries=2)))
-    floor = rounding(beside, quick.J)
-    allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + floor
+    allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + rounding(beside, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & known
     J, error, kept, warnings = exact.J.copy(), exact.error.copy(), known.copy(), []
@@ -98,7 +97,7 @@ def _checked(beside: Neighbourhood, exact: Slopes, known: np.ndarray) -> tuple[S
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     careful = beside.by_differences(Differences(), columns) if columns else None
     if careful is not None:
-        _refuse_kinks(beside, careful, columns, floor)
+        _refuse_kinks(beside, careful, columns)
         for c, j in enumerate(columns):
             gap = np.abs(exact.J[:, j] - careful.J[:, c])
             wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
@@ -121,11 +120,10 @@ def _disagreement(beside: Neighbourhood, entry: tuple[int, int], said: float, ca
     )
 
 
-def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int], floor: FloatArray) -> None:
-    jump = np.where(np.abs(found.jump) > floor[:, columns], found.jump, 0.0)
-    if not jump.any():
+def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> None:
+    if not found.jump.any():
         return
-    i, c = np.unravel_index(int(np.argmax(np.abs(jump) * beside.scales[columns])), jump.shape)
+    i, c = np.unravel_index(int(np.argmax(np.abs(found.jump) * beside.scales[columns])), found.jump.shape)
     row, column = beside.rows[i], beside.columns[columns[c]]
     left, right = found.J[i, c] - found.jump[i, c] / 2, found.J[i, c] + found.jump[i, c] / 2
     output = ", or leave this output out" if i >= beside.n else ""

@@ -136,3 +136,9 @@ def test_a_row_of_rounding_does_not_spoil_the_estimate_of_the_others() -> None:
 
     J, error = jacobian_by_differences(rows, np.zeros(1), np.ones(1))
     assert abs(J[0, 0] - 1.0) <= 10 * error[0, 0] <= 1e-9
+
+
+def test_a_row_without_slope_does_not_spoil_the_estimates_of_others() -> None:
+    """At 0 a cubic has no slope, so that all that is measured of it is its bend."""
+    _, error = jacobian_by_differences(lambda s: np.array([np.sin(s[0]), s[0] ** 3]), np.zeros(1), np.ones(1))
+    assert error[0, 0] <= 1e-8

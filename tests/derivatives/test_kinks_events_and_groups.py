@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.derivatives.differences import Differences, slopes
 from fmilin.derivatives.grouping import column_groups, tangent_pattern
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signals
 from fmilin.systems import cartesian_pendulum, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum
 
@@ -96,6 +96,21 @@ def test_a_row_of_rounding_beside_fast_rows_hides_no_wrong_derivative() -> None:
     lin = fl.linearize(model)
     np.testing.assert_allclose(lin.A, A, rtol=1e-6)
     assert [w.kind for w in lin.warnings].count("directional-derivative") == 2
+
+
+def test_outputs_that_cancel_do_not_spoil_the_estimates_of_others() -> None:
+    """Residuals as outputs: on the manifold they are zero but for rounding, wherever the coordinates go."""
+    model = pendulum(angle=0.7, rate=0.3)
+    model.outputs = Signals(["ax", "residual", "residual_rate"])
+    rates = model.parts.output
+    assert rates is not None
+    model.parts.output = lambda t, s, u: np.array(
+        [*rates(t, s, u), s[0] ** 2 + s[1] ** 2 - 1.3**2, s[0] * s[2] + s[1] * s[3]]
+    )
+    for coordinates in ("partition", "tangent"):
+        lin = fl.linearize(model, coordinates=coordinates, derivatives="differences")
+        assert max(lin.accuracy.A, lin.accuracy.C) <= 1e-9
+        np.testing.assert_allclose(lin.C[1:], 0, atol=1e-12)
 
 
 class Switching(FunctionModel):
