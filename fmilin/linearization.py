@@ -25,7 +25,7 @@ from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Poin
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.selection import DOUBTFUL, Selection
 from fmilin.model import Evaluation, Model, OperatingPoint
-from fmilin.operating_points import operating_point
+from fmilin.operating_points import model_at, operating_point
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.singular import linearize_at_singularity, singularity_of
@@ -102,6 +102,7 @@ def linearize(
         derivatives = Differences(side=one_sided)
     if point is None:
         point = operating_point(model)
+    model = model_at(model, point)
     if inputs is not None or outputs is not None:
         point = _reordered(model, point, inputs)
         model = model.with_interface(inputs, outputs)

@@ -12,7 +12,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model import Model, OperatingPoint
 
-__all__ = ["CONSISTENT", "operating_point"]
+__all__ = ["CONSISTENT", "model_at", "operating_point"]
 
 CONSISTENT = 1e-6
 """Start values closer to the manifold than this (scaled by nominals) are projected; farther ones are refused."""
@@ -71,6 +71,18 @@ def operating_point(
     if np.max(moved, initial=0.0) <= 1e-14:
         projected, moved = x, np.zeros_like(x)
     return point.with_states(projected, adjusted=float(np.max(moved, initial=0.0)))
+
+
+def model_at(model: Model, point: OperatingPoint) -> Model:
+    """Return ``model`` with the parameters of ``point``: a trimmed point may have others than the model.
+
+    Raises
+    ------
+    UsageError
+        When the source cannot change its parameters.
+    """
+    changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
+    return model.with_parameters(changed) if changed else model
 
 
 def _require_consistent(invariants: Invariants, t: float, x: np.ndarray) -> None:

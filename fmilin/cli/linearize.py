@@ -72,6 +72,8 @@ class Request:
     project: bool = False
     one_sided: Literal["left", "right"] | None = None
     at_singularity: bool = False
+    point: Path | None = None
+    trim: bool = False
 
 
 def command(
@@ -103,6 +105,10 @@ def command(
         typer.Option("--set", metavar="NAME=VALUE", help="Repeatable: a start value, parameter or input."),
     ] = None,
     time: Annotated[float | None, typer.Option(metavar="T", help="The point's time in seconds.")] = None,
+    point: Annotated[
+        Path | None, typer.Option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
+    ] = None,
+    trim: Annotated[bool, typer.Option("--trim", help="Find the equilibrium nearest to the point first.")] = False,
     derivatives: Annotated[
         Derivatives, typer.Option(help="Exact directional derivatives, or differences on the manifold.")
     ] = Derivatives.AUTO,
@@ -148,6 +154,8 @@ def command(
         project=project,
         one_sided=None if one_sided is None else one_sided.value,
         at_singularity=at_singularity,
+        point=point,
+        trim=trim,
     )
 
     def job(desk: Desk) -> None:
@@ -160,9 +168,11 @@ def command(
 def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize."""
     import fmilin as fl
+    from fmilin.cli.points import assembled, with_saved_point
 
+    request, saved = with_saved_point(request)
     model, values = open_model(request, desk)
-    point = fl.operating_point(model, values, time=request.time, project=request.project)
+    point = assembled(model, values, request, saved)
     linear = fl.linearize(
         model,
         point,

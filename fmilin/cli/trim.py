@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.result import TrimmedPoint
 
-__all__ = ["Wishes", "command", "nearest"]
+__all__ = ["Wishes", "command"]
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,6 @@ def command(
         _deliver(loaded, points, files, desk, as_json=json)
 
     return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
-
-
-def nearest(model: Model, values: Mapping[str, float], *, time: float | None, project: bool) -> TrimmedPoint:
-    """Return the equilibrium nearest to where the model starts with these states and inputs (``--trim``)."""
-    from fmilin.trimming.procedure import search
-    from fmilin.trimming.request import TrimRequest
-
-    inputs = {name: value for name, value in values.items() if model.inputs.has(name)}
-    states = {name: value for name, value in values.items() if name not in inputs}
-    return search(model, TrimRequest(inputs, time=time), states, anywhere=project)
 
 
 def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]) -> Sequence[TrimmedPoint]:

@@ -19,6 +19,7 @@ from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.model import Model, OperatingPoint
+from fmilin.operating_points import model_at
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.visits import VisitedModel
@@ -116,13 +117,6 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
                 f"{linear.model.guid}, that of the model {model.info.guid}).",
             )
         )
-    changed = {n: v for n, v in linear.point.parameters.items() if model.start.parameters.get(n) != v}
-    if changed:
-        model = model.with_parameters(changed)
-    inputs = None if model.inputs.names == linear.inputs.names else linear.inputs.names
-    outputs = None if model.outputs.names == linear.outputs.names else linear.outputs.names
-    if inputs is not None or outputs is not None:
-        model = model.with_interface(inputs, outputs)
     at = linear.point
     point = OperatingPoint(
         at.time,
@@ -130,6 +124,11 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
         np.array([at.inputs[n] for n in linear.inputs.names]),
         dict(at.parameters),
     )
+    model = model_at(model, point)
+    inputs = None if model.inputs.names == linear.inputs.names else linear.inputs.names
+    outputs = None if model.outputs.names == linear.outputs.names else linear.outputs.names
+    if inputs is not None or outputs is not None:
+        model = model.with_interface(inputs, outputs)
     visited = VisitedModel(model)
     frame = frame_at(visited, point, named=_names(linear), kind=_kind(linear))
     _require_order(frame, linear)

@@ -1,0 +1,77 @@
+"""The operating point that the command line describes: assembled, read from a file, or solved for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.cli.linearize import Request
+    from fmilin.model import Model, OperatingPoint
+    from fmilin.point_files import SavedPoint
+
+__all__ = ["assembled", "with_saved_point"]
+
+
+def with_saved_point(request: Request) -> tuple[Request, SavedPoint | None]:
+    """Return the request with the parameters and the time of its ``--point``, and that point.
+
+    What stands on the command line goes before what stands in the file.
+    """
+    if request.point is None:
+        return request, None
+    from fmilin.point_files import load_point
+
+    saved = load_point(request.point)
+    settings = {**saved.parameters, **request.settings}
+    time = saved.time if request.time is None else request.time
+    return replace(request, settings=settings, time=time), saved
+
+
+def assembled(
+    model: Model, values: Mapping[str, float], request: Request, saved: SavedPoint | None = None
+) -> OperatingPoint:
+    """Return the point of ``model``.
+
+    Parameters
+    ----------
+    model : Model
+    values : mapping of str to float
+        States and inputs of ``--set``.
+    request : Request
+    saved : SavedPoint, optional
+        Of ``--point``: where the point is, or where ``--trim`` starts.
+    """
+    if request.trim:
+        return _nearest(model, values, request, saved)
+    if saved is None:
+        from fmilin.operating_points import operating_point
+
+        return operating_point(model, values, time=request.time, project=request.project)
+    if states := [name for name in values if model.states.has(name)]:
+        raise UsageError(
+            f"--set {states[0]} contradicts --point, which has all states. Leave one of them out, or add --trim to "
+            "start from there."
+        )
+    point = saved.on(model)
+    for name, value in values.items():
+        point.inputs[model.inputs.index_of(name, "an input of the model")] = value
+    return point if request.time is None else replace(point, time=request.time)
+
+
+def _nearest(model: Model, values: Mapping[str, float], request: Request, saved: SavedPoint | None) -> OperatingPoint:
+    """Return the equilibrium nearest to the point, inputs held; what is remarkable about it goes to standard error."""
+    from fmilin.trimming.procedure import search
+    from fmilin.trimming.request import TrimRequest
+
+    start = {**saved.states, **saved.inputs, **values} if saved is not None else dict(values)
+    inputs = {name: value for name, value in start.items() if model.inputs.has(name)}
+    states = {name: value for name, value in start.items() if name not in inputs}
+    found = search(model, TrimRequest(inputs, time=request.time), states, anywhere=request.project)
+    for remark in found.report.remarks:
+        sys.stderr.write(f"Warning: {remark}\n")
+    return found
