@@ -21,11 +21,15 @@ from numpy.typing import NDArray
 
 from fmilin.derivatives.along import STEP, derivative_along
 from fmilin.derivatives.differences import jacobian_by_differences
+from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.model import Evaluation, Model
 from fmilin.signals import FloatArray
 
 __all__ = ["Gradient", "Invariants"]
+
+BEYOND_ROUNDING = 1e-13
+"""Noise larger than this fraction of the rates is the model's own: iterations or tables inside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,14 @@ class Gradient:
         Estimated absolute error of each entry; 0 where exact.
     reference : array, shape (m,)
         The size of the terms that a row was summed from, in units of the row, with states scaled.
+    noise : array, shape (m,)
+        Of h itself: rates that come from the model bring their noise; 0 where that is no more than rounding.
     """
 
     H: FloatArray
     error: FloatArray
     reference: FloatArray
+    noise: FloatArray
 
 
 class Invariants:
@@ -87,6 +94,7 @@ class Invariants:
         self.chain = _derivatives_among(model)
         """Input to the input that is its time derivative."""
         self._moving: bool | None = None
+        self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
         self._require_derivatives()
 
     def __len__(self) -> int:
@@ -126,7 +134,7 @@ class Invariants:
         """Return H = dh/dx at a point, shape (m, N). The last one is kept: it is asked for from several sides."""
         n, u = len(self.scales), self.inputs if inputs is None else inputs
         if not len(self):
-            return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0))
+            return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0), np.empty(0))
         key = (t, x.tobytes(), u.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = (key, self._gradient(t, x, u))
@@ -136,16 +144,23 @@ class Invariants:
         G, error = self._residual_gradient(t, x, u)
         reference = np.abs(G) @ self.scales
         if not self.hidden:
-            return Gradient(G, error, reference)
+            return Gradient(G, error, reference, np.zeros(len(G)))
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
         w = self._velocity(x, visit)
         W, W_error = self._velocity_gradient(t, x, u)
         rows = self.hidden
         curvature, curvature_error = self._curvature(t, x, u, w)
+        noise = self._noise_of_rates(t, x, u, np.abs(w) + np.abs(W) @ self.scales)
+        relative = float(np.max(noise / self.scales) / max(np.max(np.abs(w) / self.scales), np.finfo(float).tiny))
         H2 = curvature + G[rows] @ W
-        error2 = curvature_error + np.abs(G[rows]) @ W_error + error[rows] @ np.abs(W)
+        error2 = curvature_error + np.abs(G[rows]) @ W_error + error[rows] @ np.abs(W) + relative * np.abs(curvature)
         reference2 = np.abs(curvature) @ self.scales + np.abs(G[rows]) @ np.abs(W) @ self.scales
-        return Gradient(np.vstack((G, H2)), np.vstack((error, error2)), np.concatenate((reference, reference2)))
+        return Gradient(
+            np.vstack((G, H2)),
+            np.vstack((error, error2)),
+            np.concatenate((reference, reference2)),
+            np.concatenate((np.zeros(len(G)), np.abs(G[rows]) @ noise)),
+        )
 
     def input_gradient(self, t: float, x: FloatArray) -> FloatArray:
         """Return h_u, shape (m, nu): zero unless an input prescribes a motion."""
@@ -174,6 +189,18 @@ class Invariants:
         w = np.zeros_like(x) if visit is None else visit.derivatives.copy()
         w[self._paired] = x[self._partners]
         return w
+
+    def _noise_of_rates(self, t: float, x: FloatArray, u: FloatArray, terms: FloatArray) -> FloatArray:
+        """Return the noise of x' where it comes from the model, shape (N,), measured once; 0 where it is rounding.
+
+        ``terms`` (N,) is the size of the terms in x'.
+        """
+        if self._noise is None:
+            noise = noise_beside(lambda s: self.model.evaluate(t, s, u).derivatives, x, self.scales)
+            noise[self._paired] = 0.0
+            terms = np.maximum(terms, self.scales * np.max(terms / self.scales))
+            self._noise = np.where(noise > BEYOND_ROUNDING * terms, noise, 0.0)
+        return self._noise
 
     def _input_rates(self, u: FloatArray) -> FloatArray:
         """Return u': inputs that are derivatives of others; zero where there is none."""

@@ -92,7 +92,8 @@ def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArr
     gradient = invariants.gradient(t, x)
     sizes = _row_sizes(gradient, invariants.scales)
     # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
-    noise = 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0)
+    measured = 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0)
+    noise = np.maximum(10 * gradient.noise, measured)
     return np.abs(invariants.values(t, x)) / sizes, noise / sizes
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.derivatives.differences import jacobian_by_differences
-from fmilin.derivatives.noise import POINTS, noise_from_table
+from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
@@ -74,7 +74,9 @@ def verify_invariance(parametrization: LocalParametrization) -> Verified:
     tolerance = 1e-4 if measured else 1e-6
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if not (violation <= tolerance).all():  # at rest, noise in the rates is all that there is of them
-        violation = _violation(samples, invariants.scales, _noise_of_rates(parametrization))
+        model, t, x = invariants.model, parametrization.time, parametrization.x0
+        noise = noise_beside(lambda s: model.evaluate(t, s, invariants.inputs).derivatives, x, invariants.scales)
+        violation = _violation(samples, invariants.scales, noise)
     _refuse(invariants, violation, tolerance)
     if not invariants.prescribing:
         typical = np.max([np.abs(s.f) for s in samples], axis=0)
@@ -95,18 +97,6 @@ def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) ->
         size = np.maximum(size, 1e-3 * fastest * s.g.reference)  # a row that cancelled to rounding proves nothing
         worst = np.maximum(worst, np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0))
     return worst
-
-
-def _noise_of_rates(parametrization: LocalParametrization) -> FloatArray:
-    """Measure the noise of x' on a tiny line through the point, shape (N,); zero where the model cannot go."""
-    invariants, x = parametrization.invariants, parametrization.x0
-    step = 1e-8 * invariants.scales * np.random.default_rng(2013).uniform(-1.0, 1.0, len(x))
-    try:
-        line = [invariants.model.evaluate(parametrization.time, x + k * step, invariants.inputs) for k in range(POINTS)]
-    except (ModelError, NumericalError):
-        return np.zeros_like(x)
-    values = np.array([visit.derivatives for visit in line])
-    return noise_from_table(values) if np.isfinite(values).all() else np.zeros_like(x)
 
 
 def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
