@@ -121,7 +121,7 @@ class Constraints:
     Raises
     ------
     ConstraintError
-        When a constraint names a variable that the model does not have: exit status 4.
+        When a constraint names a variable that the model does not have, or no variable at all: exit status 4.
     """
 
     def __init__(
@@ -154,6 +154,13 @@ class Constraints:
                 place[name] = 0
             else:
                 raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *known])
+        for constraint in self.declared:
+            if not any(name in place for name in constraint.expression.names):
+                raise ConstraintError(
+                    f"The constraint '{constraint.expression.text}' contains no variable that moves, only numbers and "
+                    "parameters: it says nothing about the motion. Write it with the states of the model, as in "
+                    '"x^2 + y^2 - L^2".'
+                )
         self.parameters = parameters  # maybe read from a running model when asked for: not copied
         self.observed = tuple(observed)
         self._sizes = (1, n, k, len(observed))

@@ -65,6 +65,8 @@ def old(tmp_path: Path) -> Path:
         ((*PENDULUM, "--constraint", "x +* y"), 4, "no complete arithmetic expression"),
         ((*PENDULUM, "--constraint", "__import__('os')"), 4, "does not belong to arithmetic"),
         ((*PENDULUM, "--constraint", "x"), 4, "fmilin: "),
+        ((*PENDULUM, "--constraint", "L - 2"), 4, "contains no variable that moves"),
+        ((*PENDULUM, "--constraint", "0"), 4, "contains no variable that moves"),
         ((*PENDULUM, "--constraints", "absent.toml"), 4, "absent.toml"),
         # The numbers, 5
         ((*FOUR_BAR, "--independent", "vx0,vy0"), 5, "would (condition number"),
