@@ -72,7 +72,7 @@ class OdeModel(SymbolicModel):
     array([-0.05])
     """
 
-    def __init__(  # noqa: PLR0913 - a model has this many parts, and all but two are keywords
+    def __init__(
         self,
         name: str,
         equations: Mapping[Name, Expr],
