@@ -132,7 +132,7 @@ class _Local(Running):
     def _condition(self, psi: LocalParametrization, x: FloatArray) -> float:
         """Return the condition number of (R; H) in sizes of the states as they are now."""
         scales = self.plant.model.states.scales(x)
-        return conditioning(psi.coordinates.R, psi.gradient.H[psi.rows], scales)
+        return conditioning(psi.coordinates.jacobian(x), psi.gradient.H[psi.rows], scales)
 
     def _improve(self, t: float, x: FloatArray, limit: float | None = None) -> bool:
         """Take other coordinates when the present ones are bad here and there are better ones."""
@@ -146,6 +146,6 @@ class _Local(Running):
         condition = self._condition(other, x)
         if not condition <= WORTH_IT * present:
             return False
-        self.switches.append(Switch(t, self._names, names, present, condition))
+        self.switches.append(Switch(float(t), self._names, names, present, condition))
         self._map, self._names = other, names
         return True

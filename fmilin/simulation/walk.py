@@ -110,6 +110,8 @@ class Walk:
             self._plant.enter(t, end)
             if cause or (t == start and self._leaves_start(t, x)):
                 x = self._passed(t, x, cause)
+                end, why = self._end_of_piece(t, stop)  # an event schedules the next one
+                self._plant.enter(t, end)
             z = self._running.begin(t, x)
             if cause:
                 yield Sample(t, self._running.states(t, z), is_wanted=False)

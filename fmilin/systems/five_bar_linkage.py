@@ -32,10 +32,11 @@ def five_bar(*, singular: bool = False) -> LagrangeModel:
     Parameters
     ----------
     singular : bool
-        Start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other. The
-        accelerations of a LagrangeModel are not determined there, and evaluating it raises NumericalError;
-        :class:`~fmilin.models.NullSpaceModel` goes on. Otherwise start at the symmetric configuration of
-        figure 3.1, q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
+        Start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other and
+        the matrix of Lagrange's equations is singular: the accelerations of this model are then those that the
+        rounding of pi leads to. :class:`~fmilin.models.NullSpaceModel` gives those of least norm. Otherwise
+        start at the symmetric configuration of figure 3.1,
+        q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
 
     Returns
     -------
