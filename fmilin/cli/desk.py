@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -107,6 +108,8 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         case BrokenPipeError():
             _silence(sys.stdout)
             return 1, ""
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            return 2, f"Cannot write the results: {error.strerror}. Write to another place, or free this one."
         case MemoryError():
             return 1, "there is not enough memory for this model."
         case _:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +135,20 @@ def test_demo_where_a_file_has_the_folders_name(run: Run, tmp_path: Path) -> Non
     done = run("demo")
     assert done.status == 2
     assert done.is_one_paragraph()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device on this system")
+def test_results_that_find_no_space_are_no_bug_of_ours(fmus: Path, tmp_path: Path) -> None:
+    for arguments in (["linearize", fmus / "four_bar.fmu"], ["info", fmus / "four_bar.fmu"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "fmilin", *map(str, arguments)],
+                cwd=tmp_path,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        assert done.returncode == 2
+        said = done.stderr.decode()
+        assert said.startswith("fmilin: Cannot write the results: ")
+        assert said.count("\n") == 1

@@ -121,6 +121,7 @@ def test_unpacked_directory_is_private_and_holds_only_what_is_needed(tmp_path: P
     assert (folder / "resources/empty").is_dir()
     assert (folder / "binaries/linux64/m.so").read_text() == "2"
     assert not (folder / "binaries/win64").exists()
+    shutil.rmtree(folder)
 
 
 def test_no_library_for_this_platform_says_which_are_inside(tmp_path: Path) -> None:
