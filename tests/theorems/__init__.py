@@ -1,0 +1,1 @@
+"""The theorems of Spencer's thesis, over random constrained systems."""
