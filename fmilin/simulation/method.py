@@ -140,7 +140,7 @@ class FixedRungeKutta4(integrate.OdeSolver):
         k4 = self.fun(t + h, y + h * k3)
         new = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         if not np.isfinite(new).all():
-            return False, "the rates are no finite numbers"
+            return False, "The states grow beyond all numbers within one step"
         self._start = (t, y, k1)
         self.t = self.t_bound if h == self.t_bound - t else t + h
         self.y = new

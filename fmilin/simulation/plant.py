@@ -80,6 +80,8 @@ class Plant:
 
     def f(self, t: float, x: FloatArray) -> FloatArray:
         """Return the rates, shape (N,); NaN where the model has none, with the reason in :attr:`trouble`."""
+        if not np.isfinite(x).all():
+            return np.full(len(x), np.nan)  # a stage of a step that has failed already
         try:
             rates = self.evaluate(t, x).derivatives
         except (ModelError, NumericalError) as error:

@@ -213,7 +213,7 @@ def test_a_solution_that_blows_up() -> None:
     runaway = OdeModel("runaway", {"x": "x^2"}, start={"x": 1.0})
     with pytest.raises(fl.NumericalError, match=r"cannot go on at t = (0\.99999|1)"):
         fl.simulate(runaway, stop_time=2.0)
-    with pytest.raises(fl.NumericalError, match="returns no number for the derivative of the state 'x'"):
+    with pytest.raises(fl.NumericalError, match="grow beyond all numbers within one step"):
         fl.simulate(runaway, stop_time=9.0, method=Method("RK4", longest_step=0.1))
 
 
