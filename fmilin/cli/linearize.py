@@ -14,6 +14,7 @@ import typer
 from fmilin.cli import options
 from fmilin.cli.desk import Desk, work
 from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Request:
     at_singularity: bool = False
     point: Path | None = None
     trim: bool = False
+    simulate_to: float | None = None
 
 
 def command(
@@ -109,6 +111,12 @@ def command(
         Path | None, typer.Option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
     ] = None,
     trim: Annotated[bool, typer.Option("--trim", help="Find the equilibrium nearest to the point first.")] = False,
+    simulate_to: Annotated[
+        float | None, typer.Option(metavar="T", help="Let the nonlinear model run from the point to this time first.")
+    ] = None,
+    snapshots: Annotated[
+        str | None, typer.Option(metavar="T1,T2,...", help="One linear model per time of one motion; FILE_tT1.mat, ...")
+    ] = None,
     derivatives: Annotated[
         Derivatives, typer.Option(help="Exact directional derivatives, or differences on the manifold.")
     ] = Derivatives.AUTO,
@@ -156,9 +164,18 @@ def command(
         at_singularity=at_singularity,
         point=point,
         trim=trim,
+        simulate_to=options.finite(simulate_to, "--simulate-to"),
     )
+    times = snapshot_times(snapshots)
+    if times:
+        if simulate_to is not None or one_sided is not None or at_singularity:
+            raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
+        options.checked_outputs([file_at(path, t) for path in files for t in times])
 
     def job(desk: Desk) -> None:
+        if times:
+            deliver_each(linear_models(request, times, desk), times, files, desk, as_json=json)
+            return
         linear, point = linear_model(request, desk)
         deliver(linear, point, files, desk, as_json=json)
 
@@ -173,6 +190,8 @@ def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPo
     request, saved = with_saved_point(request)
     model, values = open_model(request, desk)
     point = assembled(model, values, request, saved)
+    if request.simulate_to is not None:
+        point = carried(model, point, request.simulate_to)
     linear = fl.linearize(
         model,
         point,

@@ -115,6 +115,9 @@ def command(
     no_constraints: Annotated[
         bool, typer.Option("--no-constraints", help="Integrate all states as they are, as other tools do.")
     ] = False,
+    point: Annotated[
+        Path | None, typer.Option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
+    ] = None,
     project: Annotated[
         bool, typer.Option("--project", help="Start from the nearest point that satisfies the constraints.")
     ] = False,
@@ -177,12 +180,13 @@ def command(
         outputs=options.names(outputs, "--outputs"),
         time=run.start,
         project=project,
+        point=point,
     )
 
     def job(desk: Desk) -> None:
         table = _inputs(inputs)
-        loaded, point = _opened(request, desk)
-        trajectory = _simulated(loaded, point, run, table)
+        loaded, start = _opened(request, desk)
+        trajectory = _simulated(loaded, start, run, table)
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
         _write(trajectory, comparison, name, output, plot)
@@ -195,10 +199,11 @@ def command(
 
 
 def _opened(request: Request, desk: Desk) -> tuple[Model, OperatingPoint]:
-    import fmilin as fl
+    from fmilin.cli.points import assembled, with_saved_point
 
+    request, saved = with_saved_point(request)
     model, values = open_model(request, desk)
-    point = fl.operating_point(model, values, time=request.time, project=request.project)
+    point = assembled(model, values, request, saved)
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
     return model, point

@@ -1,0 +1,132 @@
+"""Linear models on the way: ``fmilin linearize --simulate-to T`` and ``--snapshots T1,T2,...``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fmilin.cli.progress import progress_bar
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.cli.desk import Desk
+    from fmilin.cli.linearize import Request
+    from fmilin.linear_model import LinearModel
+    from fmilin.model import Model, OperatingPoint
+
+__all__ = ["carried", "deliver_each", "file_at", "linear_models", "snapshot_times"]
+
+
+def snapshot_times(text: str | None) -> tuple[float, ...]:
+    """Return the times of ``0.5,1,2``, in seconds.
+
+    Raises
+    ------
+    UsageError
+        When one is no finite number, or they do not increase.
+    """
+    if text is None:
+        return ()
+    try:
+        times = tuple(float(item) for item in text.split(","))
+    except ValueError:
+        times = ()
+    if not times or not all(map(isfinite, times)) or any(b <= a for a, b in pairwise(times)):
+        raise UsageError(f"--snapshots '{text}': these are no times that increase. Write for example 0.5,1,2.")
+    return times
+
+
+def carried(model: Model, point: OperatingPoint, to: float) -> OperatingPoint:
+    """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then.
+
+    Raises
+    ------
+    UsageError
+        When that is before the start.
+    """
+    import fmilin as fl
+
+    if to < point.time:
+        raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
+    with progress_bar(model.info.name, point.time, to) as progress:
+        (there,) = fl.snapshots(model, point, times=[to], progress=progress)
+        return there
+
+
+def linear_models(request: Request, times: Sequence[float], desk: Desk) -> list[LinearModel]:
+    """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump."""
+    import fmilin as fl
+    from fmilin.cli.opening import open_model
+    from fmilin.cli.points import assembled, with_saved_point
+
+    request, saved = with_saved_point(request)
+    model, values = open_model(request, desk)
+    if request.outputs is not None:
+        model = model.with_interface(None, request.outputs)
+    start = assembled(model, values, request, saved)
+    view = model if request.inputs is None else model.with_interface(request.inputs, None)
+    with progress_bar(model.info.name, start.time, times[-1]) as progress:
+        points = fl.snapshots(model, start, times=times, progress=progress)
+        return fl.linearize_along(
+            view,
+            _of_view(model, points, request.inputs),
+            independent=request.independent,
+            coordinates=request.coordinates,
+            derivatives=request.derivatives,
+        )
+
+
+def deliver_each(
+    models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], desk: Desk, *, as_json: bool
+) -> None:
+    """Write a file of each kind for each time, all of them made before the first is written; or JSON; or tables."""
+    from fmilin.export.atomic import write_atomically
+    from fmilin.export.registry import dumps
+
+    contents = {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in files}
+    for path, content in contents.items():
+        write_atomically(path, content)
+    if as_json:
+        texts = [dumps(m, "results.json").decode("ascii").rstrip() for m in models]
+        desk.results.write("[\n" + ",\n".join(texts) + "\n]\n")
+    elif not files:
+        from fmilin.report.table import print_table
+
+        for t, m in zip(times, models, strict=True):
+            desk.results.write(f"At t = {t:g} s\n\n")
+            print_table(m, desk.results)
+            desk.results.write("\n")
+    if files and not as_json:
+        for t, m in zip(times, models, strict=True):
+            for warning in m.warnings:
+                sys.stderr.write(f"Warning: at t = {t:g} s: {warning}\n")
+        for path in contents:
+            sys.stderr.write(f"{path}\n")
+
+
+def file_at(path: Path, time: float) -> Path:
+    """Return the name of the file for one time.
+
+    >>> file_at(Path("plant.mat"), 0.5).name
+    'plant_t0.5.mat'
+    """
+    return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
+
+
+def _of_view(model: Model, points: Iterator[OperatingPoint], inputs: Sequence[str] | None) -> Iterator[OperatingPoint]:
+    """Return the points with the chosen inputs alone, in their order."""
+    from fmilin.model import OperatingPoint
+
+    chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
+    for point in points:
+        if chosen is None:
+            yield point
+            continue
+        for i, name in enumerate(model.inputs.names):
+            if i not in chosen and point.inputs[i] != model.start.inputs[i]:
+                raise UsageError(f"The input '{name}' is not at its start value: keep it among the --inputs.")
+        yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
