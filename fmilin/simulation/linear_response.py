@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ __all__ = ["Comparison", "LinearSystem", "compare"]
 
 
 class LinearSystem(Model):
-    """y' = f0 + A (y - y0) + B (u - u0) as a Model; its outputs, and all N states x = x0 + T (y - y0) behind them.
+    """y' = f0 + A (y - y0) + B (u - u0) as a Model; behind its outputs all N states x0 + T (y - y0) + T_u (u - u0).
 
     Parameters
     ----------
@@ -56,17 +56,25 @@ class LinearSystem(Model):
         del t
         linear, dy, du = self.linear, x - self.linear.y0, u - self._u0
         rates = linear.f0 + linear.A @ dy + linear.B @ du
-        outputs = np.concatenate((self._g0 + linear.C @ dy + linear.D @ du, self._x0 + linear.T @ dy))
+        full = self._x0 + linear.T @ dy + linear.T_u @ du
+        outputs = np.concatenate((self._g0 + linear.C @ dy + linear.D @ du, full))
         return Evaluation(rates, outputs, np.empty(0))
 
-    def coordinates_of(self, x: FloatArray) -> FloatArray:
-        """Return y for states x (N,) near the point: read off where coordinates are states, else by least squares."""
-        linear = self.linear
-        full = linear.full_states
-        if all(name in full.positions_of_own_names for name in linear.states.names):
-            return x[[full.positions_of_own_names[name] for name in linear.states.names]]
+    def coordinates_of(self, known: Mapping[str, float]) -> FloatArray:
+        """Return y near the point: read off where coordinates are states or inputs, else by least squares.
+
+        Parameters
+        ----------
+        known : mapping of str to float
+            All N states, and the inputs.
+        """
+        linear, full = self.linear, self.linear.full_states
+        if all(name in known for name in linear.states.names):
+            return np.array([known[name] for name in linear.states.names])
+        dx = np.array([known[name] for name in full.names]) - self._x0
+        dx -= linear.T_u @ (np.array([known[name] for name in linear.inputs.names]) - self._u0)
         scales = full.scales(self._x0)
-        dy = np.linalg.lstsq(linear.T / scales[:, None], (x - self._x0) / scales, rcond=None)[0]
+        dy = np.linalg.lstsq(linear.T / scales[:, None], dx / scales, rcond=None)[0]
         y: FloatArray = linear.y0 + dy
         return y
 
@@ -135,9 +143,10 @@ def compare(
     """
     system = LinearSystem(linear)
     _require_same_model(trajectory, linear)
-    x = np.array([trajectory[name][0] for name in linear.full_states.names])
-    u = np.array([trajectory[name][0] for name in linear.inputs.names])
-    start = OperatingPoint(float(trajectory.times[0]), system.coordinates_of(x), u)
+    names = (*linear.full_states.names, *trajectory.input_signals.names)
+    first = {name: float(trajectory[name][0]) for name in names}
+    u = np.array([first[name] for name in linear.inputs.names])
+    start = OperatingPoint(float(trajectory.times[0]), system.coordinates_of(first), u)
     rows = _last_of_each_time(trajectory.times)
     times = trajectory.times[rows]
     motion = simulate_at(system, start, times, inputs=_for(system, inputs), formulation="none", method=method)

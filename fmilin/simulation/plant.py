@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fmilin.errors import FmilinError, ModelError, NumericalError
+from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.hybrid import Hybrid
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model import Evaluation, Model, OperatingPoint
@@ -67,8 +67,30 @@ class Plant:
         self._visited.append(self._dynamics)
 
     def enter(self, start: float, end: float) -> None:
-        """Take the inputs of the piece [start, end]."""
+        """Take the inputs of the piece [start, end].
+
+        Raises
+        ------
+        UsageError
+            When inputs that prescribe a motion contradict their derivatives among the inputs.
+        """
         self._inputs = self.course.piece(start, end)
+        if self.invariants.prescribing and end > start:
+            for part in (0.25, 0.5, 0.75):
+                self._require_derivatives(start + part * (end - start), end - start)
+
+    def _require_derivatives(self, t: float, length: float) -> None:
+        h = 1e-3 * length
+        slope = (8 * (self.u(t + h) - self.u(t - h)) - (self.u(t + 2 * h) - self.u(t - 2 * h))) / (12 * h)
+        names = self.model.inputs.names
+        for j, k in self.invariants.chain.items():
+            told = self.u(t)[k]
+            size = abs(slope[j]) + abs(told) + 1e-6 * abs(self.u(t)[j]) / length
+            if abs(slope[j] - told) > 1e-4 * size:
+                raise UsageError(
+                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
+                    f"s, but its derivative, the input '{names[k]}', is {told:.6g}: give both, and let them agree."
+                )
 
     def u(self, t: float) -> FloatArray:
         """Return the inputs, shape (nu,)."""
