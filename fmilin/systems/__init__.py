@@ -6,20 +6,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fmilin.systems.bicycle_model import bicycle
     from fmilin.systems.disk import rolling_disk
     from fmilin.systems.five_bar_linkage import five_bar
     from fmilin.systems.four_bar_linkage import four_bar
     from fmilin.systems.pendulum import cartesian_pendulum
+    from fmilin.systems.skate_model import skate
+    from fmilin.systems.torus import rolling_torus
 
 # No module has the name of its function: importing it would put the module in the function's place.
 _HOMES = {
+    "bicycle": "bicycle_model",
     "cartesian_pendulum": "pendulum",
     "five_bar": "five_bar_linkage",
     "four_bar": "four_bar_linkage",
     "rolling_disk": "disk",
+    "rolling_torus": "torus",
+    "skate": "skate_model",
 }
 
-__all__ = ["cartesian_pendulum", "five_bar", "four_bar", "rolling_disk"]
+__all__ = ["bicycle", "cartesian_pendulum", "five_bar", "four_bar", "rolling_disk", "rolling_torus", "skate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import sympy
 
 from fmilin.errors import UsageError
-from fmilin.models.declaration import Labels, SymbolicConstraint
-from fmilin.models.ode import OdeModel
+from fmilin.models.declaration import Labels, der
+from fmilin.models.kane import KaneEquations, KaneModel
 
 __all__ = ["rolling_disk", "steady_yaw_rates"]
 
@@ -22,7 +22,7 @@ def rolling_disk(
     mass: float = 1.0,
     radius: float = 1.0,
     gravity: float = 1.0,
-) -> OdeModel:
+) -> KaneModel:
     """Return the rolling disk of Peterson et al.: 12 states q1..q6, u1..u6, of which 8 are independent.
 
     Yaw q1, lean q2 and spin q3 are successive rotations about z, x, y; q4, q5, q6 locate the centre, z pointing
@@ -54,7 +54,7 @@ def rolling_disk(
 
     Returns
     -------
-    OdeModel
+    KaneModel
 
     Raises
     ------
@@ -83,16 +83,13 @@ def rolling_disk(
     q, u = sympy.symbols("q1:7", real=True), sympy.symbols("u1:7", real=True)
     torques = sympy.symbols("lean_torque steer_torque", real=True)
     m, r, g = sympy.symbols("m r g", real=True)
-    E, F = _equations(q, u, (m, r, g), torques)
     contact = sympy.cos(q[0]) * sympy.sin(q[1])  # the contact is r b_z from the centre; b_z . n_y = -cos q1 sin q2
-    return OdeModel(
+    return KaneModel(
         "rolling_disk",
-        dict(zip((*q, *u), F, strict=True)),
-        mass_matrix=E,
+        _equations(q, u, (m, r, g), torques),
         inputs=torques,
         parameters={m: mass, r: radius, g: gravity},
         outputs={"lean": q[1], "yaw_rate": "der(q1)", "contact.y": q[4] - r * contact},
-        constraints=_constraints(q, u, r),
         start=_start(speed, lean, yaw_rate, radius),
         labels=_labels(),
     )
@@ -129,52 +126,46 @@ def steady_yaw_rates(speed: float, lean: float, *, radius: float = 1.0, gravity:
     return c / largest, largest / a
 
 
-def _equations(q: Any, u: Any, parameters: Any, torques: Any) -> tuple[Any, Any]:
-    """Return E and F of E x' = F from the equations as Peterson et al. print them, one row per state."""
-    q1, q2, q3, *_ = q
+def _equations(q: Any, u: Any, parameters: Any, torques: Any) -> KaneEquations:
+    """Return the equations as Peterson et al. print them."""
+    q1, q2, q3, _, _, q6 = q
     u1, u2, u3, u4, u5, u6 = u
     m, r, g = parameters
     lean_torque, steer_torque = torques
-    qd, ud = sympy.symbols("qd1:7", real=True), sympy.symbols("ud1:7", real=True)
+    qd, ud = [der(s) for s in q], [der(s) for s in u]
     sin, cos, tan = sympy.sin, sympy.cos, sympy.tan
-    kinematics = [  # f_0 + f_1
-        cos(q2) * qd[0] - u3,
-        qd[1] - u1,
-        sin(q2) * qd[0] + qd[2] - u2,
-        qd[3] + r * u1 * sin(q1) * cos(q2) + r * u2 * cos(q1),
-        qd[4] - r * u1 * cos(q1) * cos(q2) + r * u2 * sin(q1),
-        qd[5] - r * u1 * sin(q2),
-    ]
     lateral = r * u2 / 2 - r * u3 / 4 * tan(q2) - u4 * cos(q3) - u6 * sin(q3)
-    dynamics = [  # f_2 + f_3
-        -m * r / 4 * (r * ud[0] + 4 * ud[4])
-        + m * r * (g * sin(q2) - u1 * u4 * sin(q3) + u1 * u6 * cos(q3) + lateral * u3)
-        + lean_torque,
-        m * r / 2 * (-r * ud[1] + 2 * sin(q3) * ud[5] + 2 * cos(q3) * ud[3])
-        - m * r * (u2 * u4 * sin(q3) - u2 * u6 * cos(q3) + u3 * u5),
-        -m * r**2 / 4 * ud[2] - m * r**2 / 4 * (2 * u2 - u3 * tan(q2)) * u1 + steer_torque,
-    ]
-    acceleration = [  # f_a
-        -r * u2 * sin(q3) * qd[2] + r * cos(q3) * ud[1] + ud[3],
-        -r * ud[0] + ud[4],
-        r * u2 * cos(q3) * qd[2] + r * sin(q3) * ud[1] + ud[5],
-    ]
-    E, F = sympy.linear_eq_to_matrix([*kinematics, *dynamics, *acceleration], [*qd, *ud])
-    return E, F
-
-
-def _constraints(q: Any, u: Any, r: Any) -> list[SymbolicConstraint]:
-    """Return f_c and f_v."""
-    slip = [
-        r * u[1] * sympy.cos(q[2]) + u[3],
-        -r * u[0] + u[4],
-        r * u[1] * sympy.sin(q[2]) + u[5],
-    ]
-    contact = SymbolicConstraint(r * sympy.cos(q[1]) + q[5], name="contact")
-    return [
-        contact,
-        *(SymbolicConstraint(e, f"slip along c_{axis}", "velocity") for axis, e in zip("xyz", slip, strict=True)),
-    ]
+    return KaneEquations(
+        q=q,
+        u=u,
+        f_c=[r * cos(q2) + q6],
+        f_v=[r * u2 * cos(q3) + u4, -r * u1 + u5, r * u2 * sin(q3) + u6],
+        f_a=[
+            -r * u2 * sin(q3) * qd[2] + r * cos(q3) * ud[1] + ud[3],
+            -r * ud[0] + ud[4],
+            r * u2 * cos(q3) * qd[2] + r * sin(q3) * ud[1] + ud[5],
+        ],
+        f_0=[qd[1], sin(q2) * qd[0] + qd[2], cos(q2) * qd[0], qd[3], qd[4], qd[5]],
+        f_1=[
+            -u1,
+            -u2,
+            -u3,
+            r * u1 * sin(q1) * cos(q2) + r * u2 * cos(q1),
+            -r * u1 * cos(q1) * cos(q2) + r * u2 * sin(q1),
+            -r * u1 * sin(q2),
+        ],
+        f_2=[
+            -m * r / 4 * (r * ud[0] + 4 * ud[4]),
+            m * r / 2 * (-r * ud[1] + 2 * sin(q3) * ud[5] + 2 * cos(q3) * ud[3]),
+            -m * r**2 / 4 * ud[2],
+        ],
+        f_3=[
+            m * r * (g * sin(q2) - u1 * u4 * sin(q3) + u1 * u6 * cos(q3) + lateral * u3) + lean_torque,
+            -m * r * (u2 * u4 * sin(q3) - u2 * u6 * cos(q3) + u3 * u5),
+            -m * r**2 / 4 * (2 * u2 - u3 * tan(q2)) * u1 + steer_torque,
+        ],
+        names=["contact", *(f"slip along c_{axis}" for axis in "xyz")],
+    )
 
 
 def _start(speed: float, lean: float, yaw_rate: float, radius: float) -> dict[str, float]:

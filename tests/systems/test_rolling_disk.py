@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fmilin import UsageError
-from fmilin.models import OdeModel
+from fmilin.models.kane import KaneModel
 from fmilin.signals import FloatArray
 from fmilin.systems import rolling_disk
 from fmilin.systems.disk import steady_yaw_rates
@@ -61,7 +61,7 @@ def slopes(y: FloatArray, m: float, r: float, g: float) -> tuple[FloatArray, Flo
     return full[:, :8], full[:, 8:]
 
 
-def independent(model: OdeModel) -> FloatArray:
+def independent(model: KaneModel) -> FloatArray:
     return model.start.states[[model.states.names.index(name) for name in Y]]
 
 
@@ -75,7 +75,7 @@ def squares(A: NDArray[np.float64]) -> Complex:
     return np.sort_complex(np.linalg.eigvals(A).astype(complex) ** 2)
 
 
-def steady(speed: float, lean: float, slow: int = 0) -> OdeModel:
+def steady(speed: float, lean: float, slow: int = 0) -> KaneModel:
     rate = steady_yaw_rates(speed, lean, radius=R, gravity=G)[slow]
     return rolling_disk(speed, lean=lean, yaw_rate=rate, mass=M, radius=R, gravity=G)
 

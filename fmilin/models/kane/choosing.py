@@ -37,14 +37,14 @@ def along(g: ConstraintGradients, scales: FloatArray, recommended: Partition | N
     while start < count:
         rest = g[start:count]
         if current is not None:
-            C = dependence(rest, current)
+            C = dependence(rest, current, scales)
             good = _leading(C.condition_number <= DOUBTFUL)
             if good:
                 yield slice(start, start + good), current, C[0:good]
                 start += good
                 continue
         best = pivoted(rest, scales)
-        C = dependence(rest[0:1], best)
+        C = dependence(rest[0:1], best, scales)
         if not C.condition_number[0] < REFUSED:
             raise NumericalError(
                 "No choice of independent coordinates and speeds is regular at this point (condition number "
@@ -67,14 +67,14 @@ def with_named(
     NumericalError
         When it is singular at one of them; with a better choice.
     """
-    C = dependence(g, partition)
+    C = dependence(g, partition, scales)
     bad = np.flatnonzero(~(C.condition_number < REFUSED))
     if not len(bad):
         return slice(0, len(g.G_c)), partition, C
     i = int(bad[0])
     condition = float(C.condition_number[i])
     better = pivoted(g[i : i + 1], scales)
-    its = float(dependence(g[i : i + 1], better).condition_number[0])
+    its = float(dependence(g[i : i + 1], better, scales).condition_number[0])
     suggestion = ", ".join(states.names[j] for j in better.states)
     raise NumericalError(
         f"The states {', '.join(names)} do not determine the others at this point: the gradient of the constraints is "

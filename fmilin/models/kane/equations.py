@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -41,6 +41,8 @@ class KaneEquations:
         Terms of the dynamic equations with multipliers, linear in them.
     multipliers : sequence
         k names or symbols.
+    names : sequence of str
+        Of the constraints f_c, then f_v, for messages; ``f_c[1]`` and so on when left out.
     """
 
     q: Sequence[Name]
@@ -54,6 +56,7 @@ class KaneEquations:
     f_a: Sequence[Expr] | None = None
     f_4: Sequence[Expr] = ()
     multipliers: Sequence[Name] = ()
+    names: Sequence[str] = ()
 
 
 class _Reader:
@@ -123,7 +126,27 @@ def form_of(
     else:
         f_a = reader.block("f_a", given.f_a, m, (*q, *q_dot, *u, *u_dot))
         acceleration = reader.rows("f_a", f_a, u_dot)
-    return KaneForm(t, q, u, q_dot, u_dot, r, p, multipliers, tuple(f_c), velocity, acceleration, kinematics, dynamics)
+    names = [f"f_c[{i + 1}]" for i in range(len(f_c))] + [row.name for row in velocity]
+    if given.names and len(given.names) != len(names):
+        declaration.problems.append(f"there are {len(given.names)} names for {len(names)} constraints")
+    elif given.names:
+        names = [str(name) for name in given.names]
+    return KaneForm(
+        time=t,
+        q=q,
+        u=u,
+        q_dot=q_dot,
+        u_dot=u_dot,
+        inputs=r,
+        parameters=p,
+        multipliers=multipliers,
+        configuration_names=tuple(names[: len(f_c)]),
+        f_c=tuple(f_c),
+        velocity=tuple(replace(row, name=name) for row, name in zip(velocity, names[len(f_c) :], strict=True)),
+        acceleration=acceleration,
+        kinematics=kinematics,
+        dynamics=dynamics,
+    )
 
 
 def derivative_of_velocity_constraints(

@@ -70,6 +70,8 @@ class KaneForm:
     parameters : tuple of Symbol
     multipliers : tuple of Symbol
         lambda, maybe empty.
+    configuration_names : tuple of str
+        One for each f_c: ``f_c[1]``, ... unless the author has a better one.
     f_c : tuple of Expr
         l of them.
     velocity : tuple of Row
@@ -90,6 +92,7 @@ class KaneForm:
     inputs: tuple[Symbol, ...]
     parameters: tuple[Symbol, ...]
     multipliers: tuple[Symbol, ...]
+    configuration_names: tuple[str, ...]
     f_c: tuple[Expr, ...]
     velocity: tuple[Row, ...]
     acceleration: tuple[Row, ...]
@@ -110,11 +113,6 @@ class KaneForm:
     def order(self) -> int:
         """P = n - l + o - m, the number of independent states."""
         return len(self.q) - len(self.f_c) + len(self.u) - len(self.velocity)
-
-    @property
-    def configuration_names(self) -> tuple[str, ...]:
-        """One name for each f_c: ``f_c[1]``, ..."""
-        return tuple(f"f_c[{i + 1}]" for i in range(len(self.f_c)))
 
     @property
     def f_v(self) -> tuple[Expr, ...]:

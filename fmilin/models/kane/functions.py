@@ -205,6 +205,8 @@ class KaneFunctions:
     def left_hand_sides(self, known: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
         """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
 
+        Sizes are NaN in the rows that are not defined at the point, whatever the rates.
+
         Parameters
         ----------
         known : array
@@ -222,7 +224,8 @@ class KaneFunctions:
         k = k.copy()
         W, rest = parts.dynamic_block.cut(visit.run("dynamics"))
         left = np.concatenate((K @ w[:n] + k, W @ w[n:] + rest))
-        sizes = np.concatenate((np.abs(K) @ np.abs(w[:n]) + np.abs(k), np.abs(W) @ np.abs(w[n:]) + np.abs(rest)))
+        known_rates = np.nan_to_num(np.abs(w))
+        sizes = np.concatenate((np.abs(K) @ known_rates[:n] + np.abs(k), np.abs(W) @ known_rates[n:] + np.abs(rest)))
         return left, sizes
 
     @property

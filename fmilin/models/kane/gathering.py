@@ -44,6 +44,7 @@ def gathered(declaration: Declaration, found: Found, given: Given) -> tuple[Kane
         inputs=tuple(declaration.symbols[name] for name in inputs),
         parameters=tuple(declaration.symbols[str(p)] for p in given.parameters),
         multipliers=multipliers,
+        configuration_names=tuple(f"f_c[{i + 1}]" for i in range(len(found.f_c))),
         f_c=tuple(found.f_c),
         velocity=tuple(found.velocity),
         acceleration=tuple(found.acceleration),

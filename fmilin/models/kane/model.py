@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.errors import UsageError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model import LinearModel
 from fmilin.model import OperatingPoint
 from fmilin.models.assembly import Given, assembled
@@ -30,7 +30,7 @@ from fmilin.models.kane.residuals import require_consistent_point, residuals_at
 from fmilin.models.kane.result import linear_model
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.symbolic import SymbolicModel, _Choice
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
     from fmilin.models.kane.symbolic import SymbolicLinearization
@@ -302,6 +302,38 @@ class KaneModel(SymbolicModel):
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self, values or {}, self.partition(chosen), simplify=simplify)
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the same model with chosen inputs and outputs, as for every symbolic model."""
+        return cast("Self", super().with_interface(inputs, outputs))
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same model with other parameter values, as for every symbolic model."""
+        return cast("Self", super().with_parameters(values))
+
+    def with_start(self, values: Mapping[str, float]) -> Self:
+        """Return the same model, starting elsewhere.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Start values of states and inputs by name; the others keep theirs.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such state or input.
+        """
+        declared = self._declared
+        known = {*declared.state_signals.names, *declared.input_signals.names}
+        for name in values:
+            if name not in known:
+                raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
+        states, inputs = (
+            Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
+            for signals in (declared.state_signals, declared.input_signals)
+        )
+        return self._changed(replace(declared, state_signals=states, input_signals=inputs), self._choice)
 
     # -- parts -------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from fmilin.signals import FloatArray
 __all__ = ["DOUBTFUL", "REFUSED", "ConstraintGradients", "Dependence", "Partition", "dependence", "pivoted"]
 
 REFUSED = 1e8
-"""Condition number of G_c P_qd or B P_ud from which a choice is refused."""
+"""Condition number |G_c| |(G_c P_qd)^-1|, or that of B, from which a choice is refused."""
 
 DOUBTFUL = 1e4
 """Condition number beyond which a choice that is not the user's own is replaced by the best one."""
@@ -80,7 +80,7 @@ class Dependence:
     D_0: FloatArray
     D_2: FloatArray
     condition_number: FloatArray
-    """The larger one of G_c P_qd and B P_ud in the 1-norm, rows scaled; shape (k,)."""
+    """The larger one of |G_c| |(G_c P_qd)^-1| and |B| |(B P_ud)^-1| in the 1-norm, scaled; shape (k,)."""
 
     def __getitem__(self, points: slice) -> Dependence:
         """Return the matrices at some of the points."""
@@ -103,12 +103,12 @@ def pivoted(g: ConstraintGradients, scales: FloatArray) -> Partition:
     return Partition.keeping([i for i in range(n) if i not in q_d], [i for i in range(o) if i not in u_d], n, o)
 
 
-def dependence(g: ConstraintGradients, partition: Partition) -> Dependence:
+def dependence(g: ConstraintGradients, partition: Partition, scales: FloatArray) -> Dependence:
     """Return C_0, C_1 and C_2; NaN, and an infinite condition number, where they do not exist."""
     q_i, q_d, u_i, u_d = (list(p) for p in (partition.q_i, partition.q_d, partition.u_i, partition.u_d))
     k, n, o, s = len(g.G_c), g.G_c.shape[2], g.B.shape[2], g.c_r.shape[2]
-    c, c_condition = _inverses(g.G_c[:, :, q_d])
-    v, v_condition = _inverses(g.B[:, :, u_d])
+    c, c_condition = _inverses(g.G_c, q_d, scales[:n])
+    v, v_condition = _inverses(g.B, u_d, scales[n:])
     C_0, C_1, C_2 = np.zeros((k, n, len(q_i))), np.zeros((k, o, n)), np.zeros((k, o, len(u_i)))
     D_0, D_2 = np.zeros((k, n, s)), np.zeros((k, o, s))
     C_0[:, q_i, range(len(q_i))] = 1.0
@@ -118,16 +118,17 @@ def dependence(g: ConstraintGradients, partition: Partition) -> Dependence:
     return Dependence(C_0, C_1, C_2, D_0, D_2, np.maximum(c_condition, v_condition))
 
 
-def _inverses(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return inverses of small matrices and condition numbers in the 1-norm, rows scaled; NaN when singular."""
-    if matrices.size == 0:
-        return matrices, np.ones(len(matrices))
-    sizes = np.abs(matrices).max(axis=2, keepdims=True)
-    scaled = matrices / np.where(sizes > 0, sizes, 1.0)
-    inverses = _each_inverse(scaled)
+def _inverses(G: FloatArray, dependent: list[int], scales: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (G P_d)^-1 and |G| |(G P_d)^-1| in the 1-norm, rows and columns scaled; NaN and infinity when singular."""
+    if not dependent:
+        return np.zeros((len(G), 0, 0)), np.ones(len(G))
+    scaled = G * scales
+    sizes = np.abs(scaled).max(axis=2, keepdims=True)
+    scaled = scaled / np.where(sizes > 0, sizes, 1.0)
+    inverses = _each_inverse(scaled[:, :, dependent])
     with np.errstate(all="ignore"):
         condition = _norm(scaled) * _norm(inverses)
-        inverses = inverses / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
+        inverses = inverses * scales[dependent, None] / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
     return inverses, np.where(np.isfinite(condition), condition, np.inf)
 
 

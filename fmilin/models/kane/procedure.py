@@ -92,7 +92,7 @@ class Matrices:
     rates : array, shape (n + o,)
         q' and u' at the point.
     condition_number : float
-        Of G_c P_qd and B P_ud.
+        |G_c| |(G_c P_qd)^-1| or |B| |(B P_ud)^-1|, whichever is larger, scaled.
     """
 
     partition: Partition

@@ -43,8 +43,9 @@ def require_consistent_point(model: KaneModel, point: OperatingPoint, rates: Map
     """
     values, sizes = _evaluated(model, point, rates)
     names = _names(model)
-    if not np.isfinite(values).all():
-        bad = names[int(np.flatnonzero(~np.isfinite(values))[0])]
+    if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
+        culprits = np.flatnonzero(~np.isfinite(sizes))
+        bad = names[int((culprits if len(culprits) else np.flatnonzero(~np.isfinite(values)))[0])]
         raise NumericalError(f"The equation {bad} of '{model.info.name}' is not a number at the point.", variable=bad)
     count = len(model.form.f_c) + len(model.form.velocity)
     limits = np.where(np.arange(len(values)) < count, ON_MANIFOLD, RATES)

@@ -71,7 +71,7 @@ def linear_model(
         ),
         method=Method("exact", "named" if independent is not None else "partition", 1, 0),
         model=model.info,
-        warnings=tuple(_remarks(model, point, matrices)),
+        warnings=tuple(_remarks(model, point, matrices, named=independent is not None)),
         T_u=matrices.T_u,
         errors=errors,
     )
@@ -96,7 +96,7 @@ def _point(model: KaneModel, point: OperatingPoint, outputs: FloatArray) -> Poin
     )
 
 
-def _remarks(model: KaneModel, point: OperatingPoint, matrices: Matrices) -> list[Remark]:
+def _remarks(model: KaneModel, point: OperatingPoint, matrices: Matrices, *, named: bool) -> list[Remark]:
     remarks = []
     speed = np.abs(matrices.rates) / model.states.scales(point.states)
     if np.max(speed, initial=0.0) > EQUILIBRIUM:
@@ -109,7 +109,7 @@ def _remarks(model: KaneModel, point: OperatingPoint, matrices: Matrices) -> lis
             )
         )
     kept = {model.states.names[i] for i in matrices.partition.states}
-    if model.independent and kept != set(model.independent):
+    if not named and model.independent and kept != set(model.independent):
         remarks.append(
             Remark(
                 "conditioning",
