@@ -32,9 +32,12 @@ def unmovable_combinations(linear: LinearModel) -> int:
     A = linear.A * sizes / sizes[:, None]
     B = linear.B * linear.inputs.scales() / sizes[:, None]
     both = np.hstack([A, B])
-    estimates = [e for e in (linear.accuracy.A, linear.accuracy.B, ROUNDING) if np.isfinite(e)]
-    noise = max(estimates) * float(np.max(np.abs(both), initial=0.0))
-    rows, columns = (np.max(np.abs(both), axis=axis, initial=0.0) > noise for axis in (1, 0))
+    error = np.hstack(
+        [linear.errors.A * sizes / sizes[:, None], linear.errors.B * linear.inputs.scales() / sizes[:, None]]
+    )
+    rounding = ROUNDING * np.max(np.abs(both), axis=1, keepdims=True, initial=0.0)  # each row has its own size
+    visible = np.abs(both) > np.maximum(error, rounding)
+    rows, columns = visible.any(axis=1), visible.any(axis=0)
     moving = both[np.ix_(rows, columns)]
     unmoved = len(sizes) - len(moving)
     if not moving.size:

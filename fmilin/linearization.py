@@ -11,7 +11,7 @@ Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -104,11 +104,15 @@ def linearize(
         point = operating_point(model)
     model = model_at(model, point)
     if inputs is not None or outputs is not None:
-        point = _reordered(model, point, inputs)
-        model = model.with_interface(inputs, outputs)
+        chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
+        if chosen is not None and len(set(chosen)) != len(chosen):
+            raise UsageError(f"An input is named twice in {', '.join(inputs or ())}.")
+        model = model if outputs is None else model.with_interface(None, outputs)
     if at_singularity:
-        return linearize_at_singularity(model, point, independent=independent or ())
-    return _linearized(model, point, _Choice(independent, coordinates, derivatives), None)[0]
+        linear = linearize_at_singularity(model, point, independent=independent or ())
+    else:
+        linear = _linearized(model, point, _Choice(independent, coordinates, derivatives), None)[0]
+    return linear if inputs is None else _with_inputs(linear, chosen or [])
 
 
 def linearize_along(
@@ -334,15 +338,21 @@ def _prescribed(model: VisitedModel, frame: Frame) -> list[Remark]:
     ]
 
 
-def _reordered(model: Model, point: OperatingPoint, inputs: Sequence[str] | None) -> OperatingPoint:
-    """Return the point with the chosen inputs alone, in their order."""
-    if inputs is None:
-        return point
-    chosen = [model.inputs.index_of(name, "an input of the model") for name in inputs]
-    left_out = [i for i in range(len(model.inputs)) if i not in chosen]
-    if not np.array_equal(point.inputs[left_out], model.start.inputs[left_out]):
-        raise UsageError("An input that is left out is not at its start value at this point: keep it among the inputs.")
-    return OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters, point.adjusted)
+def _with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
+    """Return the linear model with some inputs, in the given order; the others stay at their values of the point."""
+    columns, E = list(chosen), linear.errors
+    B, D = linear.B[:, columns], linear.D[:, columns]
+    errors = replace(E, B=E.B[:, columns], D=E.D[:, columns])
+    accuracy = replace(linear.accuracy, B=_relative(errors.B, B), D=_relative(errors.D, D))
+    return replace(
+        linear,
+        B=B,
+        D=D,
+        T_u=linear.T_u[:, columns],
+        inputs=linear.inputs.select(columns),
+        errors=errors,
+        accuracy=accuracy,
+    )
 
 
 def _relative(error: FloatArray, matrix: FloatArray) -> float:

@@ -10,6 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.dependence import unmovable_combinations
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+from tests.by_hand import FunctionModel, Parts
 from tests.hand_made import sized
 
 
@@ -43,9 +44,19 @@ def test_states_of_very_different_size_are_no_suspects() -> None:
 
 
 def test_fast_and_slow_states_together_are_no_suspects() -> None:
-    linear = replace(sized(3, 0, 0, 0), A=np.diag([-1e9, -1.0, -1e-3]))
+    exact = sized(3, 0, 0, 0)
+    errors = replace(exact.errors, A=np.zeros((3, 3)), B=np.zeros((3, 0)))
+    linear = replace(exact, A=np.diag([-1e9, -1.0, -1e-3]), errors=errors)
     assert unmovable_combinations(linear) == 0
 
 
 def test_no_states_no_suspects() -> None:
     assert unmovable_combinations(sized(0, 0, 1, 1)) == 0
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-6, 1e9])
+def test_states_of_any_size_without_nominals_are_no_reason_for_a_remark(size: float) -> None:
+    model = FunctionModel(
+        Parts(["small", "one"], [size, 1.0], lambda t, x, u: np.array([-x[0] + size * x[1], -2 * x[1] + u[0]]), ["u"])
+    )
+    assert "dependent-states" not in [w.kind for w in fl.linearize(model).warnings]

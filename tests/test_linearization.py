@@ -307,3 +307,19 @@ def test_the_linear_model_predicts_the_nonlinear_one() -> None:
         predicted = np.concatenate((x0 + lin.T @ dy, [lin.point.outputs["ax"]] + lin.C @ dy))
         errors.append(np.max(np.abs(predicted - np.concatenate((beside.states, visit.outputs)))))
     assert errors[1] < errors[0] / 80
+
+
+def test_inputs_that_are_left_out_keep_their_values_at_the_point() -> None:
+    model = pendulum(angle=0.7, exact=True)
+    point = fl.operating_point(model, {"F": 5.0})
+    with_input = fl.linearize(model, point)
+    without = fl.linearize(model, point, inputs=[])
+    np.testing.assert_array_equal(without.A, with_input.A)
+    assert without.B.shape == (2, 0)
+    assert without.D.shape == (1, 0)
+    assert np.max(np.abs(without.A - fl.linearize(model).A)) > 0.1
+    assert without.point.inputs == {"F": 5.0}
+    with pytest.raises(fl.UnknownNameError, match="'G' is not an input"):
+        fl.linearize(model, point, inputs=["G"])
+    with pytest.raises(fl.UsageError, match="named twice"):
+        fl.linearize(model, point, inputs=["F", "F"])

@@ -16,6 +16,9 @@ __all__ = ["distance_beyond_noise", "distance_from_manifold", "project"]
 
 ITERATIONS = 100
 
+REACHED = 1e-9
+"""Distance from the manifold, in sizes of the states, that counts as being on it."""
+
 
 def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = ()) -> FloatArray:
     """Return the nearest point with h(t, x) = 0, distances scaled by the states' sizes.
@@ -38,9 +41,29 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     """
     if not len(invariants):
         return x.copy()
+    start = x
     D = invariants.scales.copy()
     D[list(held)] = 0.0
-    x = x.copy()
+    x, h = _descended(invariants, t, x, D)
+    if not (distance_beyond_noise(invariants, t, x) <= REACHED).all():
+        x, h = _kicked(invariants, t, start, D) or (x, h)
+    remaining = distance_beyond_noise(invariants, t, x)
+    bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
+    if bad:
+        held_names = [invariants.model.states.names[i] for i in held]
+        what = f"with {', '.join(held_names)} held" if held_names else "from the start values"
+        raise ConstraintError(
+            f"The constraints cannot be satisfied {what}: "
+            + "; ".join(f"'{n}' is off by {r:.6g}" for n, r in list(bad.items())[:6])
+            + ". Check the constraints and the values given with --set.",
+            residuals=bad,
+        )
+    return x
+
+
+def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return where Gauss-Newton ends, and h there; D (N,) holds the sizes of the states, 0 where held."""
+    x = start.copy()
     h = invariants.values(t, x)
     previous = np.inf
     for _ in range(ITERATIONS):
@@ -61,18 +84,32 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
         previous = size
-    remaining = distance_beyond_noise(invariants, t, x)
-    bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= 1e-9}
-    if bad:
-        held_names = [invariants.model.states.names[i] for i in held]
-        what = f"with {', '.join(held_names)} held" if held_names else "from the start values"
-        raise ConstraintError(
-            f"The constraints cannot be satisfied {what}: "
-            + "; ".join(f"'{n}' is off by {r:.6g}" for n, r in list(bad.items())[:6])
-            + ". Check the constraints and the values given with --set.",
-            residuals=bad,
-        )
-    return x
+    return x, h
+
+
+def _kicked(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Start anew beside the start: where a gradient vanishes, as that of x^2 + y^2 along x at x = 0, nothing moves.
+
+    Returns the nearest point that was reached, or None.
+    """
+    random = np.random.default_rng(1801)
+    found: list[tuple[float, int, FloatArray, FloatArray]] = []
+    for size in (0.01, 0.1, 0.1, 0.3, 0.3):
+        x, h = _descended(invariants, t, start + size * D * random.choice([-1.0, 1.0], len(D)), D)
+        for _ in range(3):  # the kick has moved what need not move: go back along the manifold
+            x, h = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
+        if np.isfinite(h).all() and (distance_beyond_noise(invariants, t, x) <= REACHED).all():
+            found.append((float(np.linalg.norm((x - start) / invariants.scales)), len(found), x, h))
+    return min(found, key=lambda f: f[:2])[2:] if found else None
+
+
+def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, D: FloatArray) -> FloatArray:
+    """Return the part of a displacement d (N,) that stays on the manifold, held states left alone."""
+    free = D > 0
+    V = linalg.null_space(invariants.gradient(t, x).H[:, free] * D[free], rcond=EXACT)
+    step = np.zeros_like(d)
+    step[free] = D[free] * (V @ (V.T @ (d[free] / D[free])))
+    return step
 
 
 def distance_from_manifold(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:

@@ -209,3 +209,12 @@ def test_a_consistent_start_is_not_touched() -> None:
     point = operating_point(model)
     np.testing.assert_array_equal(point.states, model.start.states)
     assert point.adjusted == 0.0
+
+
+def test_a_start_where_a_gradient_vanishes_is_left() -> None:
+    """Hanging at x = 0, the rod's gradient along x is zero: y = -1 is reached with x to one side all the same."""
+    point = operating_point(pendulum(), {"y": -1.0})
+    x, y, vx, vy = point.states
+    assert y == -1.0
+    assert abs(x) == pytest.approx(np.sqrt(1.69 - 1.0), rel=1e-12)
+    assert (vx, vy) == (pytest.approx(0.0, abs=1e-14), pytest.approx(0.0, abs=1e-14))
