@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import LogSink, logger
@@ -29,6 +29,9 @@ __all__ = ["Event", "Instance"]
 
 _STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
 _DISCARD, _ERROR, _FATAL = 2, 3, 4
+
+_ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetEventIndicators")
+"""Functions whose refusal says nothing about the point."""
 _MOST_ITERATIONS = 100
 _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
@@ -323,7 +326,10 @@ class Instance(ABC):
             note(full_name)
             status = function(*values)
             if status not in (0, 1):
-                raise self.failure(name, status)
+                failure = self.failure(name, status)
+                # "Discard" is the standard's word for a point at which the model has no solution.
+                no_solution = status == _DISCARD and name not in _ABOUT_THE_MODEL
+                raise NumericalError(str(failure)) if no_solution else failure
 
         return checked
 

@@ -13,7 +13,7 @@ import pytest
 
 from fmilin import running
 from fmilin.constraints import Constraint
-from fmilin.errors import ConstraintError, ModelError
+from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.instance2 import Instance2
 from fmilin.fmi.read.process import standard_output_diverted
@@ -151,9 +151,10 @@ def test_models_that_cannot_start(zoo: Zoo, scratch: Path, name: str, message: s
 
 
 def test_a_discarded_point_is_an_error_and_the_model_goes_on(opened: Opened) -> None:
+    """The model has no solution there: a numerical failure, status 5, not a model that cannot be read."""
     model = opened("discards")
     with pytest.raises(
-        ModelError, match=r'fmi2GetDerivatives of .* returned discard \(status 2\).*"x = 20 is out of range"'
+        NumericalError, match=r'fmi2GetDerivatives of .* returned discard \(status 2\).*"x = 20 is out of range"'
     ):
         model.evaluate(0.0, np.array([20.0, 0.0]), np.zeros(1))
     np.testing.assert_array_equal(model.evaluate(0.0, np.array([2.0, 1.0]), np.zeros(1)).derivatives, [1, -2])
@@ -221,7 +222,7 @@ def test_fmu_messages_never_reach_standard_output(zoo: Zoo, capfd: pytest.Captur
 def test_messages_go_to_the_instance_that_speaks(zoo: Zoo, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "fmilin.fmu")
     first, second = open_fmu(zoo("pendulum")), open_fmu(zoo("discards"))
-    with pytest.raises(ModelError, match="x = 20 is out of range"):
+    with pytest.raises(NumericalError, match="x = 20 is out of range"):
         second.evaluate(0.0, np.array([20.0, 0.0]), np.zeros(1))
     first.close()
     second.close()

@@ -177,14 +177,20 @@ def test_one_input_under_two_names_is_refused(opened: Opened) -> None:
 
 
 def test_constraints_over_states_parameters_and_locals(opened: Opened) -> None:
-    texts = ["pin.x^2 + pin.y^2 - L^2", "rod.gap", "lambda*pin.x - F", "der(pin.x) - pin.vx + time", "count - double.L"]
+    texts = [
+        "pin.x^2 + pin.y^2 - L^2",
+        "rod.gap",
+        "lambda*pin.x - F",
+        "der(pin.x) - pin.vx + time",
+        "count - double.L*pin.x",
+    ]
     model = opened("pendulum", parameters={"L": 1.5, "count": 4})
     bound = model.with_constraints([Constraint.from_text(text) for text in texts])
     assert set(bound.constraints.observed) == {"rod.gap", "lambda", "der(pin.x)"}
     found = bound.evaluate(0.125, X, U)
     lam = bound.with_interface(outputs=["lambda"]).evaluate(0.125, X, U).outputs[0]
     gap = X[0] ** 2 + X[1] ** 2 - 1.5**2
-    np.testing.assert_allclose(found.residuals, [gap, gap, lam * X[0] - 3.0, 0.125, 4 - 3.0], rtol=1e-14)
+    np.testing.assert_allclose(found.residuals, [gap, gap, lam * X[0] - 3.0, 0.125, 4 - 3.0 * X[0]], rtol=1e-14)
     assert model.evaluate(0.0, X, U).residuals.shape == (0,)
 
 

@@ -14,7 +14,10 @@ Opened = Callable[..., FmuModel]
 
 
 def parameter_of(model: FmuModel, name: str) -> float:
-    bound = model.with_constraints([Constraint.from_text(name)])
+    state = model.states.names[0]
+    bound = model.with_constraints(
+        [Constraint.from_text(f"{name} + {state} - {state}*1")]
+    )  # a constraint needs a state
     return float(bound.evaluate(0.0, model.start.states, model.start.inputs).residuals[0])
 
 
