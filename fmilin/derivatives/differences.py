@@ -258,22 +258,41 @@ def _improved(setting: _Setting, j: int, column: _Column) -> _Column:
     if options.relative_step is not None:
         return column
     order = 3 if options.side else options.order
-    best, best_error = column, np.inf
+    tried = [column]
     for _ in range(options.retries):
         truncation, rounding = _parts(column, setting.weights, scale, options)
-        if truncation + rounding < best_error:
-            best, best_error = column, truncation + rounding
         better = column.h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
         better = _representable(min(better, 0.05 * scale))
         predicted = truncation * (better / column.h) ** order + rounding * column.h / better
         gain = max(truncation, rounding) / max(predicted, 1e-300)
         if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
-            return best
+            break
         try:
             column = _at_step(setting, j, better)
         except (ModelError, NumericalError):  # an event or the border of the domain: stay where it could be evaluated
-            return best
-    return column if sum(_parts(column, setting.weights, scale, options)) < best_error else best
+            break
+        tried.append(column)
+        if _is_noisier(tried):
+            break
+    weights = setting.weights
+    return min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+
+
+def _is_noisier(tried: list[_Column]) -> bool:
+    """Whether the last, smaller step shows more noise than was thought; it is then noted in all columns.
+
+    The h^2 term of a smooth function shrinks with the step; where it grows it was noise over h, unless the same
+    second differences at every step tell a jump.
+    """
+    before, last = tried[-2:]
+    changes = np.array([last.S2 - last.S1, last.S1 - before.S1])
+    jumping = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
+    grown = (np.abs(last.curvature) > np.abs(before.curvature)) & (last.h < before.h) & ~jumping
+    noise = np.where(grown, np.maximum(np.abs(last.curvature), np.abs(last.D - before.D)) * last.h, 0.0)
+    found = bool((noise > 10 * last.noise).any())
+    for column in tried:
+        column.noise = np.maximum(column.noise, noise)
+    return found
 
 
 def _at_step(setting: _Setting, j: int, h: float) -> _Column:
@@ -309,9 +328,14 @@ def _finite(values: FloatArray) -> FloatArray:
     return values
 
 
+def _size(column: _Column, weights: FloatArray, scale: float) -> float:
+    """Return the largest slope of a column, rows made comparable."""
+    return max(float(np.max(weights * np.abs(column.D))) * scale, WEAK) / scale
+
+
 def _parts(column: _Column, weights: FloatArray, scale: float, options: Differences) -> tuple[float, float]:
     """Return the truncation and the rounding part of a column's error, relative to its largest slope."""
-    size = max(float(np.max(weights * np.abs(column.D))) * scale, WEAK) / scale
+    size = _size(column, weights, scale)
     rounding = float(np.max(weights * column.rounding)) / size
     if options.order == 2 and not options.side:
         return (column.h / scale) ** 2 / 6, rounding

@@ -142,3 +142,19 @@ def test_a_row_without_slope_does_not_spoil_the_estimates_of_others() -> None:
     """At 0 a cubic has no slope, so that all that is measured of it is its bend."""
     _, error = jacobian_by_differences(lambda s: np.array([np.sin(s[0]), s[0] ** 3]), np.zeros(1), np.ones(1))
     assert error[0, 0] <= 1e-8
+
+
+def test_noise_that_only_a_later_column_shows_is_noticed() -> None:
+    """Tried along the first column the function repeats exactly; the second must not chase its noise to tiny steps."""
+    random = np.random.default_rng(4)
+    sizes = []
+
+    def line(j: int, s: float) -> FloatArray:
+        sizes.append(abs(s))
+        return np.array([np.sin(0.3 + s), np.cos(s) + 1e-6 * random.standard_normal() if j else 1.0])
+
+    found = slopes(line, np.array([np.sin(0.3), 1.0]), np.ones(2))
+    np.testing.assert_allclose(found.J[0], np.cos(0.3), atol=1e-7)
+    assert abs(found.J[1, 1]) <= 10 * found.error[1, 1]
+    assert found.error[1, 1] <= 0.1
+    assert min(s for s in sizes[POINTS - 1 :] if s) > 1e-6
