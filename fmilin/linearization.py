@@ -20,7 +20,7 @@ from fmilin.dependence import with_remark_on_dependence
 from fmilin.derivatives.differences import Differences
 from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
 from fmilin.derivatives.tangent import TangentSlopes, measure
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.selection import DOUBTFUL, Selection
@@ -165,7 +165,12 @@ def _linearized(
     named = tuple(choice.independent) if choice.independent is not None else _recommended(model, choice.coordinates)
     if previous is not None and choice.independent is None:
         named = ()
-    frame = frame_at(visited, point, named=named, kind=choice.coordinates, previous=previous)
+    try:
+        frame = frame_at(visited, point, named=named, kind=choice.coordinates, previous=previous)
+    except FmilinError:
+        if singular := singularity_of(model, point):  # whatever went wrong, this is why
+            raise NumericalError(singular) from None
+        raise
     slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), choice.derivatives)
     warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
     linear = _assemble(visited, frame, point, base, slopes, warnings)

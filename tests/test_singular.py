@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.models import NullSpaceModel
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.singular import branch_frequencies, linearize_at_singularity
-from fmilin.systems import cartesian_pendulum, four_bar
+from fmilin.systems import cartesian_pendulum, five_bar, four_bar
 from tests.by_hand import pendulum
 
 G = 9.81
@@ -85,3 +86,9 @@ def test_what_it_cannot_do_is_said() -> None:
         fl.linearize(model, point, at_singularity=True, independent=["phi"])
     with pytest.raises(fl.NumericalError, match="do not determine the others"):
         fl.linearize(model, point, at_singularity=True, independent=["phi", "x0"])
+
+
+@pytest.mark.parametrize("model", [NullSpaceModel(four_bar(singular=True)), five_bar(singular=True)])
+def test_models_that_can_be_evaluated_there_are_refused_for_the_same_reason(model: SymbolicModel) -> None:
+    with pytest.raises(fl.NumericalError, match=r"is a singular configuration: .* --at-singularity"):
+        fl.linearize(model, fl.OperatingPoint(0.0, model.start.states, model.start.inputs))

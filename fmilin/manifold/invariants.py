@@ -28,6 +28,9 @@ from fmilin.signals import FloatArray
 
 __all__ = ["Gradient", "Invariants"]
 
+BESIDE = 1e-2
+"""How far beside a point, in sizes of the states, the rows of G are looked at for their usual size."""
+
 BEYOND_ROUNDING = 1e-13
 """Noise larger than this fraction of the rates is the model's own: iterations or tables inside it."""
 
@@ -142,7 +145,7 @@ class Invariants:
 
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Gradient:
         G, error = self._residual_gradient(t, x, u)
-        reference = np.abs(G) @ self.scales
+        reference = np.maximum(np.abs(G) @ self.scales, self._sizes_beside(t, x, u))
         if not self.hidden:
             return Gradient(G, error, reference, np.zeros(len(G)))
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
@@ -161,6 +164,14 @@ class Invariants:
             np.concatenate((reference, reference2)),
             np.concatenate((np.zeros(len(G)), np.abs(G[rows]) @ noise)),
         )
+
+    def _sizes_beside(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there."""
+        if not self._analytic:
+            return np.zeros(self.declared)
+        beside = x + BESIDE * self.scales * np.random.default_rng(1736).uniform(-1.0, 1.0, len(x))
+        G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
+        return np.nan_to_num(np.abs(G) @ self.scales, nan=0.0, posinf=0.0)
 
     def input_gradient(self, t: float, x: FloatArray) -> FloatArray:
         """Return h_u, shape (m, nu): zero unless an input prescribes a motion."""
