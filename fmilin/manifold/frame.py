@@ -15,7 +15,7 @@ from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import distance_beyond_noise, distance_from_manifold
-from fmilin.manifold.rank import EXACT, MEASURED, RankDecision, decide_rank, independent_rows, scaled
+from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows, scaled, threshold
 from fmilin.manifold.selection import (
     REFUSED,
     Manifold,
@@ -127,7 +127,7 @@ def frame_at(
         bad = [invariants.names[i] for i in np.flatnonzero(~np.isfinite(gradient.H).all(axis=1))]
         raise NumericalError(f"The gradient of the constraint '{bad[0]}' is not finite at the point.", variable=bad[0])
     Hs = scaled(gradient.H, scales, gradient.reference, gradient.error)
-    decision = decide_rank(Hs, MEASURED if gradient.error.any() else EXACT)
+    decision = decide_rank(Hs, threshold(gradient.H, scales, gradient.error))
     rows = independent_rows(Hs, decision.rank, invariants.declared)
     position = np.array(invariants.is_position_level, dtype=bool)[rows]
     linear = np.ones(len(x), dtype=bool)

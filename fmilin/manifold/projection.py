@@ -9,7 +9,7 @@ from scipy import linalg
 
 from fmilin.errors import ConstraintError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.manifold.rank import EXACT, MEASURED, decide_rank, independent_rows, scaled
+from fmilin.manifold.rank import EXACT, decide_rank, independent_rows, scaled, threshold
 from fmilin.signals import FloatArray
 
 __all__ = ["distance_beyond_noise", "distance_from_manifold", "project"]
@@ -72,12 +72,12 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         gradient = invariants.gradient(t, x)
         sizes = _row_sizes(gradient, invariants.scales)
         Hs = scaled(gradient.H, invariants.scales, gradient.reference, gradient.error)
-        measured = bool(gradient.error.any())
-        if measured:
+        zero = threshold(gradient.H, invariants.scales, gradient.error)
+        if gradient.error.any():
             redundant = np.ones(len(h), dtype=bool)
-            redundant[independent_rows(Hs, decide_rank(Hs, MEASURED).rank, invariants.declared)] = False
+            redundant[independent_rows(Hs, decide_rank(Hs, zero).rank, invariants.declared)] = False
             Hs[redundant], sizes[redundant] = 0.0, np.inf
-        step = -D * (linalg.pinv(Hs * (D / invariants.scales), rtol=MEASURED if measured else EXACT) @ (h / sizes))
+        step = -D * (linalg.pinv(Hs * (D / invariants.scales), rtol=zero) @ (h / sizes))
         size = float(np.max(np.abs(step) / invariants.scales, initial=0.0))
         x, h = _damped(invariants, t, x, step, h, sizes)
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))

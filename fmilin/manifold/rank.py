@@ -9,13 +9,16 @@ from scipy import linalg
 
 from fmilin.signals import FloatArray
 
-__all__ = ["EXACT", "MEASURED", "RankDecision", "decide_rank", "independent_rows", "scaled"]
+__all__ = ["EXACT", "MEASURED", "RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
 
 EXACT = 1e-8
 """Singular values below this fraction of the largest count as zero when the matrix is exact."""
 
 MEASURED = 1e-5
-"""The same when part of the matrix was differenced."""
+"""The least of what counts as zero when part of the matrix was differenced."""
+
+UNKNOWN = 1e-2
+"""The most: an error estimate that is larger says nothing about the rank."""
 
 CLEAR_GAP = 1e2
 """A smaller ratio between the last accepted and the first rejected singular value is reported as doubtful."""
@@ -55,6 +58,18 @@ def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: Floa
     floor = np.maximum(floor, np.finfo(float).tiny)
     keep = norms > floor
     return np.where(keep[:, None], rows / np.where(keep, norms, 1.0)[:, None], 0.0)
+
+
+def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
+    """Return the fraction of the largest singular value of the scaled matrix below which one counts as zero.
+
+    That is :data:`EXACT` for an exact matrix, and for a measured one as much as its error may make of a zero.
+    """
+    if not error.any():
+        return EXACT
+    norms = np.linalg.norm(H * scales, axis=1)
+    relative = np.linalg.norm(error * scales, axis=1) / np.where(norms > 0, norms, np.inf)
+    return float(np.clip(np.linalg.norm(relative[relative < 0.1]), MEASURED, UNKNOWN))
 
 
 def decide_rank(Hs: FloatArray, threshold: float = EXACT) -> RankDecision:

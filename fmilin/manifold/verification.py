@@ -11,7 +11,7 @@ from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.rank import EXACT, MEASURED, decide_rank, scaled
+from fmilin.manifold.rank import decide_rank, scaled, threshold
 from fmilin.signals import FloatArray
 
 __all__ = ["Verified", "conserved_quantities", "input_gradient", "verify_invariance"]
@@ -67,8 +67,7 @@ def verify_invariance(parametrization: LocalParametrization) -> Verified:
     invariants = parametrization.invariants
     samples = _samples(parametrization)
     measured = any(s.g.error.any() for s in samples)
-    level = MEASURED if measured else EXACT
-    ranks = [decide_rank(scaled(s.g.H, invariants.scales, s.g.reference, s.g.error), level).rank for s in samples]
+    ranks = [_rank(s.g, invariants.scales) for s in samples]
     if max(ranks) > ranks[0]:
         _refuse_singular(parametrization, ranks[0], max(ranks))
     tolerance = 1e-4 if measured else 1e-6
@@ -80,8 +79,12 @@ def verify_invariance(parametrization: LocalParametrization) -> Verified:
     _refuse(invariants, violation, tolerance)
     if not invariants.prescribing:
         typical = np.max([np.abs(s.f) for s in samples], axis=0)
-        _check_inputs(parametrization, samples[0].g.H, typical, tolerance)
+        _check_inputs(parametrization, samples[0].g, typical, tolerance)
     return Verified(len(samples), float(np.max(violation, initial=0.0)))
+
+
+def _rank(g: Gradient, scales: FloatArray) -> int:
+    return decide_rank(scaled(g.H, scales, g.reference, g.error), threshold(g.H, scales, g.error)).rank
 
 
 def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) -> FloatArray:
@@ -169,24 +172,28 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, beside: i
     )
 
 
-def _check_inputs(parametrization: LocalParametrization, H: FloatArray, typical: FloatArray, tolerance: float) -> None:
-    """H f_u = 0: an input that moves the states off the manifold is no input of a constrained model."""
-    invariants = parametrization.invariants
+def _check_inputs(parametrization: LocalParametrization, g: Gradient, typical: FloatArray, tolerance: float) -> None:
+    """H f_u = 0: an input that moves the states off the manifold is no input of a constrained model.
+
+    Asked of the independent constraints: a redundant one may be nothing but noise.
+    """
+    invariants, rows = parametrization.invariants, parametrization.rows
+    H, H_error = g.H[rows], g.error[rows]
     f_u, error = input_gradient(invariants, parametrization.time, parametrization.x0)
-    through = np.abs(H @ f_u)
     # Constraint forces may cancel an input altogether: what then remains is rounding of the rates themselves.
     rounding = 1e-10 * typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
     size = np.abs(H) @ np.maximum(np.abs(f_u), rounding)
-    through = np.maximum(through - 10 * np.abs(H) @ error, 0.0)
+    through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ np.abs(f_u), 0.0)
     relative = np.where(size > 0, through / np.where(size > 0, size, 1.0), 0.0)
     bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > tolerance), strict=True)]
     if bad:
         i, j = max(bad, key=lambda ij: relative[ij])
+        name = invariants.names[rows[i]]
         raise ConstraintError(
-            f"The input '{invariants.model.inputs.names[j]}' moves the model off the constraint "
-            f"'{invariants.names[i]}' (at {relative[i, j]:.3g} of the size of its terms): either this is a conserved "
-            "quantity or no constraint at all, or the input prescribes a motion and belongs into the constraint.",
-            residuals={invariants.names[i]: float(relative[i, j])},
+            f"The input '{invariants.model.inputs.names[j]}' moves the model off the constraint '{name}' (at "
+            f"{relative[i, j]:.3g} of the size of its terms): either this is a conserved quantity or no constraint at "
+            "all, or the input prescribes a motion and belongs into the constraint.",
+            residuals={name: float(relative[i, j])},
         )
 
 
