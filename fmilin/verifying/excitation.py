@@ -15,14 +15,21 @@ from fmilin.signals import FloatArray
 __all__ = ["Excitation", "excitations", "horizon_of", "linear_response"]
 
 MOST_FREQUENCIES = 5
+
 PERIODS = 2.0
-"""Of the slowest mode that counts."""
+"""Of the slowest mode that counts; one that merely decays is followed for 2 pi time constants."""
 
-FAST_PERIODS = 40.0
-"""Of the fastest mode, at most."""
+MOST_PERIODS = 40.0
+"""Of the fastest mode that swings."""
 
-SLOW = 1e-2
-"""Modes slower than this fraction of the fastest do not count."""
+SLOW = 5e-3
+"""Modes slower than this fraction of the fastest that swings do not count."""
+
+ZERO = 1e-6
+"""Eigenvalues below this fraction of the largest are zero."""
+
+SWINGS = 0.1
+"""Imaginary part over modulus above which a mode swings; one that merely decays limits nothing."""
 
 GROWTH = 20.0
 """By which an unstable mode may grow."""
@@ -68,19 +75,31 @@ def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
     Fast modes limit it (40 periods), and so do unstable ones (growth by 20).
     """
     A = linear.A * y_sizes / y_sizes[:, None]
-    eigenvalues = linear.eigenvalues()
-    rates = np.abs(eigenvalues)
-    fastest = float(np.max(rates, initial=0.0))
     norm = float(np.linalg.norm(A, 2)) if A.size else 0.0
-    if fastest <= 1e-6 * norm or fastest == 0.0:
+    eigenvalues = linear.eigenvalues()
+    counting, swinging = _modes(eigenvalues, norm)
+    if not len(counting):
         return 2 * np.pi / norm if norm > 0 else 1.0
-    slowest = float(np.min(rates[rates > SLOW * fastest]))
-    swinging = float(np.max(rates[np.abs(eigenvalues.imag) > 0.1 * rates], initial=0.0))
-    horizon = PERIODS * 2 * np.pi / slowest
+    periods = np.where(_swings(eigenvalues), PERIODS, 1.0) * 2 * np.pi
+    rates = np.abs(eigenvalues)
+    horizon = float(np.max(periods[rates >= counting[0]] / rates[rates >= counting[0]]))
     if swinging > 0:
-        horizon = min(horizon, FAST_PERIODS * 2 * np.pi / swinging)
+        horizon = min(horizon, MOST_PERIODS * 2 * np.pi / swinging)
     growth = float(np.max(eigenvalues.real, initial=0.0))
     return min(horizon, float(np.log(GROWTH)) / growth) if growth > 0 else horizon
+
+
+def _modes(eigenvalues: NDArray[np.complex128], norm: float = 0.0) -> tuple[FloatArray, float]:
+    """Return the rates of the modes that count, slowest first, and the rate of the fastest that swings."""
+    rates = np.abs(eigenvalues)
+    fastest = float(np.max(rates, initial=0.0))
+    swinging = float(np.max(rates[_swings(eigenvalues)], initial=0.0))
+    least = max(ZERO * max(fastest, norm), SLOW * swinging)
+    return np.sort(rates[rates > least]), swinging
+
+
+def _swings(eigenvalues: NDArray[np.complex128]) -> NDArray[np.bool_]:
+    return np.abs(eigenvalues.imag) > SWINGS * np.abs(eigenvalues)
 
 
 def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
@@ -95,12 +114,12 @@ def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
 
 def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[float]:
     """Return a few frequencies around the model's own: those of its modes, half the lowest and twice the highest."""
-    rates = np.abs(eigenvalues)
-    fastest = float(np.max(rates, initial=0.0))
-    own = np.sort(rates[(rates > max(SLOW * fastest, 0.5 * np.pi / horizon))])
+    counting, _ = _modes(eigenvalues)
+    whole = 2 * np.pi / horizon
+    own = counting[(counting > 0.25 * whole) & (counting < MOST_PERIODS * whole)]
     distinct = [w for i, w in enumerate(own) if i == 0 or w > 1.1 * own[i - 1]]
     if not distinct:
-        return [4 * np.pi / horizon]
+        return [2 * whole]
     if len(distinct) > MOST_FREQUENCIES - 2:
         kept = np.linspace(0, len(distinct) - 1, MOST_FREQUENCIES - 2).round().astype(int)
         distinct = [distinct[i] for i in kept]

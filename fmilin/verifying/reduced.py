@@ -149,6 +149,11 @@ def _require_comparable(model: Model, linear: LinearModel) -> None:
             "The linear model belongs to a singular configuration, where the nonlinear model has no unique motion to "
             "compare with. Verify a linear model beside it."
         )
+    if prescribed := [n for n in linear.states.names if model.inputs.has(n)]:
+        raise UsageError(
+            f"The linear model has the prescribed motion '{prescribed[0]}' among its states. Verify the one that it "
+            "was made from, with all inputs."
+        )
     missing = [n for n in linear.full_states.names if not model.states.has(n)]
     if missing or len(model.states) != len(linear.full_states):
         detail = f"'{missing[0]}' is no state of the model" if missing else "it has fewer states"

@@ -17,7 +17,7 @@ ACCEPTED = 0.05
 FARTHEST = 100.0
 """Deviations of the states, in their sizes, at which the search ends."""
 
-ROUGH = 1e-5
+ROUGH = 1e-4
 """Tolerance of the integration."""
 
 CLOSE = 0.9
@@ -49,7 +49,7 @@ class _Search:
         """Return the largest deviation of the signals that count over their largest response; inf beyond the end."""
         sizes = self._comparison.sizes
         try:
-            D = np.abs(self._comparison.deviation(sign * amplitude, tolerance=ROUGH))[:, sizes.counts]
+            D = np.abs(self._comparison.deviation(sign * amplitude, tolerance=ROUGH, every=2))[:, sizes.counts]
         except ResponseError as error:
             self.limited_by = str(error)
             return np.inf
@@ -88,7 +88,7 @@ def validity_of(comparison: Comparison, check: SlopeCheck) -> Validity:
 
 def _guess(low: float, low_value: float, high: float, power: float) -> float:
     """Return where the deviation should be just below what is accepted, kept well inside a known bracket."""
-    guess = low * float(min((0.97 * ACCEPTED / low_value) ** (1 / power), 100.0))
+    guess = low * float(min((0.97 * ACCEPTED / low_value) ** (1 / power), 1000.0))
     if high < np.inf and not low * 1.01 < guess < high / 1.01:
         return float(np.sqrt(low * high))
     return guess
@@ -126,14 +126,11 @@ def trace_at(comparison: Comparison, amplitude: float, *, beyond: bool) -> Trace
 
 
 def _signal(comparison: Comparison, amplitude: float, i: int) -> FloatArray | None:
-    unit = max(comparison.effect * abs(amplitude), 1e-12)
     try:
-        run = comparison.integrator.response(
-            comparison.excitation, amplitude, comparison.times, unit=unit, tolerance=ROUGH
-        )
+        response = comparison.nonlinear(amplitude, tolerance=ROUGH)
     except ResponseError:
         return None
-    return run[:, i]
+    return response[:, i]
 
 
 def _preferred(shown: np.ndarray, p: int, n: int) -> int:

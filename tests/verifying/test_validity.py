@@ -1,0 +1,141 @@
+"""How far a linear model holds, against closed forms; traces, table, picture and document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.models.ode import OdeModel
+from fmilin.systems import cartesian_pendulum
+from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
+from fmilin.verifying.result import Channel
+
+
+def channel_of(found: fl.Verification, kind: str) -> Channel:
+    return next(c for c in found.channels if c.kind == kind)
+
+
+def bernoulli_deviation(a: float) -> float:
+    """Largest |x - a exp(-t)| / a of x' = -x + x^2, x(0) = a: x = a e / (1 - a (1 - e)), e = exp(-t)."""
+    e = np.linspace(0.0, 1.0, 100001)
+    return float(np.max(np.abs(e / (1 - a * (1 - e)) - e)))
+
+
+def test_the_limit_of_a_quadratic_decay() -> None:
+    model = OdeModel("bernoulli", {"x": "-x + x^2"})
+    channel = channel_of(fl.linearize(model).verify(model), "offset")
+    assert channel.order == pytest.approx(2.0, abs=0.01)
+    assert channel.validity is not None
+    limit = channel.validity.limit
+    assert not channel.validity.at_least
+    assert channel.validity.limited_by == "x"
+    # between 90 and 100 % of what is accepted; sampling may miss the peak by a little
+    assert 0.9 * 0.05 * 0.999 <= bernoulli_deviation(limit) <= 0.05 * 1.01
+
+
+def test_a_cubic_deviation_shrinks_with_third_order() -> None:
+    model = OdeModel("cubic", {"x": "-x - x^3"})
+    channel = channel_of(fl.linearize(model).verify(model), "offset")
+    assert channel.order == pytest.approx(3.0, abs=0.05)
+    assert channel.validity is not None
+    a = channel.validity.limit
+    e = np.linspace(0.0, 1.0, 100001)
+    deviation = np.max(np.abs(e / np.sqrt(1 + a * a * (1 - e * e)) - e))  # x = a e / sqrt(1 + a^2 (1 - e^2))
+    assert 0.044 < deviation < 0.051
+
+
+def test_the_static_limit_of_a_step() -> None:
+    """x' = -x + u + x^2/2 settles at u + u^2/2 + ...: x = 1 - sqrt(1 - 2 u)."""
+    model = OdeModel("settling", {"x": "-x + u + x^2/2"}, inputs=["u"])
+    channel = channel_of(fl.linearize(model).verify(model), "step")
+    assert channel.validity is not None
+    u = channel.validity.limit
+    assert 0.044 < (1 - np.sqrt(1 - 2 * u)) / u - 1 < 0.051
+
+
+def test_the_time_for_which_a_drift_is_predicted() -> None:
+    """x' = 1 + x - x^2 from 0: x = t + t^2/2 - t^3/6 ..., the linear model says exp(t) - 1."""
+    model = OdeModel("drifting", {"x": "1 + x - x^2"})
+    channel = channel_of(fl.linearize(model).verify(model), "drift")
+    assert channel.passed
+    assert channel.validity is not None
+    t = channel.validity.limit
+    s, shift = np.sqrt(5) / 2, np.arctanh(1 / np.sqrt(5))
+    x = 0.5 + s * np.tanh(s * t - shift)
+    assert 0.04 < 1 - x / np.expm1(t) <= 0.05
+
+
+def test_linear_responses_against_closed_forms() -> None:
+    model = OdeModel("mass", {"x": "v", "v": "-9*x + u"}, inputs=["u"], outputs={"a": "der(v)"})
+    linear = fl.linearize(model)
+    times = np.linspace(0.0, 3.0, 31)
+    offset = linear_response(linear, Excitation("offset", 1), times)
+    np.testing.assert_allclose(offset[:, 0], np.sin(3 * times) / 3, atol=1e-13)
+    np.testing.assert_allclose(offset[:, 4], -3 * np.sin(3 * times), atol=1e-12)
+    step = linear_response(linear, Excitation("step", 0), times)
+    np.testing.assert_allclose(step[:, 2], (1 - np.cos(3 * times)) / 9, atol=1e-13)
+    np.testing.assert_allclose(step[:, 4], np.cos(3 * times), atol=1e-12)
+    sine = linear_response(linear, Excitation("sine", 0, 3.0), times)  # resonance
+    np.testing.assert_allclose(sine[:, 0], (np.sin(3 * times) - 3 * times * np.cos(3 * times)) / 18, atol=1e-12)
+
+
+def test_horizons_and_frequencies_follow_the_modes() -> None:
+    slow = fl.linearize(OdeModel("slow", {"x": "v", "v": "-0.25*x"}))
+    assert horizon_of(slow, np.ones(2)) == pytest.approx(2 * 2 * np.pi / 0.5)
+    both = fl.linearize(OdeModel("both", {"x": "v", "v": "-x", "z": "w", "w": "-1e4*z"}))
+    assert horizon_of(both, np.ones(4)) == pytest.approx(40 * 2 * np.pi / 100)
+    growing = fl.linearize(OdeModel("growing", {"x": "3*x"}))
+    assert horizon_of(growing, np.ones(1)) == pytest.approx(np.log(20) / 3)
+    integrator = fl.linearize(OdeModel("integrator", {"x": "v", "v": "u"}, inputs=["u"]))
+    assert horizon_of(integrator, np.ones(2)) == pytest.approx(2 * np.pi)
+    assert [e.frequency for e in excitations(integrator, 2.0) if e.kind == "sine"] == pytest.approx([2 * np.pi])
+    still = fl.linearize(OdeModel("still", {"x": "0*x"}))
+    assert horizon_of(still, np.ones(1)) == 1.0
+    many = OdeModel("many", {f"x{i}": f"-{2**i}*x{i} + u" for i in range(6)}, inputs=["u"])
+    sines = [e.frequency for e in excitations(fl.linearize(many), 10.0) if e.kind == "sine"]
+    assert len(sines) == 5
+    assert sines[0] == pytest.approx(0.5)
+    assert sines[-1] == pytest.approx(32.0)  # faster ones would take more than 40 periods
+
+
+def test_traces_show_both_responses_at_the_limit() -> None:
+    model = cartesian_pendulum()
+    found = fl.linearize(model, inputs=[]).verify(model)
+    channel = channel_of(found, "offset")
+    trace = channel.trace
+    assert trace is not None
+    assert channel.validity is not None
+    assert trace.amplitude == channel.validity.limit
+    assert trace.signal in ("angle", "ax")
+    deviation = np.max(np.abs(trace.linear - trace.nonlinear)) / np.max(np.abs(trace.linear))
+    assert 1e-3 < deviation <= 0.05
+    assert trace.beyond is not None
+    assert np.max(np.abs(trace.linear - trace.beyond)) > 4 * np.max(np.abs(trace.linear - trace.nonlinear))
+
+
+def test_the_table_the_document_and_the_picture(tmp_path: Path) -> None:
+    model = cartesian_pendulum()
+    right = fl.linearize(model).verify(model, horizon=2.0)
+    wrong = fl.linearize(cartesian_pendulum(gravity=9.0)).verify(model, horizon=1.0)
+    assert "right to first order in all 7 channels" in right.table()
+    assert "WRONG in 7 of 7 channels" in wrong.table()
+    assert "and 1 more" in wrong.table()
+    for table in (right.table(), wrong.table()):
+        assert max(map(len, table.splitlines())) <= 80
+    document = json.loads(json.dumps(right.to_document(), allow_nan=False))
+    assert document["passed"] is True
+    assert [c["kind"] for c in document["channels"]] == ["point", "offset", "offset", "step", "sine", "sine", "sine"]
+    assert document["channels"][1]["limit"] == pytest.approx(0.27, abs=0.06)
+    assert document["channels"][1]["limited_by"] == "ax"
+    assert wrong.to_document()["channels"][1]["limit"] is None
+    for name, found in (("right", right), ("wrong", wrong)):
+        path = tmp_path / f"{name}.png"
+        found.save_picture(path)
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size > 20_000
+    with pytest.raises(fl.UsageError, match="there is no folder"):
+        right.save_picture(tmp_path / "nowhere" / "a.png")
