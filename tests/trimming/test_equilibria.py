@@ -12,6 +12,7 @@ from fmilin.models.ode import OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar
 from fmilin.trimming.procedure import trim, trim_each
 from tests.by_hand import FunctionModel, Parts, pendulum
+from tests.random_systems import Family, Recipe, hidden_system
 
 G = 9.81
 UPPER = 2.234331019017586  # González et al.: see the four-bar linkage with its springs
@@ -206,3 +207,25 @@ def test_states_of_very_different_sizes() -> None:
     for length in (1e-6, 1e6):
         point = trim(cartesian_pendulum(length=length, angle=0.7), guess={"y": length})
         np.testing.assert_allclose(point.states / length, [0.0, 1.0, 0.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_equilibrium_of_a_random_hidden_system_is_found_again(seed: int) -> None:
+    """From a guess off the manifold, 5 % of the sizes away; states of very different sizes, redundant constraints."""
+    family: Family = ("first order", "second order", "speeds")[seed % 3]
+    recipe = Recipe(
+        family,
+        p=2,
+        m=1 + seed % 3,
+        geometry=seed,
+        seed=seed,
+        exact=seed < 3,
+        decades=2.0 * (seed % 2),
+        repeated=seed % 2,
+    )
+    _, model = hidden_system(recipe)
+    sizes = model.states.scales(model.start.states)
+    start = model.start.states + 0.05 * sizes * np.random.default_rng(seed).standard_normal(len(sizes))
+    point = trim(model, guess=dict(zip(model.states.names, start.tolist(), strict=True)))
+    np.testing.assert_allclose(point.states / sizes, model.start.states / sizes, atol=1e-12)
+    assert point.report.free_directions == ()
