@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +57,7 @@ def along(g: ConstraintGradients, scales: FloatArray, recommended: Partition | N
         current = best
 
 
-def with_named(
-    g: ConstraintGradients, partition: Partition, names: Sequence[str], states: Signals, scales: FloatArray
-) -> Stretch:
+def with_named(g: ConstraintGradients, partition: Partition, states: Signals, scales: FloatArray) -> Stretch:
     """Return the partition that a user named for all points.
 
     Raises
@@ -75,9 +73,9 @@ def with_named(
     condition = float(C.condition_number[i])
     better = pivoted(g[i : i + 1], scales)
     its = float(dependence(g[i : i + 1], better, scales).condition_number[0])
-    suggestion = ", ".join(states.names[j] for j in better.states)
+    names, suggestion = (", ".join(states.names[j] for j in choice.states) for choice in (partition, better))
     raise NumericalError(
-        f"The states {', '.join(names)} do not determine the others at this point: the gradient of the constraints is "
+        f"The states {names} do not determine the others at this point: the gradient of the constraints is "
         f"singular in the dependent ones (condition number {_figure(condition)}). {suggestion} would (condition number "
         f"{_figure(its)}).",
         condition_number=condition,

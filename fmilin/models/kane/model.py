@@ -20,11 +20,12 @@ from fmilin.models.kane.choosing import along, with_named
 from fmilin.models.kane.consistency import check_constraints
 from fmilin.models.kane.conversion import equations_in
 from fmilin.models.kane.equations import KaneEquations, form_of
+from fmilin.models.kane.flow import KaneFlow
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
 from fmilin.models.kane.gathering import gathered
 from fmilin.models.kane.numeric import KaneNumeric
-from fmilin.models.kane.partition import Partition
+from fmilin.models.kane.partition import Partition, pivoted
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
 from fmilin.models.kane.residuals import require_consistent_point, residuals_at
 from fmilin.models.kane.result import linear_model
@@ -206,7 +207,9 @@ class KaneModel(SymbolicModel):
         [matrices] = self._eliminated(expansion, independent)
         return linear_model(self, point, expansion, matrices, self._numeric.outputs(known, expansion), independent)
 
-    def matrices(self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None) -> Matrices:
+    def matrices(
+        self, point: OperatingPoint | None = None, *, independent: Sequence[str] | Partition | None = None
+    ) -> Matrices:
         """Return A and B with all that leads to them: C_0, C_1, C_2, P', A', B'.
 
         The point is not verified. Arguments and errors as for :meth:`linearize`.
@@ -214,7 +217,7 @@ class KaneModel(SymbolicModel):
         return self.matrices_along([self.start if point is None else point], independent=independent)[0]
 
     def matrices_along(
-        self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None
+        self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | Partition | None = None
     ) -> list[Matrices]:
         """Return the matrices at many points at once: the quick way for sweeps and paths.
 
@@ -249,6 +252,16 @@ class KaneModel(SymbolicModel):
             Rates of states by the states' names; those not given are solved for.
         """
         return residuals_at(self, point, rates or {})
+
+    def best_partition(self, point: OperatingPoint | None = None) -> Partition:
+        """Return the partition that pivoted QR of the constraint gradients finds at a point."""
+        known = self._known(self.start if point is None else point)
+        g = constraint_gradients(self.form, self._functions.at(known[None]).J, self._numeric.input_columns)
+        return pivoted(g, self._scales)
+
+    def tangent_flow(self, inputs: FloatArray) -> KaneFlow:
+        """Return the linear models along trajectories with these inputs: what Lyapunov exponents are made of."""
+        return KaneFlow(self, inputs)
 
     def partition(self, independent: Sequence[str]) -> Partition:
         """Return the partition that keeps the named states.
@@ -351,15 +364,15 @@ class KaneModel(SymbolicModel):
         return self._numeric.known(point.time, point.states, point.inputs, self._p)
 
     def _eliminated(
-        self, expansion: Expansion, independent: Sequence[str] | None, current: Partition | None = None
+        self, expansion: Expansion, independent: Sequence[str] | Partition | None, current: Partition | None = None
     ) -> list[Matrices]:
         inputs = self._numeric.input_columns
         g = constraint_gradients(self.form, expansion.J, inputs)
         if independent is None:
             stretches = along(g, self._scales, current or self._recommended)
         else:
-            named = self.partition(independent)
-            stretches = iter([with_named(g, named, independent, self.states, self._scales)])
+            named = independent if isinstance(independent, Partition) else self.partition(independent)
+            stretches = iter([with_named(g, named, self.states, self._scales)])
         return [
             matrices
             for points, partition, C in stretches
