@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["eigenvalue_text", "rounded", "shortened", "value_with_unit"]
+__all__ = ["eigenvalue_text", "rough", "rounded", "shortened", "value_with_unit"]
 
 SIGNIFICANT = 8
 """Digits shown of an eigenvalue."""
@@ -33,6 +33,15 @@ def eigenvalue_text(value: complex, *, pair: bool) -> str:
         return real
     imaginary = f"{abs(shown.imag):.{SIGNIFICANT}g} i"
     return f"±{imaginary}" if shown.real == 0 else f"{real} ± {imaginary}"
+
+
+def rough(value: float) -> str:
+    """Return two significant digits, without an exponent where that is shorter.
+
+    >>> [rough(x) for x in (0.03158, 97.66, 103.0, 1.2e-7)]
+    ['0.032', '98', '100', '1.2e-07']
+    """
+    return f"{float(f'{value:.2g}'):g}"
 
 
 def value_with_unit(value: float, unit: str) -> str:

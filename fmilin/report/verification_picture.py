@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.report.numbers import shortened
+from fmilin.report.numbers import rough, shortened
 from fmilin.report.verification_table import limit_text
 from fmilin.verifying.result import Channel, Trace, Verification
 
@@ -124,7 +124,7 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
 
 
 def _amplitude(channel: Channel, trace: Trace) -> str:
-    return f"amplitude {trace.amplitude:.2g} {channel.unit}".rstrip()
+    return f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
 
 
 def _limits(trace: Trace, scale: float, peak: float) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from fmilin.report.numbers import shortened
+from fmilin.report.numbers import rough, shortened
 from fmilin.report.table import Fact, console_on, fact
 from fmilin.verifying.result import Channel, Verification
 
@@ -53,7 +53,7 @@ def limit_text(channel: Channel) -> str:
     if validity is None:
         return "-"
     sign = "> " if validity.at_least else ""
-    return f"{sign}{validity.limit:.2g} {channel.unit}".rstrip()
+    return f"{sign}{rough(validity.limit)} {channel.unit}".rstrip()
 
 
 def _facts(verification: Verification) -> Iterator[Fact]:
@@ -73,7 +73,7 @@ def _table(verification: Verification) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("Channel", max_width=30)
     table.add_column("rad/s", justify="right")
-    table.add_column("Verdict")
+    table.add_column("")
     table.add_column("Error", justify="right")
     table.add_column("Order", justify="right")
     table.add_column("Within 5% to", justify="right")

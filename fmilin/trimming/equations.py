@@ -17,20 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from fmilin.derivatives.differences import slopes
 from fmilin.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.rank import EXACT, decide_rank, scaled
-from fmilin.model import Model
 from fmilin.signals import FloatArray
+from fmilin.trimming.resting import change_of_rates
 from fmilin.trimming.unknowns import Place, Unknowns
 
-__all__ = ["Equations", "Row", "independent_states", "invariants_at"]
-
-STEP = 2e-3
-"""How far along the motion its change is measured, in sizes of the fastest state."""
+__all__ = ["Equations", "Row"]
 
 FOLLOWING = 32
 """Steps in which a steady motion is followed."""
@@ -106,7 +101,7 @@ class Equations:
             f = self._rates(place, 0.0, place.states)
             parts = [h, f[self.resting]]
             if self.moving:
-                parts.append(self._change(place, f)[self.resting])
+                parts.append(change_of_rates(place, f, self.state_scales)[self.resting])
         except ModelCrashError:
             raise
         except FmilinError:
@@ -141,7 +136,7 @@ class Equations:
     def described(self, place: Place) -> tuple[FloatArray, FloatArray | None]:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
         f = self._rates(place, 0.0, place.states)
-        return f, self._change(place, f) if self.moving else None
+        return f, change_of_rates(place, f, self.state_scales) if self.moving else None
 
     def followed(self, place: Place) -> FloatArray | None:
         """Return the rates after a while, when the fastest state has moved by its size; None where that fails.
@@ -177,22 +172,6 @@ class Equations:
 
     def _rates(self, place: Place, delay: float, x: FloatArray) -> FloatArray:
         return place.model.evaluate(place.time + delay, x, place.inputs).derivatives
-
-    def _change(self, place: Place, f: FloatArray) -> FloatArray:
-        """Return df/dt = f_t + f_x f along the motion: central differences with Richardson's extrapolation.
-
-        The line x + s f leaves the manifold by O(s^2), equally on both sides, which a central difference
-        does not see.
-        """
-        size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
-        s = STEP / max(size, 1e-3)
-
-        def slope(s: float) -> FloatArray:
-            ahead = self._rates(place, s, place.states + s * f)
-            return (ahead - self._rates(place, -s, place.states - s * f)) / (2 * s)
-
-        near, far = slope(s), slope(2 * s)
-        return near + (near - far) / 3
 
     def _invariants(self, place: Place) -> Invariants:
         return Invariants(place.model, place.inputs, self.pairs, self.state_scales)
@@ -274,35 +253,3 @@ def invariants_see_inputs(invariants: Invariants) -> bool:
     unpaired = np.ones(seen.shape[1], dtype=bool)
     unpaired[list(invariants.pairs)] = False
     return bool(seen[:, unpaired].any())
-
-
-def invariants_at(place: Place, pairs: Mapping[int, int]) -> Invariants:
-    """Return the invariants of the model at a place."""
-    return Invariants(place.model, place.inputs, pairs, place.model.states.scales(place.states))
-
-
-def independent_states(place: Place, pairs: Mapping[int, int], keep: Sequence[int]) -> list[int]:
-    """Return states that determine the others near a point of the manifold, those in ``keep`` as far as possible.
-
-    QR with column pivoting on H, scaled: pivots are the dependent states. What the model's author
-    recommends comes after ``keep``.
-    """
-    model, x = place.model, place.states
-    n = len(x)
-    if not len(model.constraints):
-        return list(range(n))
-    invariants = invariants_at(place, pairs)
-    gradient = invariants.gradient(place.time, x)
-    Hs = scaled(np.nan_to_num(gradient.H), invariants.scales, gradient.reference, gradient.error)
-    weights = np.ones(n)
-    weights[recommended(model, pairs)] = 1e-3
-    weights[list(keep)] = 1e-6
-    order = linalg.qr(Hs * weights, mode="r", pivoting=True)[1]
-    dependent = {int(i) for i in order[: decide_rank(Hs, EXACT).rank]}
-    return [i for i in range(n) if i not in dependent]
-
-
-def recommended(model: Model, pairs: Mapping[int, int]) -> list[int]:
-    """Return the states that the model's author recommends to keep, velocities of positions included."""
-    chosen = [model.states.positions[name] for name in model.independent if model.states.has(name)]
-    return [*chosen, *(pairs[i] for i in chosen if i in pairs)]

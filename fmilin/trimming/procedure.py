@@ -13,11 +13,12 @@ from fmilin.manifold.projection import project
 from fmilin.model import Model, OperatingPoint
 from fmilin.operating_points import operating_point
 from fmilin.signals import FloatArray
-from fmilin.trimming.equations import Equations, independent_states, invariants_at, recommended
+from fmilin.trimming.equations import Equations
 from fmilin.trimming.explanation import no_solution
 from fmilin.trimming.family import free_directions
 from fmilin.trimming.remarks import remarks_on
 from fmilin.trimming.request import TrimRequest, quantity
+from fmilin.trimming.resting import independent_states, invariants_at, recommended
 from fmilin.trimming.result import TrimmedPoint, TrimReport
 from fmilin.trimming.solver import EXACT_SOLUTION, Solution, compromise, solve
 from fmilin.trimming.unknowns import Place, Unknowns
@@ -45,8 +46,9 @@ def trim(
 
     In an equilibrium no state moves. In a steady motion the states listed in ``steady`` may move (at constant
     rate, or, like the position on a circular road, at a rate that changes with them), every other independent
-    state rests, and stays at rest while they move. Dependent states go where the constraints take them. Which
-    states count as independent: the listed ones, then those that the model recommends, then the best conditioned.
+    state rests, and stays at rest while they move. Dependent states go where the constraints take them. A state that
+    is not listed counts as dependent, if the constraints allow, when the model's author does not recommend it as
+    a coordinate and it moves at the guess.
 
     Parameters
     ----------

@@ -109,9 +109,15 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         found = _attempt(equations, start, weights, exact=best.is_exact)
         same = abs(found.cost - best.cost) <= 1e-3 * best.cost
         best = _better(best, found)
-        if same and spread >= FAR:
+        if same and spread >= FAR and not _at_bound(equations, best.z):
             break  # two searches from different places end in the same dead end
     return _tidied(equations, best) if best.is_zero else best
+
+
+def _at_bound(equations: Equations, z: FloatArray) -> bool:
+    """Whether a bound stopped the search: there may be a solution at another one."""
+    unknowns = equations.unknowns
+    return bool(((z - unknowns.low <= 1e-3) | (unknowns.high - z <= 1e-3)).any())
 
 
 def _better(one: Solution, other: Solution) -> Solution:

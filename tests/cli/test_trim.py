@@ -85,7 +85,7 @@ def test_a_steady_turn(run: Run) -> None:
 
 
 def test_set_holds_inputs_and_says_where_states_start(run: Run) -> None:
-    done = run("trim", PENDULUM, "--set", "y=0.9", "--set", "F=9.81", "--set", "L=2", "--json")
+    done = run("trim", PENDULUM, "--set", "x=-1.2", "--set", "y=1.6", "--set", "F=9.81", "--set", "L=2", "--json")
     point = json.loads(done.out)
     assert point["states"]["x"] == pytest.approx(-sqrt(2.0), rel=1e-12)  # leaning against the force, upright
     assert point["inputs"] == {"F": 9.81}

@@ -88,6 +88,18 @@ def test_the_leaning_disk_turns_as_the_closed_form_says(lean: float, speed: floa
     np.testing.assert_allclose(np.sort(pair.imag), np.sqrt(-square) * np.array([-1, 1]), rtol=1e-6)
 
 
+def test_the_disk_turns_without_a_hint_at_its_coordinates() -> None:
+    """Nobody says that u4 and u6 are dependent: they are seen to move at the guess."""
+    model = rolling_disk(speed=2.0)
+    plain = model.with_constraints(model.constraints.declared)
+    assert plain.independent == ()
+    point = trim(plain, fixed={"q2": 0.2, "u2": -1.98}, guess={"u3": 0.1}, steady=MOVING)
+    hinted = trim(model, fixed={"q2": 0.2, "u2": -1.98}, guess={"u3": 0.1}, steady=MOVING)
+    np.testing.assert_allclose(point.states, hinted.states, atol=1e-9)
+    listed = trim(plain, fixed={"q2": 0.2, "u2": -1.98}, guess={"u3": 0.1}, steady=[*MOVING, "u4", "u6"])
+    np.testing.assert_allclose(listed.states, hinted.states, atol=1e-9)
+
+
 def test_torques_take_part_in_a_steady_turn() -> None:
     """A lean torque lets the disk turn at a rate that the free disk does not have at this lean and speed."""
     model = rolling_disk()
