@@ -1,8 +1,8 @@
-"""Stages of one computation as fast functions of one vector: generated C, or Python where there is no compiler.
+"""Stages of one computation as fast functions of many points: generated C, or Python where there is no compiler.
 
 The statements of a :class:`~fmilin.codegen.program.Program`, values and derivatives together, are printed once.
 Each stage computes a list of atoms and may rely on what the stages before it have computed, so that numbers
-that come from outside (solutions of linear systems) can be put in between.
+that come from outside (solutions of linear systems) can be put in between. All points go through a stage together.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Backend:
 
 
 class Visit(ABC):
-    """One run through the stages, at one vector of numbers.
+    """One run through the stages, at k points.
 
     Attributes
     ----------
-    leaves : array, shape (ns,)
+    leaves : array, shape (k, ns)
         To be filled in before a stage that needs them is run.
     """
 
@@ -67,7 +67,7 @@ class Visit(ABC):
 
     @abstractmethod
     def run(self, stage: str) -> FloatArray:
-        """Return what ``stage`` computes. Stages are run in their order, each at most once."""
+        """Return what ``stage`` computes, shape (k, atoms). Stages are run in their order, each at most once."""
 
 
 class Staged(ABC):
@@ -81,7 +81,7 @@ class Staged(ABC):
     kind: str
 
     @abstractmethod
-    def visit(self) -> Visit:
+    def visit(self, points: int = 1) -> Visit:
         """Begin a run."""
 
 
@@ -151,32 +151,35 @@ class _CStages(Staged):
         ns, nv = len(program.leaves), len(writer.stored)
         self.sizes = (ns, nv, size)
         struct = f"typedef struct {{ double s[{ns + 1}]; double v[{nv + 1}]; double z[{size + 1}]; }} Model;\n"
-        doors = "\n".join(f"OUT void run_{k}(Model *m) {{ {name}(m); }}" for k, name in enumerate(stages))
+        loop = "for (long i = 0; i < count; i++)"
+        doors = "\n".join(
+            f"OUT void run_{k}(Model *m, long count) {{ {loop} {name}(m + i); }}" for k, name in enumerate(stages)
+        )
         library = loaded(f"{HEADER}{struct}{functions}\n{doors}\n", compiler)
         self.functions = {}
         for k, name in enumerate(stages):
             function = getattr(library, f"run_{k}")
-            function.argtypes, function.restype = [ctypes.c_void_p], None
+            function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_long], None
             self.functions[name] = function
 
-    def visit(self) -> Visit:
-        return _CVisit(self)
+    def visit(self, points: int = 1) -> Visit:
+        return _CVisit(self, points)
 
 
 class _CVisit(Visit):
     __slots__ = ("_address", "_memory", "_stages", "_z", "leaves")
 
-    def __init__(self, stages: _CStages) -> None:
+    def __init__(self, stages: _CStages, points: int) -> None:
         ns, nv, nz = stages.sizes
         self._stages = stages
-        self._memory = np.empty(ns + nv + nz + 3)
-        self.leaves = self._memory[:ns]
-        self._z = self._memory[ns + nv + 2 :]
+        self._memory = np.empty((points, ns + nv + nz + 3))  # one struct after the other
+        self.leaves = self._memory[:, :ns]
+        self._z = self._memory[:, ns + nv + 2 :]
         self._address = self._memory.ctypes.data
 
     def run(self, stage: str) -> FloatArray:
-        self._stages.functions[stage](self._address)
-        return self._z[self._stages.places[stage]]
+        self._stages.functions[stage](self._address, len(self._memory))
+        return self._z[:, self._stages.places[stage]]
 
 
 def loaded(source: str, compiler: Compiler) -> ctypes.PyDLL:
@@ -200,16 +203,20 @@ class _PythonStages(Staged):
         self.size = len(program.leaves)
         self.functions = {name: PythonFunction(program, atoms) for name, atoms in stages.items()}
 
-    def visit(self) -> Visit:
-        return _PythonVisit(self)
+    def visit(self, points: int = 1) -> Visit:
+        return _PythonVisit(self, points)
 
 
 class _PythonVisit(Visit):
     __slots__ = ("_stages", "leaves")
 
-    def __init__(self, stages: _PythonStages) -> None:
+    def __init__(self, stages: _PythonStages, points: int) -> None:
         self._stages = stages
-        self.leaves = np.empty(stages.size)
+        self.leaves = np.empty((points, stages.size))
 
     def run(self, stage: str) -> FloatArray:
-        return self._stages.functions[stage](self.leaves)
+        function = self._stages.functions[stage]
+        if len(self.leaves) == 1:
+            return function(self.leaves[0])[None]
+        values: FloatArray = function.batch(self.leaves.T).T
+        return values

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
-
 import sympy
 from sympy.physics.mechanics import KanesMethod, Point, ReferenceFrame, RigidBody, dynamicsymbols, inertia
 
@@ -12,7 +10,7 @@ from fmilin.errors import UsageError
 from fmilin.models.declaration import Labels
 from fmilin.models.kane import KaneModel
 
-__all__ = ["rolling_torus"]
+__all__ = ["rolling_torus", "torus_equations"]
 
 
 def rolling_torus(
@@ -68,7 +66,7 @@ def rolling_torus(
 @cache
 def _model() -> KaneModel:
     return KaneModel.from_sympy(
-        _equations(),
+        torus_equations(),
         name="rolling_torus",
         parameters={"m": 1.0, "a": 1.0, "b": 0.2, "g": 9.81},
         outputs={"lean": "q2", "contact.y": "q5 - a*cos(q1)*sin(q2)"},
@@ -77,8 +75,9 @@ def _model() -> KaneModel:
     )
 
 
-def _equations() -> Any:
-    """Return the KanesMethod object."""
+@cache
+def torus_equations() -> KanesMethod:
+    """Return the equations as a ``KanesMethod`` object of sympy, Kane's equations formed."""
     t = dynamicsymbols._t
     q, u = dynamicsymbols("q1:7"), dynamicsymbols("u1:7")
     m, a, b, g = sympy.symbols("m a b g", real=True)

@@ -50,11 +50,11 @@ def test_values_and_gradients(kind: str) -> None:
     assert stages.kind == kind
     for at in ([0.3, -0.7, 1.2], [0.9, 0.4, -0.6]):
         visit = stages.visit()
-        visit.leaves[:] = at
+        visit.leaves[0] = at
         point = dict(zip((x, y, z), at, strict=True))
-        np.testing.assert_allclose(visit.run("values"), [float(e.subs(point)) for e in expressions], rtol=1e-13)
+        np.testing.assert_allclose(visit.run("values")[0], [float(e.subs(point)) for e in expressions], rtol=1e-13)
         expected = [float(e.diff(s).doit().subs(point).evalf(20)) for e in expressions[:8] for s in (x, y, z)]
-        np.testing.assert_allclose(visit.run("gradients")[:24], expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(visit.run("gradients")[0, :24], expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["c", "numpy"])
@@ -63,19 +63,19 @@ def test_a_later_stage_may_wait_for_numbers_from_outside(kind: str) -> None:
     first, second = program.add(sympy.sin(x)), program.add(sympy.sin(x) * y)
     stages = staged(program, {"first": [first], "second": [second]}, Backend(kind))  # type: ignore[arg-type]
     one, other = stages.visit(), stages.visit()
-    one.leaves[:], other.leaves[:] = [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]
-    assert one.run("first")[0] == np.sin(1.0)
-    assert other.run("first")[0] == np.sin(2.0)
-    one.leaves[1] = 3.0
-    assert one.run("second")[0] == np.sin(1.0) * 3.0
+    one.leaves[0], other.leaves[0] = [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]
+    assert one.run("first")[0, 0] == np.sin(1.0)
+    assert other.run("first")[0, 0] == np.sin(2.0)
+    one.leaves[0, 1] = 3.0
+    assert one.run("second")[0, 0] == np.sin(1.0) * 3.0
 
 
 @pytest.mark.parametrize("kind", ["c", "numpy"])
 def test_outside_its_domain_a_function_is_not_a_number(kind: str) -> None:
     program, values, _ = program_of([sympy.log(x), sympy.asin(y), 1 / z, (-1 - x**2) ** sympy.Rational(1, 3), x * y])
     visit = staged(program, {"values": values}, Backend(kind)).visit()  # type: ignore[arg-type]
-    visit.leaves[:] = [-1.0, 2.0, 0.0]
-    found = visit.run("values")
+    visit.leaves[0] = [-1.0, 2.0, 0.0]
+    found = visit.run("values")[0]
     assert np.isnan(found[[0, 1, 3]]).all()
     assert np.isinf(found[2])
     assert found[4] == -2.0
@@ -112,7 +112,7 @@ def test_an_unknown_backend_is_refused() -> None:
 def test_nothing_to_compute() -> None:
     for kind in ("c", "numpy"):
         visit = staged(Program({}), {"values": []}, Backend(kind)).visit()
-        assert visit.run("values").shape == (0,)
+        assert visit.run("values").shape == (1, 0)
 
 
 @pytest.mark.parametrize("kind", ["c", "numpy"])
@@ -134,11 +134,18 @@ def test_only_analytic_programs_take_complex_steps() -> None:
         assert not is_analytic(program, values)
 
 
-def test_a_batch_is_computed_at_once() -> None:
-    program, values, _ = program_of(SMOOTH)
-    points = np.random.default_rng(3).uniform(0.1, 1.0, (3, 6))
-    function = PythonFunction(program, values)
-    np.testing.assert_allclose(function.batch(points), np.column_stack([function(p) for p in points.T]), rtol=1e-14)
+@pytest.mark.parametrize("kind", ["c", "numpy"])
+def test_many_points_are_computed_at_once(kind: str) -> None:
+    program, values, gradients = program_of(SMOOTH + KINKED)
+    points = np.random.default_rng(3).uniform(0.1, 1.0, (6, 3))
+    stages = staged(program, {"values": values, "gradients": gradients}, Backend(kind))  # type: ignore[arg-type]
+    together = stages.visit(6)
+    together.leaves[:] = points
+    found = np.hstack([together.run("values"), together.run("gradients")])
+    for row, point in zip(found, points, strict=True):
+        alone = stages.visit()
+        alone.leaves[0] = point
+        np.testing.assert_allclose(row, np.hstack([alone.run("values"), alone.run("gradients")])[0], rtol=1e-14)
 
 
 # ---------------------------------------------------------------------- stacked systems

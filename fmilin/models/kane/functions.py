@@ -147,23 +147,21 @@ class KaneFunctions:
             When the rates are not determined.
         """
         parts, form, n, first = self._parts, self.form, len(self.form.q), self.first_unknown
-        visits = [self._visit(point) for point in known]
-        constraints = np.array([visit.run("constraints") for visit in visits])
-        K, k = parts.kinematic_block.cut(np.array([visit.run("kinematics") for visit in visits]))
+        visit = self._visit(known)
+        constraints = visit.run("constraints")
+        K, k = parts.kinematic_block.cut(visit.run("kinematics"))
         M_qq = None if parts.kinematic_block.is_identity else StackedSystems(K)
         if M_qq is not None and len(M_qq.singular):
             raise self._singular(K[M_qq.singular[0]], form.q_dot, "kinematic")
         q_dot = -k if M_qq is None else M_qq.solve(-k[:, :, None])[:, :, 0]
-        for visit, values in zip(visits, q_dot, strict=True):
-            visit.leaves[first : first + n] = values
-        W, rest = parts.dynamic_block.cut(np.array([visit.run("dynamics") for visit in visits]))
+        visit.leaves[:, first : first + n] = q_dot
+        W, rest = parts.dynamic_block.cut(visit.run("dynamics"))
         M_uu = StackedSystems(W)
         if len(M_uu.singular):
             raise self._singular(W[M_uu.singular[0]], (*form.u_dot, *form.multipliers), "dynamic")
         w = M_uu.solve(-rest[:, :, None])[:, :, 0]
-        for visit, values in zip(visits, w, strict=True):
-            visit.leaves[first + n :] = values
-        J = self._gradients(visits, constraints)
+        visit.leaves[:, first + n :] = w
+        J = self._gradients(visit, constraints)
         lower = J[:, self.count + n :, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
 
         def solve(b: FloatArray) -> FloatArray:
@@ -183,24 +181,24 @@ class KaneFunctions:
             When the rates are not determined.
         """
         parts, form, n, first = self._parts, self.form, len(self.form.q), self.first_unknown
-        visit = self._visit(known)
+        visit = self._visit(known[None])
         visit.run("constraints")
-        K, k = parts.kinematic_block.cut(visit.run("kinematics"))
+        K, k = parts.kinematic_block.cut(visit.run("kinematics")[0])
         q_dot = -k
         if not parts.kinematic_block.is_identity:
             q_dot = self._factorized(K, form.q_dot, "kinematic").solve(-k)
-        visit.leaves[first : first + n] = q_dot
-        W, rest = parts.dynamic_block.cut(visit.run("dynamics"))
+        visit.leaves[0, first : first + n] = q_dot
+        W, rest = parts.dynamic_block.cut(visit.run("dynamics")[0])
         w = self._factorized(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-rest)
         return np.concatenate((q_dot, w))
 
     def constraints(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f_c and f_v, shape (l + m,), and their gradients, shape (l + m, columns), at (t, q, u, r, p)."""
-        visit = self._visit(known)
-        values = visit.run("constraints")
+        visit = self._visit(known[None])
+        values = visit.run("constraints")[0]
         if self._complex is None:
             return values[: self.count].copy(), self._parts.constraint_block.filled(values[self.count :])
-        return values.copy(), self._complex(visit.leaves)[: self.count]
+        return values.copy(), self._complex(visit.leaves[0])[: self.count]
 
     def left_hand_sides(self, known: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
         """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
@@ -217,12 +215,11 @@ class KaneFunctions:
         parts, n = self._parts, len(self.form.q)
         w = self.solve(known)
         w[list(given)] = list(given.values())
-        visit = self._visit(known)
+        visit = self._visit(known[None])
         visit.run("constraints")
-        visit.leaves[self.first_unknown : self.first_unknown + n] = w[:n]
-        K, k = parts.kinematic_block.cut(visit.run("kinematics"))
-        k = k.copy()
-        W, rest = parts.dynamic_block.cut(visit.run("dynamics"))
+        visit.leaves[0, self.first_unknown : self.first_unknown + n] = w[:n]
+        K, k = parts.kinematic_block.cut(visit.run("kinematics")[0])
+        W, rest = parts.dynamic_block.cut(visit.run("dynamics")[0])
         left = np.concatenate((K @ w[:n] + k, W @ w[n:] + rest))
         known_rates = np.nan_to_num(np.abs(w))
         sizes = np.concatenate((np.abs(K) @ known_rates[:n] + np.abs(k), np.abs(W) @ known_rates[n:] + np.abs(rest)))
@@ -234,16 +231,16 @@ class KaneFunctions:
         return self._staged.kind
 
     def _visit(self, known: FloatArray) -> Visit:
-        visit = self._staged.visit()
-        visit.leaves[: self.first_unknown] = known
-        visit.leaves[self.first_unknown :] = 0.0
+        visit = self._staged.visit(len(known))
+        visit.leaves[:, : self.first_unknown] = known
+        visit.leaves[:, self.first_unknown :] = 0.0
         return visit
 
-    def _gradients(self, visits: Sequence[Visit], constraints: FloatArray) -> FloatArray:
+    def _gradients(self, visit: Visit, constraints: FloatArray) -> FloatArray:
         if self._complex is not None:
-            return np.array([self._complex(visit.leaves) for visit in visits])
+            return np.array([self._complex(leaves) for leaves in visit.leaves])
         upper = self._parts.constraint_block.filled(constraints[:, self.count :])
-        lower = self._parts.gradient_block.filled(np.array([visit.run("gradients") for visit in visits]))
+        lower = self._parts.gradient_block.filled(visit.run("gradients"))
         return np.concatenate((upper, lower), axis=1)
 
     def _factorized(self, W: FloatArray, symbols: Sequence[Symbol], which: str) -> Factorized:

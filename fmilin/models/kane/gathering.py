@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 from sympy.core.function import AppliedUndef
 
 from fmilin.models.assembly import Given
 from fmilin.models.declaration import Declaration, Labels, der
-from fmilin.models.kane.conversion import Found
 from fmilin.models.kane.form import KaneForm, Row, in_order_of
+
+if TYPE_CHECKING:
+    from fmilin.models.kane.conversion import Found
 
 __all__ = ["gathered"]
 

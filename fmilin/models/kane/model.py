@@ -18,7 +18,6 @@ from fmilin.models.declaration import Declaration, Expr, Labels, Name
 from fmilin.models.interface import available_outputs
 from fmilin.models.kane.choosing import along, with_named
 from fmilin.models.kane.consistency import check_constraints
-from fmilin.models.kane.conversion import equations_in
 from fmilin.models.kane.equations import KaneEquations, form_of
 from fmilin.models.kane.flow import KaneFlow
 from fmilin.models.kane.form import KaneForm
@@ -151,6 +150,8 @@ class KaneModel(SymbolicModel):
         ConstraintError
             When f_a are not the derivatives of f_v, or f_v does not contain those of f_c.
         """
+        from fmilin.models.kane.conversion import equations_in
+
         found = equations_in(method, reactions)
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
@@ -227,7 +228,9 @@ class KaneModel(SymbolicModel):
         """
         found: list[Matrices] = []
         for first in range(0, len(points), AT_ONCE):
-            known = np.array([self._known(point) for point in points[first : first + AT_ONCE]])
+            some = points[first : first + AT_ONCE]
+            t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
+            known = self._numeric.known_at(np.array(t), np.array(x), np.array(u), self._p)
             found += self._eliminated(self._functions.at(known), independent, found[-1].partition if found else None)
         return found
 

@@ -66,6 +66,10 @@ class KaneNumeric:
         """Return (t, q, u, r, p) as the functions take it."""
         return np.concatenate(((t,), x, u, p))[self._order]
 
+    def known_at(self, t: FloatArray, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
+        """Return the same for k points: t (k,), x (k, N), u (k, nu) and p for all of them."""
+        return np.hstack((t[:, None], x, u, np.broadcast_to(p, (len(t), len(p)))))[:, self._order]
+
     def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return x', shape (N,), and the outputs, shape (ny,).
 
@@ -116,20 +120,21 @@ class KaneNumeric:
         form, s = self.functions.form, self.system
         leaves = np.concatenate((known, expansion.rates[0], expansion.multipliers[0]))
         visit = self._output_functions.visit()
-        visit.leaves[:] = leaves
-        values = visit.run("values").copy()
+        visit.leaves[0] = leaves
+        values = visit.run("values")[0].copy()
         J = np.zeros((len(s.outputs), len(leaves)))
         rows, columns = self._output_places
         if rows:
-            J[rows, columns] = visit.run("gradients")
+            J[rows, columns] = visit.run("gradients")[0]
         n = len(form.states)
         inputs = [1 + n + form.inputs.index(r) for r in s.inputs]
         return OutputSlopes(values, J[:, 1 : 1 + n], J[:, inputs], J[:, self.functions.first_unknown :])
 
     def _output_values(self, leaves: FloatArray) -> FloatArray:
         visit = self._output_functions.visit()
-        visit.leaves[:] = leaves
-        return visit.run("values").copy()
+        visit.leaves[0] = leaves
+        values: FloatArray = visit.run("values")[0].copy()
+        return values
 
     @cached_property
     def _output_program(self) -> tuple[Program, list[Atom], list[dict[int, Atom]]]:

@@ -71,48 +71,101 @@ class Blocks:
         return np.vstack((self.B_q, self.B_uc, self.B_u))
 
 
-@dataclass(frozen=True)
-class Matrices:
-    """The linear model x_i' = A x_i + B r of the independent states, and all states from them.
-
-    Attributes
-    ----------
-    partition : Partition
-    C_0, C_1, C_2 : array
-        Shapes (n, n - l), (o, n), (o, o - m).
-    P_prime : array, shape (n + o, P)
-    A_prime : array, shape (n + o + k, P)
-        Rows of all rates, dependent ones and multipliers included: what accelerometers see.
-    B_prime : array, shape (n + o + k, s)
-    A : array, shape (P, P)
-    B : array, shape (P, s)
-    T : array, shape (n + o, P)
-        (dq; du) = T dx_i + T_u dr.
-    T_u : array, shape (n + o, s)
-    rates : array, shape (n + o,)
-        q' and u' at the point.
-    condition_number : float
-        |G_c| |(G_c P_qd)^-1| or |B| |(B P_ud)^-1|, whichever is larger, scaled.
-    """
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """The matrices at k points, with the points along the first axis."""
 
     partition: Partition
-    C_0: FloatArray
-    C_1: FloatArray
-    C_2: FloatArray
+    C: Dependence
     P_prime: FloatArray
-    A_prime: FloatArray
-    B_prime: FloatArray
-    A: FloatArray
-    B: FloatArray
+    primes: FloatArray
+    independent: FloatArray
     T: FloatArray
     T_u: FloatArray
     rates: FloatArray
-    condition_number: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """The linear model x_i' = A x_i + B r of the independent states, and all states from them."""
+
+    _stack: _Stack
+    _at: int
+
+    @property
+    def partition(self) -> Partition:
+        """Which states are independent."""
+        return self._stack.partition
+
+    @property
+    def C_0(self) -> FloatArray:
+        """C_0 of dq = C_0 dq_i, shape (n, n - l)."""
+        return _one(self._stack.C.C_0, self._at)
+
+    @property
+    def C_1(self) -> FloatArray:
+        """C_1 of du = C_1 dq + C_2 du_i, shape (o, n)."""
+        return _one(self._stack.C.C_1, self._at)
+
+    @property
+    def C_2(self) -> FloatArray:
+        """C_2 of du = C_1 dq + C_2 du_i, shape (o, o - m)."""
+        return _one(self._stack.C.C_2, self._at)
+
+    @property
+    def P_prime(self) -> FloatArray:
+        """P', shape (n + o, P)."""
+        return self._stack.P_prime
+
+    @property
+    def A_prime(self) -> FloatArray:
+        """A', shape (n + o + k, P): the rows of all rates, multipliers included; what accelerometers see."""
+        return _one(self._stack.primes, self._at)[:, : self._stack.T.shape[2]]
+
+    @property
+    def B_prime(self) -> FloatArray:
+        """B', shape (n + o + k, s)."""
+        return _one(self._stack.primes, self._at)[:, self._stack.T.shape[2] :]
+
+    @property
+    def A(self) -> FloatArray:
+        """P'^T A', shape (P, P)."""
+        return _one(self._stack.independent, self._at)[:, : self._stack.T.shape[2]]
+
+    @property
+    def B(self) -> FloatArray:
+        """P'^T B', shape (P, s)."""
+        return _one(self._stack.independent, self._at)[:, self._stack.T.shape[2] :]
+
+    @property
+    def T(self) -> FloatArray:
+        """(dq; du) = T dx_i + T_u dr, shape (n + o, P)."""
+        return _one(self._stack.T, self._at)
+
+    @property
+    def T_u(self) -> FloatArray:
+        """(dq; du) = T dx_i + T_u dr, shape (n + o, s); zero unless inputs prescribe a motion."""
+        return _one(self._stack.T_u, self._at)
+
+    @property
+    def rates(self) -> FloatArray:
+        """The rates (q', u') at the point, shape (n + o,)."""
+        return _one(self._stack.rates, self._at)
+
+    @property
+    def condition_number(self) -> float:
+        """|G_c| |(G_c P_qd)^-1| or |B| |(B P_ud)^-1|, whichever is larger, scaled."""
+        return float(self._stack.C.condition_number[self._at])
 
     @property
     def f0(self) -> FloatArray:
         """The rates of the independent states at the point, shape (P,)."""
         return self.rates[list(self.partition.states)]
+
+
+def _one(stack: FloatArray, at: int) -> FloatArray:
+    matrix: FloatArray = stack[at]
+    return matrix
 
 
 def constraint_gradients(form: KaneForm, J: FloatArray, inputs: list[int]) -> ConstraintGradients:
@@ -169,22 +222,5 @@ def eliminate(
     states = list(partition.states)
     P_prime = np.zeros((n + o, p))
     P_prime[states, range(p)] = 1.0
-    independent = primes[:, states]
-    return [
-        Matrices(
-            partition=partition,
-            C_0=C.C_0[i],
-            C_1=C.C_1[i],
-            C_2=C.C_2[i],
-            P_prime=P_prime,
-            A_prime=primes[i, :, :p],
-            B_prime=primes[i, :, p:],
-            A=independent[i, :, :p],
-            B=independent[i, :, p:],
-            T=T[i],
-            T_u=T_u[i],
-            rates=expansion.rates[i],
-            condition_number=float(C.condition_number[i]),
-        )
-        for i in range(len(J))
-    ]
+    stack = _Stack(partition, C, P_prime, primes, primes[:, states], T, T_u, expansion.rates)
+    return [Matrices(stack, i) for i in range(len(J))]
