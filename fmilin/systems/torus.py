@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+
 import sympy
 from sympy.physics.mechanics import KanesMethod, Point, ReferenceFrame, RigidBody, dynamicsymbols, inertia
 
