@@ -106,7 +106,8 @@ class LinearModel:
     model : ModelInfo
     warnings : tuple of Remark
     sample_time : float
-        0 for a continuous model.
+        0 for a continuous model; in seconds otherwise, and the model is then
+        ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``.
     T_u : array, shape (N, nu), optional
         ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion; zeros by default.
     errors : EntryErrors, optional

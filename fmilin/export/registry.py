@@ -1,19 +1,21 @@
 """Which module writes and reads which kind of file; the suffix decides.
 
 A new format is one module with ``dumps(linear) -> bytes`` (and ``loads(content, origin)`` where it can be
-read back), and one line in :data:`FORMATS`. Nothing heavy is imported here: the command line asks
-for suffixes before it loads anything.
+read back), and one line in :data:`FORMATS`. Where there is something to choose it is
+``dumps(linear, writing)``. Nothing heavy is imported here: the command line asks for suffixes before it loads
+anything.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from fmilin.errors import ModelError, UsageError
 from fmilin.export.atomic import check_writable, write_atomically
+from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
     from fmilin.linear_model import LinearModel
@@ -33,11 +35,14 @@ class Format:
         For help texts.
     readable : bool
         Whether there is a ``loads``.
+    has_choices : bool
+        Whether ``dumps`` takes a :class:`~fmilin.export.writing.Writing`.
     """
 
     module: str
     description: str
     readable: bool = True
+    has_choices: bool = False
 
 
 FORMATS = {
@@ -47,18 +52,25 @@ FORMATS = {
 }
 
 
-def save(linear: LinearModel, path: str | Path) -> None:
+def save(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> None:
     """Write ``linear`` to ``path``, completely or not at all; the suffix picks the format.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    path : str or Path
+    writing : Writing, optional
+        What a person chose; the name in it is replaced by the stem of ``path``.
 
     Raises
     ------
     UsageError
         When no format has the suffix, or the file cannot be written; an old file is then unharmed.
     """
-    write_atomically(path, dumps(linear, path))
+    write_atomically(path, dumps(linear, path, writing))
 
 
-def dumps(linear: LinearModel, path: str | Path) -> bytes:
+def dumps(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> bytes:
     """Return what :func:`save` would write to ``path``.
 
     Raises
@@ -66,7 +78,11 @@ def dumps(linear: LinearModel, path: str | Path) -> bytes:
     UsageError
         When no format has the suffix, or the format cannot carry the model.
     """
-    return cast(bytes, import_module(_format(path).module).dumps(linear))
+    kind = _format(path)
+    module = import_module(kind.module)
+    if not kind.has_choices:
+        return cast(bytes, module.dumps(linear))
+    return cast(bytes, module.dumps(linear, replace(writing or Writing(), name=Path(path).stem)))
 
 
 def load(path: str | Path) -> LinearModel:

@@ -1,0 +1,27 @@
+"""What a person may choose about a file beyond its format; each format takes what concerns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Writing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a linear model is written, where a format leaves a choice.
+
+    Parameters
+    ----------
+    name : str
+        What the thing in the file is called (a function, a model): the stem of the file's name.
+    deviation : bool
+        Signals in deviations from the operating point instead of absolute values.
+    modelica : {"blocks", "equations"}
+        Connectors of Modelica.Blocks.Interfaces, or plain ``input Real`` and ``output Real``.
+    """
+
+    name: str = "plant"
+    deviation: bool = False
+    modelica: Literal["blocks", "equations"] = "blocks"
