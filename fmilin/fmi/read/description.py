@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from fmilin.errors import UsageError
 
 __all__ = ["Description", "Dimension", "Unknown", "Variable"]
 
@@ -12,6 +14,8 @@ FLOATS = frozenset({"Real", "Float64", "Float32"})
 INTEGERS = frozenset(
     {"Integer", "Enumeration", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"}
 )
+_DIRECTIONAL_FLAGS = ("providesDirectionalDerivative", "providesDirectionalDerivatives")
+"""Of FMI 2.0 and of FMI 3.0."""
 PARAMETERS = frozenset({"parameter", "calculatedParameter", "structuralParameter"})
 
 
@@ -119,10 +123,12 @@ class Description:
         ``token``: GUID in FMI 2.0, instantiation token in FMI 3.0.
     interfaces : tuple of str
         ``"ModelExchange"``, ``"CoSimulation"``, ``"ScheduledExecution"``.
+    interface : str
+        The one of ``interfaces`` that the next three members belong to; see :meth:`through`.
     model_identifier : str
-        Of the model exchange interface: the name of the library.
+        The name of the library.
     capabilities : mapping of str to str
-        Attributes of the model exchange element.
+        Attributes of the interface's element.
     directional_derivatives : bool
         Whether the FMU advertises them.
     start_time : float
@@ -148,6 +154,7 @@ class Description:
     token: str
     tool: str
     interfaces: tuple[str, ...]
+    interface: str
     model_identifier: str
     capabilities: Mapping[str, str]
     directional_derivatives: bool
@@ -159,6 +166,34 @@ class Description:
     event_indicators: int = 0
     log_categories: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Attributes of every interface's element."""
+    experiment: Mapping[str, str] = field(default_factory=dict)
+    """Attributes of the default experiment, as written."""
+
+    def through(self, interface: str) -> Description:
+        """Return the same description, as seen through another of its ``interfaces``.
+
+        Raises
+        ------
+        UsageError
+            When the FMU has no such interface.
+        """
+        if interface == self.interface:
+            return self
+        if interface not in self.attributes:
+            inside = " and ".join(self.interfaces)
+            raise UsageError(f"'{self.source}' has no interface '{interface}'; inside: {inside}.")
+        attributes = self.attributes[interface]
+        return replace(
+            self,
+            interface=interface,
+            model_identifier=attributes.get("modelIdentifier") or self.model_identifier,
+            capabilities=attributes,
+            directional_derivatives=any(
+                attributes.get(flag, "").strip() in ("true", "1") for flag in _DIRECTIONAL_FLAGS
+            ),
+        )
 
     @cached_property
     def by_name(self) -> dict[str, Variable]:

@@ -22,7 +22,7 @@ from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.pool import Group, Pool
 from fmilin.fmi.read.settings import Setting
-from fmilin.running import note
+from fmilin.running import done, note
 from fmilin.signals import FloatArray
 
 __all__ = ["Event", "Instance"]
@@ -135,7 +135,7 @@ class Instance(ABC):
     # ------------------------------------------------------------------ life
 
     def begin(self, time: float, settings: Sequence[Setting]) -> None:
-        """Go from nothing to continuous-time mode at the start time.
+        """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time.
 
         Parameters
         ----------
@@ -154,9 +154,7 @@ class Instance(ABC):
                 if setting.variable.causality == "input":
                     self._apply(setting)
             self._fmu.exitInitializationMode()
-            self._settle()
-            self._fmu.enterContinuousTimeMode()
-            self._check_number_of_states()
+            self._start()
             self._quieten()
         except BaseException:
             self.end()
@@ -185,6 +183,7 @@ class Instance(ABC):
         if self.health != _FATAL:
             note("the unloading of the library")
             self._fmu.freeLibrary()
+            done()
 
     # ------------------------------------------------------------------ continuous-time mode
 
@@ -281,6 +280,8 @@ class Instance(ABC):
                 f"The library of '{self.description.source}' cannot be loaded: {error}. It may need other libraries "
                 f"that are not installed, a newer system, or lack functions that FMI requires."
             ) from None
+        finally:
+            done()
         fmu._call = self._noted(fmu._call)  # FMPy's one door to C: all its methods go through it
         return fmu
 
@@ -293,6 +294,8 @@ class Instance(ABC):
                 return call(function, *arguments)
             except FMICallException as error:
                 raise self.failure(function.removeprefix(self.prefix), error.status) from None
+            finally:
+                done()
 
         return noted
 
@@ -308,7 +311,11 @@ class Instance(ABC):
     # ------------------------------------------------------------------ details
 
     def _bind(self) -> None:
-        """Prepare the functions that are called at every visit; both versions share their signatures."""
+        """Prepare the functions that are called at every visit."""
+        self._bind_interface()
+
+    def _bind_interface(self) -> None:
+        """Prepare those of the interface; for model exchange both versions share their signatures."""
         states = (_pointer, _pointer, _size)
         self._set_time = self._checked("SetTime", (_pointer, ctypes.c_double))
         self._set_states = self._checked("SetContinuousStates", states)
@@ -325,6 +332,7 @@ class Instance(ABC):
         def checked(*values: Any) -> None:
             note(full_name)
             status = function(*values)
+            done()
             if status not in (0, 1):
                 failure = self.failure(name, status)
                 # "Discard" is the standard's word for a point at which the model has no solution.
@@ -339,6 +347,12 @@ class Instance(ABC):
         function.argtypes = tuple(arguments)
         function.restype = ctypes.c_int
         return function
+
+    def _start(self) -> None:
+        """Go from the end of initialization to continuous-time mode."""
+        self._settle()
+        self._fmu.enterContinuousTimeMode()
+        self._check_number_of_states()
 
     def _settle(self) -> None:
         """Iterate events until the first continuous-time instant."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,16 @@ class Pool:
         inputs = dict.fromkeys(s.variable for s in layout.inputs)
         self.inputs = groups_of(inputs, layout, self.u)
         self.readings = groups_of(self.further, layout, self.values[1 + 2 * n + k :])
+
+    @cached_property
+    def states(self) -> tuple[Group, ...]:
+        """The states as variables, where they are read and written as such (co-simulation)."""
+        return groups_of(dict.fromkeys(s.variable for s in self._layout.states), self._layout, self.x)
+
+    @cached_property
+    def derivatives(self) -> tuple[Group, ...]:
+        """The derivatives of the states as variables."""
+        return groups_of(dict.fromkeys(s.variable for s in self._layout.derivatives), self._layout, self.rates)
 
     def position(self, scalar: Scalar) -> int:
         """Return where ``scalar`` stands in ``values``; it must be a state, an input, a rate, time or one of z."""

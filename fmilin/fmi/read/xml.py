@@ -63,13 +63,15 @@ def parse_description(xml: bytes, source: str) -> Description:
     if reader is None:
         raise ModelError(_unsupported(version, source))
     interfaces = tuple(kind for kind in _INTERFACES if root.find(kind) is not None)
-    if "ModelExchange" not in interfaces:
+    interface = next((kind for kind in _INTERFACES[:2] if kind in interfaces), None)
+    if interface is None:
         inside = " and ".join(interfaces) or "none"
         raise ModelError(
-            f"'{source}' has no model exchange interface (inside: {inside}). fmilin cannot linearize such FMUs yet: "
-            f"export the model again with FMI 2.0 or 3.0 model exchange."
+            f"'{source}' has no interface for model exchange or co-simulation (inside: {inside}). fmilin cannot "
+            f"linearize such FMUs: export the model again."
         )
-    exchange = root.find("ModelExchange")
+    attributes = {kind: dict(root.find(kind).attrib) for kind in interfaces}
+    chosen = attributes[interface]
     notes = Notes(source)
     deviations = schema.problems(root, reader.schema)
     if deviations:
@@ -78,7 +80,7 @@ def parse_description(xml: bytes, source: str) -> Description:
             f"{deviations[0]} Nothing that is needed here is affected."
         )
     structure = reader.read(root, notes)
-    identifier = exchange.get("modelIdentifier") or ""
+    identifier = chosen.get("modelIdentifier") or ""
     if not identifier:
         raise ModelError(f"'{source}' does not name its library: the attribute modelIdentifier is missing.")
     return Description(
@@ -88,9 +90,10 @@ def parse_description(xml: bytes, source: str) -> Description:
         token=root.get(reader.token) or "",
         tool=root.get("generationTool") or "",
         interfaces=interfaces,
+        interface=interface,
         model_identifier=identifier,
-        capabilities=dict(exchange.attrib),
-        directional_derivatives=(exchange.get(reader.directional) or "").strip() in ("true", "1"),
+        capabilities=chosen,
+        directional_derivatives=(chosen.get(reader.directional) or "").strip() in ("true", "1"),
         start_time=_start_time(root),
         variables=structure.variables,
         derivatives=structure.derivatives,
@@ -99,6 +102,8 @@ def parse_description(xml: bytes, source: str) -> Description:
         event_indicators=structure.event_indicators,
         log_categories=tuple(c.get("name") or "" for c in root.findall("LogCategories/Category")),
         notes=notes.collected,
+        attributes=attributes,
+        experiment={} if (experiment := root.find("DefaultExperiment")) is None else dict(experiment.attrib),
     )
 
 

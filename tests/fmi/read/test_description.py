@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.xml import parse_description
@@ -173,9 +173,31 @@ def test_unknown_version_is_named() -> None:
         parse_description(b'<fmiModelDescription fmiVersion="4.0"/>', "m.fmu")
 
 
-def test_cosimulation_only_is_not_read_yet() -> None:
+def test_a_description_is_seen_through_either_interface() -> None:
+    other = '<CoSimulation modelIdentifier="other" canGetAndSetFMUstate="true"/>'
+    both = parse_description(re.sub(r"(<ModelExchange[^>]*>)", rf"\1{other}", description_of("pendulum")).encode(), "m")
+    assert (both.interface, both.model_identifier, both.directional_derivatives) == ("ModelExchange", "pendulum", True)
+    stepped = both.through("CoSimulation")
+    assert (stepped.interface, stepped.model_identifier, stepped.directional_derivatives) == (
+        "CoSimulation",
+        "other",
+        False,
+    )
+    assert stepped.capabilities["canGetAndSetFMUstate"] == "true"
+    assert both.through("ModelExchange") is both
+
+
+def test_an_interface_that_is_not_there_is_refused() -> None:
     xml = re.sub(r"<ModelExchange([^>]*)>", r"<CoSimulation\1>", description_of("pendulum"))
-    with pytest.raises(ModelError, match=r"no model exchange interface \(inside: CoSimulation\).*yet"):
+    only = parse_description(xml.encode(), "m.fmu")
+    assert only.interface == "CoSimulation"
+    with pytest.raises(UsageError, match=r"'m\.fmu' has no interface 'ModelExchange'; inside: CoSimulation\."):
+        only.through("ModelExchange")
+
+
+def test_scheduled_execution_alone_is_refused() -> None:
+    xml = re.sub(r"<ModelExchange([^>]*)>", r"<ScheduledExecution\1>", description_of("pendulum"))
+    with pytest.raises(ModelError, match=r"no interface for model exchange or co-simulation.*ScheduledExecution"):
         parse_description(xml.encode(), "m.fmu")
 
 
