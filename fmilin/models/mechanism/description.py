@@ -1,0 +1,242 @@
+"""A mechanism as its builder describes it: bodies in a tree of joints, loops that close it, and what acts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fmilin.errors import ModelError, UnknownNameError
+from fmilin.models.mechanism.elements import (
+    Force,
+    JointForce,
+    LineForce,
+    PointSpring,
+    Sensor,
+    Skate,
+    Torque,
+    Wheel,
+)
+from fmilin.models.mechanism.parts import SPEEDS, Body, Joint, Loop
+from fmilin.models.mechanism.placement import Placement, Vector, vector
+
+__all__ = [
+    "Body",
+    "Force",
+    "Input",
+    "Joint",
+    "JointForce",
+    "LineForce",
+    "Loop",
+    "MechanismDescription",
+    "Placement",
+    "PointSpring",
+    "Sensor",
+    "Skate",
+    "Torque",
+    "Wheel",
+]
+
+Input = JointForce | Force | Torque | LineForce
+
+BODY_QUANTITIES = (
+    "position",
+    "velocity",
+    "acceleration",
+    "accelerometer",
+    "direction",
+    "angular_velocity",
+    "angular_acceleration",
+    "gyroscope",
+)
+
+
+@dataclass(frozen=True)
+class MechanismDescription:
+    """Everything about a mechanism. All units are SI, angles in rad.
+
+    Every body has exactly one joint to its parent; the chain of parents ends at the ground. What would close a circle
+    is a loop.
+
+    Parameters
+    ----------
+    name : str
+    bodies : sequence of Body
+    joints : sequence of Joint
+        In any order.
+    loops : sequence of Loop
+    wheels, skates : sequence of Wheel, Skate
+    springs : sequence of PointSpring
+    inputs : sequence of JointForce, Force, Torque or LineForce
+        In the order of the model's inputs.
+    sensors : sequence of Sensor
+        In the order of the model's outputs.
+    gravity : sequence of 3 floats
+        In the ground's frame, in m/s2.
+    ground : str
+        Name of what does not move.
+    independent : sequence of str
+        States that the author recommends to keep.
+
+    Raises
+    ------
+    ModelError
+        When names are used twice, unknown or missing, a body hangs on nothing, or the joints form a circle; the
+        message lists everything.
+
+    Examples
+    --------
+    >>> pendulum = MechanismDescription(
+    ...     "pendulum",
+    ...     [Body("rod", 1.0, (0, -0.5, 0), (1 / 12, 0, 1 / 12))],
+    ...     [Joint("pin", "revolute", "ground", "rod")],
+    ... )
+    >>> [joint.name for joint in pendulum.ordered_joints]
+    ['pin']
+    """
+
+    name: str
+    bodies: Sequence[Body]
+    joints: Sequence[Joint]
+    loops: Sequence[Loop] = ()
+    wheels: Sequence[Wheel] = ()
+    skates: Sequence[Skate] = ()
+    springs: Sequence[PointSpring] = ()
+    inputs: Sequence[Input] = ()
+    sensors: Sequence[Sensor] = ()
+    gravity: Vector = (0.0, 0.0, -9.81)
+    ground: str = "ground"
+    independent: Sequence[str] = ()
+    ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
+    """The joints, each after the joint of its parent."""
+
+    def __post_init__(self) -> None:
+        for what in ("bodies", "joints", "loops", "wheels", "skates", "springs", "inputs", "sensors", "independent"):
+            object.__setattr__(self, what, tuple(getattr(self, what)))
+        object.__setattr__(self, "gravity", vector(self.gravity, f"Gravity of the mechanism '{self.name}'"))
+        problems = [*_repeated(self), *_unknown_bodies(self), *_unknown_others(self)]
+        if not problems:
+            ordered, problems = _ordered(self)
+            object.__setattr__(self, "ordered_joints", tuple(ordered))
+        if problems:
+            raise ModelError(f"The mechanism '{self.name}' cannot be built: " + " ".join(problems))
+
+
+def _repeated(d: MechanismDescription) -> list[str]:
+    problems = []
+    groups: list[tuple[str, list[str]]] = [
+        ("bodies (the ground is one)", [d.ground, *(b.name for b in d.bodies)]),
+        ("joints, loops, wheels or skates", [*_names(d.joints), *_bonds(d)]),
+        ("springs or inputs", [*_names(d.springs), *_names(d.inputs)]),
+        ("outputs", [s.name for s in d.sensors]),
+        ("states or inputs", [*(n for j in d.joints for n in sum(j.state_names, ())), *(i.name for i in d.inputs)]),
+    ]
+    for what, names in groups:
+        twice = dict.fromkeys(n for n in names if names.count(n) > 1)
+        problems += [f"The name '{n}' is used for {names.count(n)} {what}." for n in twice]
+    return problems
+
+
+def _names(parts: Iterable[Any]) -> list[str]:
+    return [part.name for part in parts]
+
+
+def _bonds(d: MechanismDescription) -> list[str]:
+    return [*_names(d.loops), *_names(d.wheels), *_names(d.skates)]
+
+
+def _unknown_bodies(d: MechanismDescription) -> list[str]:
+    known = [d.ground, *(b.name for b in d.bodies)]
+    problems = []
+    pairs: list[tuple[str, str]] = [(f"joint '{j.name}'", name) for j in d.joints for name in (j.parent, j.child)]
+    two: list[tuple[str, Any]] = [("loop", p) for p in d.loops] + [("spring", p) for p in d.springs]
+    two += [("force", p) for p in d.inputs if isinstance(p, LineForce)]
+    pairs += [(f"{what} '{p.name}'", name) for what, p in two for name in (p.first, p.second)]
+    one: list[tuple[str, Any]] = [("wheel", p) for p in d.wheels] + [("skate", p) for p in d.skates]
+    one += [("input", p) for p in d.inputs if isinstance(p, Force | Torque)]
+    pairs += [(f"{what} '{p.name}'", p.body) for what, p in one]
+    for where, name in pairs:
+        if name not in known:
+            problems.append(f"In the {where}: {UnknownNameError.among(name, known, 'a body')}")
+    problems += [f"The {what} '{p.name}' connects '{p.first}' with itself." for what, p in two if p.first == p.second]
+    problems += [f"The wheel '{w.name}' is fixed to the ground." for w in d.wheels if w.body == d.ground]
+    return problems
+
+
+def _unknown_others(d: MechanismDescription) -> list[str]:
+    joints = {j.name: j for j in d.joints}
+    lines = [s.name for s in d.springs] + [i.name for i in d.inputs if isinstance(i, LineForce)]
+    bonds = _bonds(d)
+    bodies = [d.ground, *(b.name for b in d.bodies)]
+    problems = []
+    for i in d.inputs:
+        if isinstance(i, JointForce):
+            problems += _coordinate(f"input '{i.name}'", i.joint, i.coordinate, joints)
+    for s in d.sensors:
+        where = f"sensor '{s.name}'"
+        if s.quantity.startswith("joint_"):
+            problems += _coordinate(where, s.of, s.coordinate, joints)
+        elif s.quantity in BODY_QUANTITIES:
+            problems += _name(where, s.of, bodies, "a body")
+        elif s.quantity.startswith("distance"):
+            problems += _name(where, s.of, lines, "a spring or line force")
+        elif s.quantity == "reaction":
+            problems += _name(where, s.of, bonds, "a loop, wheel or skate")
+    states = [n for j in d.joints for n in sum(j.state_names, ())]
+    for name in d.independent:
+        problems += _name("recommended states", name, states, "a state")
+    return problems
+
+
+def _coordinate(where: str, name: str, coordinate: int, joints: dict[str, Joint]) -> list[str]:
+    if name not in joints:
+        return _name(where, name, list(joints), "a joint")
+    speeds = SPEEDS[joints[name].type]
+    if coordinate in range(len(speeds)):
+        return []
+    return [
+        f"In the {where}: the {joints[name].type} joint '{name}' has {len(speeds)} freedoms, so its coordinate must be "
+        f"one of {list(range(len(speeds)))}, not {coordinate}."
+    ]
+
+
+def _name(where: str, name: str, known: Iterable[str], what: str) -> list[str]:
+    known = list(known)
+    return [] if name in known else [f"In the {where}: {UnknownNameError.among(name, known, what)}"]
+
+
+def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
+    """Return the joints from the ground outwards, and what keeps them from being a tree."""
+    problems = []
+    to_parent: dict[str, Joint] = {}
+    for joint in d.joints:
+        if joint.child == d.ground:
+            problems.append(f"The joint '{joint.name}' has the ground as its child: exchange its parent and child.")
+        elif joint.child in to_parent:
+            problems.append(
+                f"The body '{joint.child}' has two joints to a parent, '{to_parent[joint.child].name}' and "
+                f"'{joint.name}', which closes a circle in the tree: make one of them a loop."
+            )
+        else:
+            to_parent[joint.child] = joint
+    problems += [
+        f"The body '{b.name}' is disconnected: no joint has it as its child."
+        for b in d.bodies
+        if b.name not in to_parent
+    ]
+    if problems:
+        return [], problems
+    ordered: list[Joint] = []
+    placed = {d.ground}
+    waiting = list(d.joints)
+    while ready := [j for j in waiting if j.parent in placed]:
+        ordered += ready
+        placed |= {j.child for j in ready}
+        waiting = [j for j in waiting if j.parent not in placed or j.child not in placed]
+    if waiting:
+        names = ", ".join(f"'{j.name}'" for j in waiting)
+        problems.append(
+            f"The joints {names} form a circle that is not connected to the ground: connect one of their bodies to "
+            "the ground, and make the joint that closes the circle a loop."
+        )
+    return ordered, problems
