@@ -128,6 +128,10 @@ class SecondOrderForm:
         d outputs / d(v', lambda).
     bend : callable
         a (n,) -> D^2 g [a, a], shape (m,).
+    constraint_states : array, shape (m, N)
+        d(G v' + Gdot v)/dx, v' held.
+    constraint_inputs : array, shape (m, nu)
+        d(G v' + Gdot v)/du: not zero where inputs prescribe a motion.
     """
 
     positions: NDArray[np.intp]
@@ -142,6 +146,8 @@ class SecondOrderForm:
     output_inputs: FloatArray
     output_unknowns: FloatArray
     bend: Callable[[FloatArray], FloatArray]
+    constraint_states: FloatArray
+    constraint_inputs: FloatArray
 
 
 class Model(ABC):

@@ -57,4 +57,6 @@ def second_order_form(
         output_inputs=c_s[:outputs, 2 * n :],
         output_unknowns=c_w[:outputs],
         bend=bend,
+        constraint_states=-e_s[n:, : 2 * n],
+        constraint_inputs=-e_s[n:, 2 * n :],
     )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fmilin.systems.disk import rolling_disk
     from fmilin.systems.five_bar_linkage import five_bar
     from fmilin.systems.four_bar_linkage import four_bar
+    from fmilin.systems.four_bar_matrices import four_bar_form
     from fmilin.systems.pendulum import cartesian_pendulum
     from fmilin.systems.skate_model import skate
     from fmilin.systems.torus import rolling_torus
@@ -20,12 +21,22 @@ _HOMES = {
     "cartesian_pendulum": "pendulum",
     "five_bar": "five_bar_linkage",
     "four_bar": "four_bar_linkage",
+    "four_bar_form": "four_bar_matrices",
     "rolling_disk": "disk",
     "rolling_torus": "torus",
     "skate": "skate_model",
 }
 
-__all__ = ["bicycle", "cartesian_pendulum", "five_bar", "four_bar", "rolling_disk", "rolling_torus", "skate"]
+__all__ = [
+    "bicycle",
+    "cartesian_pendulum",
+    "five_bar",
+    "four_bar",
+    "four_bar_form",
+    "rolling_disk",
+    "rolling_torus",
+    "skate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from fmilin.errors import UsageError
 from fmilin.models.declaration import Labels, SymbolicConstraint
 from fmilin.models.lagrange import LagrangeModel
 
-__all__ = ["four_bar"]
+__all__ = ["equilibrium_angle", "four_bar"]
 
 GRAVITY = 9.81
 STIFFNESS = 25.0
@@ -82,7 +82,7 @@ def four_bar(
     if branch not in ("upper", "hanging"):
         raise UsageError(f"'{branch}' is no equilibrium of the four-bar linkage; choose 'upper' or 'hanging'.")
     loops = int(loops)
-    angle = 0.0 if singular else _equilibrium(loops, branch)
+    angle = 0.0 if singular else equilibrium_angle(loops, branch)
     m, k, l0, c, gx, gy, phi, w, torque = sympy.symbols("m k l0 c gx gy phi w torque", real=True)
     B = [sympy.Matrix(sympy.symbols(f"x{i} y{i}", real=True)) for i in range(loops + 1)]
     v = [sympy.Matrix(sympy.symbols(f"vx{i} vy{i}", real=True)) for i in range(loops + 1)]
@@ -157,7 +157,7 @@ def _constraints(A: Sequence[Any], B: Sequence[Any], phi: Any, angle: float) -> 
     return [*lengths, SymbolicConstraint(meaning, name="angle phi")]
 
 
-def _equilibrium(loops: int, branch: str) -> float:
+def equilibrium_angle(loops: int, branch: str) -> float:
     """Return phi where the springs carry the weight: g (3N + 1)/2 cos(phi) = N k (s - l0) sin(phi/2), s = 2 cos(phi/2).
 
     Hanging, the springs are at their natural length and phi = -pi/2.

@@ -1,0 +1,140 @@
+"""From a model of Lagrange's equations and a point of it to the numeric form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, UsageError
+from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.signals import FloatArray
+
+__all__ = ["RestAt", "constraint_values", "form_of", "is_at_rest", "second_order"]
+
+REST = 1e-9
+"""Velocities and accelerations below this, in sizes of the states (per second), count as rest."""
+
+CONSISTENT = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class RestAt:
+    """How far a point is from an equilibrium: the fastest state, and its rate in units of its size per second."""
+
+    name: str
+    rate: float
+
+
+def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
+    """Return M, C, K, Phi_q, B and lambda of ``model`` at ``point``, an equilibrium or any consistent point.
+
+    Parameters
+    ----------
+    model : Model
+        Made of Lagrange's equations with constraints on its positions.
+    point : OperatingPoint
+        On the constraints.
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form.
+    ConstraintError
+        When the point violates the constraints.
+    NumericalError
+        When no accelerations can be found: a velocity that the constraints leave free has no inertia.
+    """
+    form = second_order(model, point)
+    _require_consistent(model, point, form)
+    return _numeric(model, point, form)
+
+
+def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
+    """Return the equations taken apart, after making sure that they are of the form Phi(q, t) = 0."""
+    form = model.second_order_form(point.time, point.states, point.inputs)
+    name = model.info.name
+    if form is None:
+        raise UsageError(
+            f"The model '{name}' does not show its mass matrix and constraints: the formulations mcs, rcs and ucs need "
+            "a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave --formulation out: the "
+            "general procedure takes any model."
+        )
+    rows = model.constraints.rows
+    if any(c.level == "velocity" for c in model.constraints.declared):
+        speed = next(c.label for c in model.constraints.declared if c.level == "velocity")
+        raise UsageError(
+            f"The constraint '{speed}' of '{name}' is one on velocities; the formulations mcs, rcs and ucs are for "
+            "constraints on positions, Phi(q, t) = 0. Leave --formulation out: the general procedure takes both."
+        )
+    if len([row for row in rows if row.level == "position"]) != len(form.G):
+        raise UsageError(
+            f"The constraints of '{name}' were replaced and no longer belong to its {len(form.G)} multipliers: take "
+            "the model with its own constraints."
+        )
+    if model.constraints.input_structure.any():
+        raise UsageError(
+            f"Inputs of '{name}' prescribe a motion; the formulations mcs, rcs and ucs take no such inputs. Leave "
+            "--formulation out: the general procedure does."
+        )
+    return form
+
+
+def constraint_values(model: Model, point: OperatingPoint) -> FloatArray:
+    """Return Phi, shape (m,)."""
+    position = np.array([row.level == "position" for row in model.constraints.rows], dtype=bool)
+    values = model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0))
+    return values[position] if len(values) else values
+
+
+def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> tuple[bool, RestAt]:
+    """Return whether ``point`` is an equilibrium, and which state says so the least."""
+    sizes = model.states.scales(point.states)
+    rates = np.concatenate((point.states[form.velocities], form.accelerations))
+    rates = rates / np.concatenate((sizes[form.positions], sizes[form.velocities]))
+    fastest = int(np.argmax(np.abs(rates)))
+    names = [model.states.names[int(i)] for i in (*form.positions, *form.velocities)]
+    return bool(abs(rates[fastest]) <= REST), RestAt(names[fastest], float(rates[fastest]))
+
+
+def _numeric(model: Model, point: OperatingPoint, form: SecondOrderForm) -> ConstrainedForm:
+    qs, vs = form.positions, form.velocities
+    at_rest, _ = is_at_rest(model, point, form)
+    gamma_v = form.constraint_states[:, vs]
+    return ConstrainedForm(
+        M=form.M,
+        C=-form.force_states[:, vs],
+        K=-form.force_states[:, qs],
+        Phi_q=form.G,
+        B=form.force_inputs,
+        multipliers=form.multipliers,
+        names=tuple(model.states.names[int(i)] for i in qs),
+        motion=None
+        if at_rest
+        else Motion(
+            velocities=point.states[vs],
+            accelerations=form.accelerations,
+            Phi_q_dot=gamma_v / 2,  # Phi'' = Phi_q q'' + (Phi_q q')_q q' + 2 Phi_qt q' + Phi_tt
+            gamma_q=form.constraint_states[:, qs],
+            gamma_v=gamma_v,
+        ),
+    )
+
+
+def _require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
+    sizes = model.states.scales(point.states)
+    g = np.abs(model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0)))
+    reach = np.linalg.norm(form.G * sizes[form.positions], axis=1)
+    allowed = CONSISTENT * np.concatenate((reach, reach))
+    bad = np.flatnonzero(g > np.maximum(allowed, CONSISTENT))
+    if not len(bad):
+        return
+    names = model.constraints.names
+    residuals = {names[i]: float(g[i]) for i in bad}
+    listed = "; ".join(f"'{n}' is {v:.6g} instead of 0" for n, v in list(residuals.items())[:6])
+    raise ConstraintError(
+        f"The point does not satisfy the constraints of '{model.info.name}': {listed}. Take one from "
+        "fmilin.operating_point or fmilin.trim.",
+        residuals=residuals,
+    )
