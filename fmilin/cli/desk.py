@@ -9,9 +9,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TextIO, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from fmilin.errors import FmilinError
+
+if TYPE_CHECKING:
+    from fmilin.isolation import Limits
 
 __all__ = ["Desk", "Job", "failure", "work", "work_in_this_process"]
 
@@ -34,26 +38,43 @@ class Desk:
     ----------
     results : TextIO
         Standard output, even while foreign code writes to what it takes for standard output.
+    borrowed : list
+        What is closed at the end.
+    home : Path or None
+        The working directory at the beginning.
     """
 
     results: TextIO
     borrowed: list[Closable] = field(default_factory=list)
+    home: Path | None = None
 
     def borrow(self, thing: Borrowed) -> Borrowed:
         """Close ``thing`` when everything has been delivered: foreign code may crash while it is unloaded."""
         self.borrowed.append(thing)
         return thing
 
+    def come_home(self) -> None:
+        """Return to where the command began, before files are written: foreign code may have left the directory."""
+        if self.home is not None and _working_directory() != self.home:
+            os.chdir(self.home)
+
+
+def _working_directory() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:  # it was removed meanwhile
+        return None
+
 
 Job = Callable[[Desk], None]
 
 
-def work(job: Job, *, isolate: bool, debug: bool) -> int:
+def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
     if isolate and hasattr(os, "fork"):
         from fmilin.cli.isolation import work_in_a_child
 
-        return work_in_a_child(job, debug=debug)
+        return work_in_a_child(job, debug=debug, limits=limits)
     return work_in_this_process(job, debug=debug)
 
 
@@ -69,7 +90,7 @@ def work_in_this_process(job: Job, *, debug: bool, announce: Callable[[int], Non
         Is told the exit status as soon as it is certain, before anything is given back.
     """
     with _results_apart() as results:
-        desk = Desk(results)
+        desk = Desk(results, home=_working_directory())
         status = 0
         try:
             job(desk)

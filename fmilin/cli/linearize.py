@@ -139,6 +139,8 @@ def command(
     no_isolation: Annotated[
         bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
     ] = False,
+    timeout: options.Timeout = options.TIMEOUT,
+    memory: options.Memory = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
@@ -179,7 +181,12 @@ def command(
         linear, point = linear_model(request, desk)
         deliver(linear, point, files, desk, as_json=json)
 
-    return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
+    return work(
+        job,
+        isolate=is_fmu(model) and not no_isolation,
+        debug=debug,
+        limits=options.limits(timeout, memory),
+    )
 
 
 def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPoint]:
@@ -213,6 +220,7 @@ def deliver(
     from fmilin.export.atomic import write_atomically
     from fmilin.export.registry import dumps
 
+    desk.come_home()
     contents = [dumps(linear, path) for path in files]
     for path, content in zip(files, contents, strict=True):
         write_atomically(path, content)

@@ -5,11 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from fmilin.errors import UsageError
 from fmilin.export.registry import check_output
 
-__all__ = ["assignments", "checked_outputs", "finite", "names"]
+if TYPE_CHECKING:
+    from fmilin.isolation import Limits
+
+__all__ = ["TIMEOUT", "Memory", "Timeout", "assignments", "checked_outputs", "finite", "limits", "names"]
+
+TIMEOUT = 120.0
+"""Seconds for a single call of an FMU's function, unless others are given."""
+
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="S", help="Seconds that a single call of the FMU may take; 0: no limit.")
+]
+Memory = Annotated[
+    float | None,
+    typer.Option(
+        "--memory", metavar="GIB", help="Memory that the FMU's process may take; nine tenths of what is free."
+    ),
+]
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -104,3 +123,20 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("--output names the same file twice. Keep one.")
     return list(paths)
+
+
+def limits(timeout: float, memory: float | None) -> Limits:
+    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB.
+
+    Raises
+    ------
+    UsageError
+        When one is negative or no number, or the memory is none.
+    """
+    from fmilin.isolation import Limits
+
+    if not (math.isfinite(timeout) and timeout >= 0):
+        raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
+    if memory is not None and not (math.isfinite(memory) and memory > 0):
+        raise UsageError(f"--memory {memory}: give GiB, more than 0.")
+    return Limits(timeout or None, None if memory is None else memory * 2**30)

@@ -149,6 +149,8 @@ def command(
     no_isolation: Annotated[
         bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
     ] = False,
+    timeout: options.Timeout = options.TIMEOUT,
+    memory: options.Memory = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Integrate a model on the manifold of its constraints.
@@ -187,12 +189,18 @@ def command(
         table = _inputs(inputs)
         loaded, start = _opened(request, desk)
         trajectory = _simulated(loaded, start, run, table)
+        desk.come_home()
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
         _write(trajectory, comparison, name, output, plot)
         _print(trajectory, comparison, name, desk, quiet=bool(output or plot))
 
-    return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
+    return work(
+        job,
+        isolate=is_fmu(model) and not no_isolation,
+        debug=debug,
+        limits=options.limits(timeout, memory),
+    )
 
 
 # -- the job -----------------------------------------------------------------------------------------

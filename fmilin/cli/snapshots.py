@@ -87,6 +87,7 @@ def deliver_each(
     from fmilin.export.atomic import write_atomically
     from fmilin.export.registry import dumps
 
+    desk.come_home()
     contents = {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in files}
     for path, content in contents.items():
         write_atomically(path, content)

@@ -91,6 +91,8 @@ def command(
     no_isolation: Annotated[
         bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
     ] = False,
+    timeout: options.Timeout = options.TIMEOUT,
+    memory: options.Memory = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
@@ -124,7 +126,12 @@ def command(
         points = _found(loaded, request, wishes, values)
         _deliver(loaded, points, files, desk, as_json=json)
 
-    return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
+    return work(
+        job,
+        isolate=is_fmu(model) and not no_isolation,
+        debug=debug,
+        limits=options.limits(timeout, memory),
+    )
 
 
 def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]) -> Sequence[TrimmedPoint]:
@@ -185,6 +192,7 @@ def _deliver(model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path]
     from fmilin.export.atomic import write_atomically
     from fmilin.point_files import SavedPoint, dump_point
 
+    desk.come_home()
     saved = [SavedPoint.of(model, point, point.report.rates) for point in points]
     contents = [dump_point(saved[0], path) for path in files]
     for path, content in zip(files, contents, strict=True):

@@ -42,6 +42,8 @@ def command(
     no_isolation: Annotated[
         bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
     ] = False,
+    timeout: options.Timeout = options.TIMEOUT,
+    memory: options.Memory = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
@@ -69,7 +71,12 @@ def command(
         found = verify(loaded, said, horizon=horizon, progress=_progress())
         _deliver(found, plot, desk, as_json=json)
 
-    return work(job, isolate=is_fmu(model) and not no_isolation, debug=debug)
+    return work(
+        job,
+        isolate=is_fmu(model) and not no_isolation,
+        debug=debug,
+        limits=options.limits(timeout, memory),
+    )
 
 
 def _check_plot(plot: Path | None) -> None:
@@ -84,6 +91,7 @@ def _check_plot(plot: Path | None) -> None:
 
 def _deliver(found: Verification, plot: Path | None, desk: Desk, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
+    desk.come_home()
     if plot is not None:
         found.save_picture(plot)
     if as_json:

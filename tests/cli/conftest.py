@@ -78,4 +78,4 @@ def shell(arguments: Sequence[object], folder: Path, **environment: str) -> Outc
         timeout=120,
         check=False,
     )
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))

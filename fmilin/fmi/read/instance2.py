@@ -15,7 +15,7 @@ from fmilin.fmi.read.log import deliver
 from fmilin.fmi.read.platforms import fmi2_folders
 from fmilin.fmi.read.pool import Group
 from fmilin.fmi.read.settings import Setting
-from fmilin.running import note
+from fmilin.running import done, note
 
 __all__ = ["Instance2"]
 
@@ -96,6 +96,7 @@ class Instance2(Instance):
             known.float64_address,
             unknowns.float64_address,
         )
+        done()
         return status
 
     def _number_of_event_indicators(self) -> int:

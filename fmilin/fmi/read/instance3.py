@@ -12,7 +12,7 @@ from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.platforms import fmi3_folders
 from fmilin.fmi.read.pool import Group
 from fmilin.fmi.read.settings import Setting
-from fmilin.running import note
+from fmilin.running import done, note
 
 __all__ = ["Instance3"]
 
@@ -101,6 +101,7 @@ class Instance3(Instance):
             unknowns.float64_address,
             unknowns.size,
         )
+        done()
         return status
 
     def _number_of_event_indicators(self) -> int:

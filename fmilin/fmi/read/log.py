@@ -9,6 +9,8 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 
+from fmilin.running import say
+
 __all__ = ["LogSink", "deliver", "logger"]
 
 logger = logging.getLogger("fmilin.fmu")
@@ -47,6 +49,7 @@ class LogSink:
         """Take one message."""
         text = _REFERENCE.sub(self._named, _decoded(message).strip())
         self.recent.append((status, text))
+        say(text)
         level = _LEVELS[status] if 0 <= status < len(_LEVELS) else logging.WARNING
         logger.log(level, "%s: %s", self.source, text, extra={"category": _decoded(category)})
 

@@ -13,18 +13,22 @@ from contextlib import contextmanager
 __all__ = ["standard_output_diverted", "undisturbed_process"]
 
 
+_FENV = 256  # bytes: more than fenv_t has anywhere
+
+
 @contextmanager
 def undisturbed_process() -> Iterator[None]:
-    """Restore working directory and locale afterwards, and keep standard output clean meanwhile.
+    """Restore working directory, locale and arithmetic afterwards, and keep standard output clean meanwhile.
 
-    Some FMUs call ``setlocale`` or ``chdir`` and leave it so; FMPy itself stays in the library's directory
-    when loading fails.
+    Some FMUs call ``setlocale`` or ``chdir`` and leave it so, or switch floating-point traps on, with which the next
+    division by zero of ours would end the process; FMPy itself stays in the library's directory when loading fails.
     """
     try:
         directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
     except OSError:  # it was removed meanwhile: nothing to return to
         directory = None
     language = locale.setlocale(locale.LC_ALL)
+    arithmetic = _floating_point()
     try:
         with standard_output_diverted():
             yield
@@ -33,6 +37,7 @@ def undisturbed_process() -> Iterator[None]:
             os.chdir(directory)
         with contextlib.suppress(locale.Error):
             locale.setlocale(locale.LC_ALL, language)
+        _restore_floating_point(arithmetic)
 
 
 @contextmanager
@@ -63,6 +68,20 @@ def _divert() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.close(nowhere)
+
+
+def _floating_point() -> ctypes.Array[ctypes.c_char] | None:
+    """Return rounding, traps and flags of this thread's arithmetic; None where the C library does not tell."""
+    environment = ctypes.create_string_buffer(_FENV)
+    try:
+        return None if ctypes.CDLL(None).fegetenv(environment) else environment
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+def _restore_floating_point(environment: ctypes.Array[ctypes.c_char] | None) -> None:
+    if environment is not None:
+        ctypes.CDLL(None).fesetenv(environment)
 
 
 def _flush() -> None:

@@ -1,0 +1,113 @@
+"""FMUs whose code crashes, hangs, ends the process or leaves a mess: each ends in one paragraph, or does no harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fmilin.cli.main import main
+from tests.cli.conftest import Outcome, shell
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
+LIMITS = ("--timeout", "1", "--memory", "0.5")
+Zoo = Callable[[str], Path]
+
+
+def linearize(fmu: Path, folder: Path) -> Outcome:
+    return shell(["linearize", fmu, "-o", "plant.json", *LIMITS], folder, TMPDIR=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "aborts",
+            'SIGABRT: aborted) in fmi2GetDerivatives. Nothing was written. The model said last: "the table drag',
+        ),
+        ("overflows_the_stack", "crashed (SIGSEGV: segmentation fault) in fmi2GetDerivatives"),
+        ("crashes_twice_instantiated", "crashed (SIGSEGV: segmentation fault) in fmi2Instantiate"),
+        ("hangs", "did not return from fmi2ExitInitializationMode within 1 s and was stopped. Nothing was written."),
+        ("hangs_when_loaded", "did not return from the loading of the library within 1 s and was stopped"),
+    ],
+)
+def test_what_ends_the_model_is_one_paragraph_and_status_6(name: str, said: str, zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo(name), tmp_path)
+    assert done.status == 6
+    assert done.is_one_paragraph()
+    assert said in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell a process's memory")
+def test_runaway_memory_is_stopped(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("devours_memory"), tmp_path)
+    assert done.status == 6
+    assert "GiB of memory, more than the 0.50 GiB it may have, and was stopped in fmi2GetDerivatives" in done.err
+    assert "--memory GIB" in done.err
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the C library here has no feenableexcept")
+def test_floating_point_traps_in_the_model_are_named(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("traps_always"), tmp_path)
+    assert done.status == 6
+    assert "SIGFPE" in done.err
+    assert "switched floating-point traps on" in done.err
+    assert "fmi2GetDerivatives" in done.err
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the C library here has no feenableexcept")
+def test_floating_point_traps_that_are_left_on_do_not_hit_our_own_arithmetic(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("traps_once"), tmp_path)
+    assert done.status == 0
+    assert json.loads((tmp_path / "plant.json").read_text())["states"] == ["x", "v"]
+
+
+@pytest.mark.parametrize("name", ["crashes_at_unload", "crashes_when_freed"])
+def test_a_crash_on_the_way_out_spoils_nothing(name: str, zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo(name), tmp_path)
+    assert done.status == 0
+    assert "the model crashed while it was unloaded (SIG" in done.err
+    assert [p.name for p in tmp_path.iterdir()] == ["plant.json"]
+
+
+def test_a_model_that_cannot_be_unloaded_is_left_behind(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("hangs_when_unloaded"), tmp_path)
+    assert done.status == 0
+    assert "the model was not unloaded within 1 s and was stopped; the results are whole" in done.err
+    assert [p.name for p in tmp_path.iterdir()] == ["plant.json"]
+
+
+def test_destroyed_memory_never_passes_for_a_result(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("corrupts_memory"), tmp_path)
+    assert done.status == 6
+    assert "fmi2GetNominalsOfContinuousStates" in done.err
+
+
+def test_a_model_that_changes_directory_and_prints_garbage_leaves_results_clean(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("wanders_off"), tmp_path)
+    assert done.status == 0
+    assert done.out == ""
+    assert "garbage" in done.err
+    assert json.loads((tmp_path / "plant.json").read_text())["states"] == ["x", "v"]
+    printed = shell(["linearize", zoo("wanders_off"), "--json"], tmp_path)
+    assert json.loads(printed.out)["states"] == ["x", "v"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--timeout", "-1"], "--timeout -1.0: give seconds, or 0 for no limit."),
+        (["--timeout", "nan"], "--timeout nan: give seconds"),
+        (["--memory", "0"], "--memory 0.0: give GiB, more than 0."),
+        (["--memory", "inf"], "--memory inf: give GiB"),
+    ],
+)
+def test_limits_that_are_none(options: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for command in ("linearize", "trim"):
+        assert main([command, str(tmp_path / "absent.fmu"), *options]) == 2
+        assert capfd.readouterr().err.startswith(f"fmilin: {said}")
