@@ -8,6 +8,7 @@ anything.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,17 @@ from fmilin.export.writing import Writing
 if TYPE_CHECKING:
     from fmilin.linear_model import LinearModel
 
-__all__ = ["FORMATS", "Format", "check_output", "dumps", "load", "save"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "check_output",
+    "dumps",
+    "dumps_array",
+    "holds_arrays",
+    "load",
+    "save",
+    "save_array",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +48,24 @@ class Format:
         Whether there is a ``loads``.
     has_choices : bool
         Whether ``dumps`` takes a :class:`~fmilin.export.writing.Writing`.
+    holds_arrays : bool
+        Whether one file can hold several models of one plant: ``dumps_array(models, writing)``.
     """
 
     module: str
     description: str
     readable: bool = True
     has_choices: bool = False
+    holds_arrays: bool = False
 
 
 FORMATS = {
     ".mat": Format("fmilin.export.mat", "MATLAB, Octave and SciPy"),
     ".npz": Format("fmilin.export.npz", "NumPy"),
     ".json": Format("fmilin.export.json_file", "any language"),
+    ".m": Format(
+        "fmilin.export.m_file", "a function of MATLAB and Octave", readable=False, has_choices=True, holds_arrays=True
+    ),
 }
 
 
@@ -83,6 +100,68 @@ def dumps(linear: LinearModel, path: str | Path, writing: Writing | None = None)
     if not kind.has_choices:
         return cast(bytes, module.dumps(linear))
     return cast(bytes, module.dumps(linear, replace(writing or Writing(), name=Path(path).stem)))
+
+
+def save_array(
+    models: Sequence[LinearModel],
+    path: str | Path,
+    *,
+    grid: Mapping[str, Sequence[float]] | None = None,
+    writing: Writing | None = None,
+) -> None:
+    """Write several linear models of one plant to one file: an array with its sampling grid.
+
+    Parameters
+    ----------
+    models : sequence of LinearModel
+        With the same states, inputs and outputs: from :func:`fmilin.linearize_along`, for example.
+    path : str or Path
+    grid : mapping of str to sequence of float, optional
+        What varies, and its value at every model; by default found in their points: time, else inputs and
+        parameters, else states.
+    writing : Writing, optional
+
+    Raises
+    ------
+    UsageError
+        When the format holds one model only, the models do not fit together, or the file cannot be written.
+    """
+    write_atomically(path, dumps_array(models, path, grid=grid, writing=writing))
+
+
+def dumps_array(
+    models: Sequence[LinearModel],
+    path: str | Path,
+    *,
+    grid: Mapping[str, Sequence[float]] | None = None,
+    writing: Writing | None = None,
+) -> bytes:
+    """Return what :func:`save_array` would write to ``path``.
+
+    Raises
+    ------
+    UsageError
+        When the format holds one model only, or the models do not fit together.
+    """
+    from fmilin.export.model_array import gathered
+
+    if not holds_arrays(path):
+        able = ", ".join(suffix for suffix, kind in FORMATS.items() if kind.holds_arrays)
+        raise UsageError(f"'{path}' can hold one linear model, not {len(models)}. Formats for several: {able}.")
+    module = import_module(_format(path).module)
+    writing = replace(writing or Writing(), name=Path(path).stem)
+    return cast(bytes, module.dumps_array(gathered(models, grid), writing))
+
+
+def holds_arrays(path: str | Path) -> bool:
+    """Whether one file of this format can hold several models of one plant.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix.
+    """
+    return _format(path).holds_arrays
 
 
 def load(path: str | Path) -> LinearModel:
