@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.options import GIB, FmuOptions
 from fmilin.fmi.read.xml import parse_description
 
 __all__ = ["FmuFile", "read_description"]
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
+MOST_MEMBERS = 100_000
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
+_ENCRYPTED = 0x1  # bit of the flags of a member
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    ValueError,  # names that are no UTF-8 among them
+)
+"""What Python's zipfile raises for archives that are damaged or made to do harm."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +47,16 @@ class FmuFile:
     Parameters
     ----------
     path : Path
+    options : FmuOptions, optional
 
     Raises
     ------
     ModelError
-        From every member, when the file is missing, no zip archive, or damaged.
+        From every member, when the file is missing, no zip archive, damaged, or made to do harm.
     """
 
     path: Path
+    options: FmuOptions = field(default_factory=FmuOptions)
 
     @property
     def name(self) -> str:
@@ -48,7 +67,21 @@ class FmuFile:
     def members(self) -> tuple[zipfile.ZipInfo, ...]:
         """What the archive contains."""
         with self._opened() as archive:
-            return tuple(archive.infolist())
+            members = tuple(archive.infolist())
+        if len(members) > MOST_MEMBERS:
+            raise ModelError(
+                f"'{self.path}' was not unpacked: it has {len(members)} members, more than the {MOST_MEMBERS} that are "
+                f"allowed. Do not use this file unless you know where it comes from."
+            )
+        first: dict[PurePosixPath, zipfile.ZipInfo] = {}
+        for member in members:
+            other = first.setdefault(_posix(member), member)
+            if (other.CRC, other.file_size) != (member.CRC, member.file_size):
+                raise ModelError(
+                    f"'{self.path}' was not unpacked: it has two different members '{member.filename}', so it depends "
+                    f"on the tool which one counts. Export the FMU again."
+                )
+        return members
 
     @cached_property
     def description(self) -> Description:
@@ -93,6 +126,8 @@ class FmuFile:
         info = next((m for m in self.members if _posix(m) == wanted), None)
         if info is None:
             return None
+        self._check_size(f"its member '{member}'", info.file_size, self.options.most_bytes / 4)
+        self._check_readable(info)
         with self._opened() as archive, self._explained():
             return archive.read(info)
 
@@ -110,16 +145,17 @@ class FmuFile:
             When the archive is damaged, or has a member that would leave the directory: an absolute path,
             a drive letter, ``..``, a symbolic link.
         """
-        wanted = [PurePosixPath(f) for f in folders]
         for member in self.members:
             self._check(member)
+        wanted = [m for m in self.members if _is_within(_posix(m), [PurePosixPath(f) for f in folders])]
+        self._check_size("the part of it that is needed", sum(m.file_size for m in wanted), self.options.most_bytes)
+        for member in wanted:
+            self._check_readable(member)
         target = Path(tempfile.mkdtemp(prefix="fmilin-")).resolve()
         try:
             with self._opened() as archive, self._explained():
-                for member in self.members:
-                    path = _posix(member)
-                    if len(path.parts) == 1 or any(path.is_relative_to(f) for f in wanted):
-                        _extract(archive, member, target / path)
+                for member in wanted:
+                    _extract(archive, member, target / _posix(member))
         except BaseException:
             shutil.rmtree(target, ignore_errors=True)
             raise
@@ -142,6 +178,20 @@ class FmuFile:
                 f"do not use this file unless you know where it comes from."
             )
 
+    def _check_size(self, what: str, size: int, most: float) -> None:
+        if size > most:
+            raise ModelError(
+                f"'{self.path}' was not unpacked: {what} would take {_in_words(size)}, more than the "
+                f"{_in_words(most)} that are allowed. If the file is what it should be, allow more with --unpack-limit."
+            )
+
+    def _check_readable(self, member: zipfile.ZipInfo) -> None:
+        if member.flag_bits & _ENCRYPTED:
+            raise ModelError(
+                f"'{self.path}' cannot be unpacked: its member '{member.filename}' is encrypted, which FMI does not "
+                f"allow. Ask its maker for an FMU without a password."
+            )
+
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
         if not self.path.exists():
@@ -156,6 +206,8 @@ class FmuFile:
             ) from None
         except OSError as error:
             raise ModelError(f"'{self.path}' cannot be read: {error.strerror or error}.") from None
+        except _UNREADABLE as error:
+            raise ModelError(f"'{self.path}' is a damaged zip archive: {error}. Copy or export it again.") from None
         with archive:
             yield archive
 
@@ -163,10 +215,10 @@ class FmuFile:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        except _UNREADABLE as error:
             raise ModelError(
-                f"'{self.path}' cannot be unpacked: {error}. The archive is damaged, encrypted or packed by an unusual "
-                f"method; copy or export it again."
+                f"'{self.path}' cannot be unpacked: {error or type(error).__name__}. The archive is damaged or packed "
+                f"by an unusual method; copy or export it again."
             ) from None
         except OSError as error:
             raise ModelError(f"'{self.path}' cannot be unpacked: {error.strerror or error}.") from None
@@ -186,6 +238,15 @@ def read_description(path: str | Path) -> Description:
 def _posix(member: zipfile.ZipInfo) -> PurePosixPath:
     """Return the member's path; some Windows tools write backslashes."""
     return PurePosixPath(member.filename.replace("\\", "/"))
+
+
+def _in_words(size: float) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= 0.1 * GIB else f"{size / 2**20:.1f} MiB"
+
+
+def _is_within(path: PurePosixPath, folders: Sequence[PurePosixPath]) -> bool:
+    """Whether a member lies in one of the folders or at the top level."""
+    return len(path.parts) == 1 or any(path.is_relative_to(f) for f in folders)
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import shutil
 import stat
+import tempfile
+import warnings
 import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read import FmuFile, open_fmu, read_description
+from fmilin.fmi.read.options import FmuOptions
 from tests.fmi.read.conftest import Zoo
 from tests.fmus.make import description_of, pack
 
@@ -168,3 +173,138 @@ def test_constraints_travel_inside(tmp_path: Path) -> None:
     inside = {"modelDescription.xml": XML, "extra/org.fmilin/constraints.toml": "[[constraint]]"}
     assert FmuFile(pack(tmp_path / "a.fmu", inside)).constraints == b"[[constraint]]"
     assert FmuFile(pack(tmp_path / "b.fmu", {"modelDescription.xml": XML})).constraints is None
+
+
+def test_encrypted_member(tmp_path: Path) -> None:
+    path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML})
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x03\x04") + 6] |= 1  # the flag in the local header
+    content[content.index(b"PK\x01\x02") + 8] |= 1  # and in the directory
+    path.write_bytes(bytes(content))
+    with pytest.raises(ModelError, match=r"'modelDescription.xml' is encrypted, which FMI does not allow"):
+        read_description(path)
+
+
+def test_two_different_members_of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "m.fmu"
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("modelDescription.xml", XML)
+        archive.writestr("./modelDescription.xml", XML.replace("no_states", "another"))
+    with pytest.raises(ModelError, match="it has two different members"):
+        read_description(path)
+
+
+def test_the_same_member_twice_is_tolerated(tmp_path: Path) -> None:
+    path = tmp_path / "m.fmu"
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("modelDescription.xml", XML)
+        archive.writestr("modelDescription.xml", XML)
+    assert read_description(path).model_name == "no_states"
+
+
+def test_zip_bomb_is_not_unpacked(tmp_path: Path, scratch: Path) -> None:
+    path = tmp_path / "m.fmu"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("modelDescription.xml", XML)
+        for i in range(4):
+            archive.writestr(f"resources/{i}", bytes(2**20))
+    assert path.stat().st_size < 20_000
+    small = FmuFile(path, FmuOptions(most_bytes=3 * 2**20))
+    assert small.description.model_name == "no_states"
+    with pytest.raises(ModelError, match=r"would take 4.0 MiB, more than the 3.0 MiB .* allow more with --unpack-limit"):
+        small.unpack(["resources"])
+    assert list(scratch.iterdir()) == []
+    shutil.rmtree(FmuFile(path, FmuOptions(most_bytes=5 * 2**20)).unpack(["resources"]))
+
+
+def test_description_that_is_a_bomb(tmp_path: Path) -> None:
+    path = tmp_path / "m.fmu"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("modelDescription.xml", bytes(2**20))
+    with pytest.raises(ModelError, match=r"its member 'modelDescription.xml' would take"):
+        _ = FmuFile(path, FmuOptions(most_bytes=2**20)).description
+
+
+def test_member_that_lies_about_its_size_gives_no_more_than_it_declares(tmp_path: Path, scratch: Path) -> None:
+    path = tmp_path / "m.fmu"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("modelDescription.xml", XML)
+        archive.writestr("resources/bomb", bytes(2**20))
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"PK\x01\x02")
+    content[at + 24 : at + 28] = (100).to_bytes(4, "little")  # the uncompressed size in the directory
+    path.write_bytes(bytes(content))
+    with pytest.raises(ModelError, match="cannot be unpacked"):
+        FmuFile(path).unpack(["resources"])
+    assert list(scratch.iterdir()) == []
+
+
+def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmilin.fmi.read.archive.MOST_MEMBERS", 10)
+    path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, **{f"documentation/{i}": "" for i in range(10)}})
+    with pytest.raises(ModelError, match="it has 11 members, more than the 10 that are allowed"):
+        read_description(path)
+
+
+def test_member_that_is_both_file_and_folder(tmp_path: Path, scratch: Path) -> None:
+    path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, "resources": "x", "resources/y": "z"})
+    with pytest.raises(ModelError, match="cannot be unpacked"):
+        FmuFile(path).unpack(["resources"])
+    assert list(scratch.iterdir()) == []
+
+
+def test_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, "resources/\u00e4": "x"})
+    content = path.read_bytes().replace("\u00e4".encode(), b"\xff\xfe")
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="is a damaged zip archive"):
+        read_description(path)
+
+
+def test_names_with_spaces_quotes_and_unicode(tmp_path: Path) -> None:
+    names = [
+        "resources/a b.txt",
+        'resources/it\'s "x".txt',
+        "resources/\u03b8 \U0001f600.txt",
+        "resources/" + "n" * 200,
+    ]
+    path = pack(tmp_path / "m \u00e4 'o'.fmu", {"modelDescription.xml": XML, **dict.fromkeys(names, "1")})
+    folder = FmuFile(path).unpack(["resources"])
+    assert all((folder / name).read_text() == "1" for name in names)
+    shutil.rmtree(folder)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_archives_with_random_damage_end_in_one_sentence(data: st.DataObject) -> None:
+    """A flipped, cut or overwritten archive is read correctly or refused; nothing else, and nothing stays behind."""
+    content = bytearray(_ARCHIVE)
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, 3)) == 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.fmu"
+        path.write_bytes(bytes(content[: data.draw(st.integers(0, len(content)))] if cut else content))
+        try:
+            fmu = FmuFile(path)
+            _ = fmu.description
+            shutil.rmtree(fmu.unpack(["resources"]))
+        except ModelError as error:
+            assert str(error).count("\n") == 0  # noqa: PT017 - any kind of damage is allowed
+        assert [p.name for p in Path(folder).iterdir()] == ["m.fmu"]
+
+
+def _archive() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        members: dict[str, bytes | str] = {
+            "modelDescription.xml": XML,
+            "resources/t.txt": "1 2 3",
+            "sources/a.c": "int a;",
+        }
+        return pack(Path(folder) / "m.fmu", members).read_bytes()
+
+
+_ARCHIVE = _archive()

@@ -1,0 +1,25 @@
+"""What an FMU may do on its way in, beside what the model description says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FmuOptions"]
+
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class FmuOptions:
+    """How an FMU is opened.
+
+    Parameters
+    ----------
+    most_bytes : float
+        That its files may take when they are unpacked; the model description alone a quarter of it.
+    compile_sources : bool
+        Whether C sources inside may be compiled with this machine's compiler when there is no binary for it.
+    """
+
+    most_bytes: float = 4 * GIB
+    compile_sources: bool = False
