@@ -69,6 +69,8 @@ class Variable:
     dimensions: tuple[Dimension, ...] = ()
     aliases: tuple[str, ...] = ()
     line: int = 0
+    interval: float | None = None
+    """Of a clock with a constant period, in seconds."""
 
     @property
     def is_float(self) -> bool:

@@ -57,7 +57,7 @@ class Layout:
     Attributes
     ----------
     states, derivatives, inputs, outputs : tuple of Scalar
-        States in the order of ``ModelStructure``; continuous inputs and outputs in that of the variables,
+        States in the order of ``ModelStructure``; inputs and outputs (:meth:`is_signal`) in that of the variables,
         aliases not repeated.
     notes : tuple of str
         What was left out.
@@ -83,6 +83,11 @@ class Layout:
         self.inputs = self._interface("input")
         self.outputs = self._interface("output")
         self.notes = tuple(self._left_out("input") + self._left_out("output"))
+
+    def is_signal(self, variable: Variable) -> bool:
+        """Whether a variable may be an input or output: in co-simulation, discrete-time numbers may, too."""
+        stepped = self.description.interface == "CoSimulation"
+        return variable.is_continuous or (stepped and variable.is_float and variable.variability == "discrete")
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """Return the dimensions; () for a scalar."""
@@ -182,12 +187,12 @@ class Layout:
     def _interface(self, causality: str) -> tuple[Scalar, ...]:
         distinct: dict[int, Variable] = {}
         for v in self.description.variables:
-            if v.causality == causality and v.is_continuous:
+            if v.causality == causality and self.is_signal(v):
                 distinct.setdefault(v.reference, v)
         return tuple(self._all(distinct.values()))
 
     def _left_out(self, causality: str) -> list[str]:
-        others = [v for v in self.description.variables if v.causality == causality and not v.is_continuous]
+        others = [v for v in self.description.variables if v.causality == causality and not self.is_signal(v)]
         if not others:
             return []
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]

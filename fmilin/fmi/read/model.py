@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,10 @@ from fmilin.hybrid import Hybrid, Passage
 from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["FmuModel", "open_fmu"]
+__all__ = ["FmuModel", "model_on", "open_fmu"]
+
+S = TypeVar("S", bound=Session)
+M = TypeVar("M", bound="FmuModel")
 
 
 def open_fmu(
@@ -62,14 +66,19 @@ def open_fmu(
         When a constraint names a variable that the model does not have.
     """
     fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
-    session = Session(fmu, parameters or {}, time)
+    session = Session(fmu, parameters or {}, time, "ModelExchange")
     session.notes += notes
+    return model_on(session, FmuModel, constraints, independent)
+
+
+def model_on(session: S, kind: Callable[..., M], constraints: Sequence[Constraint], independent: tuple[str, ...]) -> M:
+    """Return the first view of a running FMU, with all its inputs and outputs; close the session if that fails."""
     try:
         interface = _Interface(
             tuple((s.name, s) for s in session.layout.inputs),
             tuple((s.name, s) for s in session.layout.outputs if s.name not in _constrained(constraints)),
         )
-        return FmuModel(session, interface, constraints, independent)
+        return kind(session, interface, constraints, independent)
     except BaseException:
         session.close()
         raise
@@ -230,7 +239,7 @@ class FmuModel(Model, Hybrid):
             float(pool.values[0]), pool.x.copy(), pool.u[self._input_positions], self.start.parameters
         )
 
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> FmuModel:
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return a view with chosen inputs and outputs; see :meth:`fmilin.model.Model.with_interface`."""
         old = self._interface
         interface = _Interface(
@@ -240,11 +249,11 @@ class FmuModel(Model, Hybrid):
         keys = [s.key for _, s in interface.inputs]
         if len(set(keys)) != len(keys):
             raise UsageError(f"The same input is named twice among {', '.join(name for name, _ in interface.inputs)}.")
-        return FmuModel(self._session, interface, self.constraints.declared, self.independent)
+        return type(self)(self._session, interface, self.constraints.declared, self.independent)
 
-    def with_constraints(self, constraints: Sequence[Constraint]) -> FmuModel:
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return a view with these constraints; see :meth:`fmilin.model.Model.with_constraints`."""
-        return FmuModel(self._session, self._interface, constraints, self.independent)
+        return type(self)(self._session, self._interface, constraints, self.independent)
 
     def close(self) -> None:
         """Terminate and unload the FMU and remove its files, if this is the loaded model or the last view."""
@@ -312,7 +321,7 @@ class FmuModel(Model, Hybrid):
     def _output(self, name: str) -> Scalar:
         layout = self._session.layout
         scalar = layout.require(name, "a variable of the model")
-        if not scalar.variable.is_continuous:
+        if not layout.is_signal(scalar.variable):
             v = scalar.variable
             raise UnknownNameError(
                 f"'{name}' cannot be an output of a linear model: it is no continuous variable (causality "

@@ -12,6 +12,7 @@ import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.instance2 import Instance2
@@ -39,6 +40,8 @@ class Session:
         Set before initialization.
     time : float or None
         Start time in seconds; None: that of the default experiment.
+    interface : str or None
+        ``"ModelExchange"`` or ``"CoSimulation"``; None: the one that the description is seen through.
 
     Attributes
     ----------
@@ -57,8 +60,10 @@ class Session:
         When a parameter is unknown or takes no such value.
     """
 
-    def __init__(self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None) -> None:
-        description = fmu.description
+    def __init__(
+        self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, interface: str | None = None
+    ) -> None:
+        description = fmu.description if interface is None else fmu.description.through(interface)
         self.layout = Layout(description, structural_sizes(description, parameters))
         self.settings = settings_of(self.layout, parameters)
         self.start_time = description.start_time if time is None else time
@@ -71,8 +76,8 @@ class Session:
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
-        kind = _INSTANCES[description.fmi_version.split(".")[0]]
-        _check_platform(fmu, kind)
+        kind = self._class_of_instances(description)
+        _check_platform(fmu, description, kind)
         self._instance: Instance | None = None
         self._folder = fmu.unpack(("resources", *(f"binaries/{b}" for b in kind.binaries)))
         (self._folder / "resources").mkdir(exist_ok=True)  # the path is handed over even when there are none
@@ -225,6 +230,9 @@ class Session:
 
     # ------------------------------------------------------------------ details
 
+    def _class_of_instances(self, description: Description) -> type[Instance]:
+        return _INSTANCES[description.fmi_version.split(".")[0]]
+
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""
         pool = Pool(self.layout)
@@ -286,8 +294,8 @@ class Session:
                 )
 
 
-def _check_platform(fmu: FmuFile, kind: type[Instance]) -> None:
-    library = fmu.description.model_identifier + library_suffix()
+def _check_platform(fmu: FmuFile, description: Description, kind: type[Instance]) -> None:
+    library = description.model_identifier + library_suffix()
     paths = {Path(m.filename.replace("\\", "/")).as_posix() for m in fmu.members}
     if any(f"binaries/{folder}/{library}" in paths for folder in kind.binaries):
         return

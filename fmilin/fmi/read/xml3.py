@@ -96,7 +96,19 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
         ),
         aliases=tuple(alias.get("name") for alias in element.findall("Alias") if alias.get("name")),
         line=element.sourceline,
+        interval=_interval(element) if element.tag == "Clock" else None,
     )
+
+
+def _interval(clock: Any) -> float | None:
+    """Return the period of a clock in seconds (FMI 3.0.1 section 2.4.7.5), or None where it is not constant."""
+    counter, resolution = integer(clock.get("intervalCounter")), integer(clock.get("resolution"))
+    if counter and resolution:
+        return counter / resolution
+    try:
+        return float(clock.get("intervalDecimal") or "nan") or None
+    except ValueError:
+        return None
 
 
 def _start(element: Any) -> str:

@@ -1,0 +1,170 @@
+"""A co-simulation FMU as a Model that can be stepped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fmilin.constraints import Constraint
+from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.cosimulation.cadence import cadence_of
+from fmilin.fmi.read.cosimulation.session import SteppedSession
+from fmilin.fmi.read.model import FmuModel, model_on
+from fmilin.fmi.read.settings import Value
+from fmilin.model import Evaluation, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.stepped import Cadence, Response, Stepped
+
+__all__ = ["SteppedFmu", "open_stepped_fmu"]
+
+_BESIDE = 1e-4
+"""How far states are moved to see whether they can be, in their sizes."""
+
+
+def open_stepped_fmu(
+    source: FmuFile | Path | str,
+    *,
+    parameters: Mapping[str, Value] | None = None,
+    time: float | None = None,
+    constraints: Sequence[Constraint] = (),
+    independent: tuple[str, ...] = (),
+    notes: Sequence[str] = (),
+) -> SteppedFmu:
+    """Unpack, load and initialize an FMU for co-simulation (FMI 2.0 or 3.0).
+
+    Parameters and errors are those of :func:`fmilin.fmi.read.model.open_fmu`.
+    """
+    fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
+    session = SteppedSession(fmu, parameters or {}, time)
+    session.notes += notes
+    return model_on(session, SteppedFmu, constraints, independent)
+
+
+class SteppedFmu(FmuModel, Stepped):
+    """A view of a running co-simulation FMU; see :class:`~fmilin.fmi.read.model.FmuModel`.
+
+    Its states are those that the description declares; others may be hidden. Derivatives can be evaluated only at
+    the communication point where the FMU stands, and only when it lets its states be set there.
+    """
+
+    _session: SteppedSession
+
+    @property
+    def cadence(self) -> Cadence:  # type: ignore[override]
+        """What the FMU says about steps and sampling."""
+        return cadence_of(self.description)
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """Communication steps taken so far, by all views."""
+        return self._session.steps
+
+    @property
+    def communication_point(self) -> float:
+        """Where the FMU stands, in seconds."""
+        return self._session.anchor_time
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.model.Model.evaluate`.
+
+        Raises
+        ------
+        ModelError
+            When the FMU declares no states: what it keeps to itself cannot be evaluated, only stepped.
+        """
+        if not len(self.states):
+            raise ModelError(
+                f"'{self.description.source}' is a co-simulation FMU that declares no states, so there are no "
+                "derivatives to evaluate. Its linear model can be measured: fmilin linearize."
+            )
+        return super().evaluate(t, x, u)
+
+    def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run from the anchor; see :meth:`fmilin.stepped.Stepped.respond`."""
+        K, n, ny = len(inputs), len(self.states), len(self.outputs)
+        at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, n))
+        self._aim(point.time, point.states, point.inputs if not K else inputs[0])
+        pool, session = self._pool, self._session
+        instance = session.begin_run(pool, step)
+        for k, u in enumerate(inputs):
+            pool.u[self._input_positions] = u
+            for group in pool.inputs:
+                instance.write(group)
+            at_once[k] = self._read_outputs()
+            instance.step(step)
+            session.steps += 1
+            after[k] = self._read_outputs()
+            states[k] = pool.x
+        return Response(at_once, after, states)
+
+    def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
+        """Go to the time ``to``; see :meth:`fmilin.stepped.Stepped.advance`."""
+        span = to - point.time
+        if span < 0:
+            raise UsageError(f"The model stands at t = {point.time:g} s and cannot go back to {to:g} s.")
+        largest = step or self.cadence.step or span or 1.0
+        count = max(1, round(span / largest + 0.499)) if span else 0
+        if self.cadence.internal and span:
+            count = max(1, round(span / self.cadence.internal))
+        self._aim(point.time, point.states, point.inputs)
+        self._session.drop_anchor(self._pool, (span / count,) * count if count else ())
+        self._session.stepped.read_states(self._pool)
+        return OperatingPoint(self._session.anchor_time, self._pool.x.copy(), point.inputs.copy(), point.parameters)
+
+    def why_not_direct(self, point: OperatingPoint) -> str:
+        """Say why derivatives cannot be read at given states; empty when they can."""
+        if reason := self.why_not_settable(point):
+            return reason
+        x, u, s = point.states, point.inputs, self.states.scales(point.states)
+        try:
+            base = super().evaluate(point.time, x, u).derivatives
+            moved = [
+                super(SteppedFmu, self).evaluate(point.time, x + d * s, u).derivatives for d in self._directions(len(x))
+            ]
+        except FmilinError as error:
+            return f"Its derivatives cannot be read between two steps: {error}"
+        if not np.isfinite(base).all():
+            return "Its derivatives are no numbers between two steps."
+        if len(x) and all(np.array_equal(m, base) for m in moved):
+            return "Its derivatives do not follow when its states are set between two steps."
+        return ""
+
+    def why_not_settable(self, point: OperatingPoint) -> str:
+        """Say why runs cannot start from given states; empty when they can."""
+        if not len(self.states):
+            return "It declares no states."
+        x, s = point.states, self.states.scales(point.states)
+        for d in self._directions(len(x)):
+            asked = x + d * s
+            try:
+                self._aim(point.time, asked, point.inputs)
+                self._session.begin_run(self._pool, 0.0).read_states(self._pool)
+            except FmilinError as error:
+                return f"Its states cannot be set between two steps: {error}"
+            if not np.allclose(self._pool.x, asked, rtol=1e-7, atol=0):
+                i = int(np.argmax(np.abs(self._pool.x - asked) / s))
+                return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
+        return ""
+
+    # ------------------------------------------------------------------ details
+
+    def _read_outputs(self) -> FloatArray:
+        pool, instance = self._pool, self._session.stepped
+        for groups in (pool.states, pool.derivatives if self._needs_rates else (), pool.readings):
+            for group in groups:
+                instance.read(group)
+        pool.values[0] = instance.time
+        read: FloatArray = pool.values[self._output_positions]
+        return read
+
+    @property
+    def _needs_rates(self) -> bool:
+        first = 1 + self._pool.n + self._pool.k
+        return bool(((first <= self._output_positions) & (self._output_positions < first + self._pool.n)).any())
+
+    @staticmethod
+    def _directions(n: int) -> FloatArray:
+        return _BESIDE * np.random.default_rng(2026).uniform(0.5, 1.0, (2, n)) * np.array([[1.0], [-1.0]])

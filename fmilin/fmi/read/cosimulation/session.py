@@ -1,0 +1,186 @@
+"""A running co-simulation FMU and its anchor: the point in time that every run starts from, restored bit by bit.
+
+Restoring restarts the solver of some tools, so that a run from a live instance differs from one from a restored
+state: every run, the baseline too, starts from a restore. Where the FMU cannot restore, or restores wrongly, a
+fresh instance is led to the anchor along the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
+from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.pool import Pool
+from fmilin.fmi.read.process import undisturbed_process
+from fmilin.fmi.read.session import Session
+from fmilin.fmi.read.settings import Value
+from fmilin.signals import FloatArray
+
+__all__ = ["SteppedSession"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """A way from one anchor to the next: the values of states and inputs at its beginning, and its steps."""
+
+    values: FloatArray
+    steps: tuple[float, ...]
+
+
+class SteppedSession(Session):
+    """A co-simulation FMU that was unpacked, loaded and initialized, and stands at its first communication point.
+
+    Parameters and errors are those of :class:`~fmilin.fmi.read.session.Session`.
+    """
+
+    def __init__(self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None) -> None:
+        self._legs: list[_Leg] = []
+        self._saved: SavedState | None = None
+        self._away = False
+        self._restores = True
+        """Whether a saved state may be relied on."""
+        self.rehearses = False
+        """Whether a run is rehearsed by one step and a second restore: some FMUs restore everything but inputs."""
+        self.steps = 0
+        self.anchor_time = 0.0
+        """Where every run starts, in seconds."""
+        super().__init__(fmu, parameters, time, "CoSimulation")
+        self._anchor()
+
+    # ------------------------------------------------------------------ the anchor
+
+    @property
+    def restores(self) -> bool:
+        """Whether runs start from a state that the FMU restores, rather than from a fresh instance."""
+        return self._saved is not None
+
+    def distrust_restoring(self) -> None:
+        """Lead a fresh instance to the anchor for each run from now on."""
+        self._restores = False
+        self._forget_saved()
+        self._away = True
+
+    def come_back(self) -> SteppedInstance:
+        """Return the instance, standing at the anchor, as nobody had ever stepped it further."""
+        instance = self.stepped
+        if not self._away:
+            return instance
+        if self._saved is not None:
+            instance.restore(self._saved)
+        else:
+            self._begin_anew(instance)
+        self._away = False
+        return instance
+
+    def begin_run(self, pool: Pool, step: float) -> SteppedInstance:
+        """Return the instance at the anchor, with states and inputs of the pool, ready to take steps of ``step``."""
+        self._away = True
+        instance = self.come_back()
+        self._away = True
+        instance.hold(pool)
+        if self.rehearses and self._saved is not None:
+            instance.step(step)
+            self.steps += 1
+            instance.restore(self._saved)
+            instance.hold(pool)
+        return instance
+
+    def drop_anchor(self, pool: Pool, steps: tuple[float, ...]) -> None:
+        """Go on from the anchor with states and inputs of the pool, and let the anchor be where the steps lead."""
+        leg = _Leg(pool.values[: 1 + pool.n + pool.k].copy(), steps)
+        self.begin_run(pool, steps[0] if steps else 0.0)
+        self._walk(leg)
+        self._legs.append(leg)
+        self._anchor()
+
+    def visit(self, pool: Pool) -> None:
+        """Evaluate at the anchor, with states and inputs of the pool."""
+        if self._away:
+            self.come_back()
+        super().visit(pool)
+
+    @property
+    def instance(self) -> Instance:
+        """The instance; after an error a fresh one, led to the anchor."""
+        before = self.generation
+        instance = super().instance
+        if self.generation != before and isinstance(instance, SteppedInstance):
+            self._saved = None  # it belonged to the component that is gone
+            self._follow(instance)
+        return instance
+
+    @property
+    def stepped(self) -> SteppedInstance:
+        """The instance, as what it is."""
+        instance = self.instance
+        assert isinstance(instance, SteppedInstance)  # noqa: S101 - made so by _class_of_instances
+        return instance
+
+    def close(self) -> None:
+        """Give everything back. Idempotent."""
+        self._forget_saved()
+        super().close()
+
+    # ------------------------------------------------------------------ details
+
+    def _class_of_instances(self, description: Description) -> type[Instance]:
+        from fmilin.fmi.read.cosimulation.instance2 import SteppedInstance2
+        from fmilin.fmi.read.cosimulation.instance3 import SteppedInstance3
+
+        kinds: dict[str, type[Instance]] = {"2": SteppedInstance2, "3": SteppedInstance3}
+        kind = kinds.get(description.fmi_version.split(".")[0])
+        if kind is None:
+            raise ModelError(
+                f"'{description.source}' is a co-simulation FMU of FMI {description.fmi_version}; fmilin steps those of "
+                "FMI 2.0 and 3.0. Export the model again."
+            )
+        return kind
+
+    def _anchor(self) -> None:
+        """Save the present state as the one that runs start from."""
+        instance = self.stepped
+        self._forget_saved()
+        self._away = False
+        self.anchor_time = instance.time
+        if not (self._restores and instance.can_save):
+            return
+        try:
+            self._saved = instance.save()
+        except ModelError as error:
+            self._restores = False
+            self.note(f"The model promises to save its state but does not, so it is started anew for each run. {error}")
+
+    def _forget_saved(self) -> None:
+        saved, self._saved = self._saved, None
+        instance = self._instance
+        if saved is not None and isinstance(instance, SteppedInstance):
+            instance.free(saved)
+
+    def _begin_anew(self, instance: SteppedInstance) -> None:
+        with undisturbed_process():
+            instance.end()
+            instance.begin(self.start_time, self.settings)
+        self._follow(instance)
+
+    def _follow(self, instance: SteppedInstance) -> None:
+        """Lead an instance that has just begun to the anchor."""
+        pool = Pool(self.layout)
+        for leg in self._legs:
+            pool.values[: leg.values.size] = leg.values
+            pool.values[0] = instance.time
+            instance.hold(pool)
+            self._walk(leg)
+        self._anchor()
+
+    def _walk(self, leg: _Leg) -> None:
+        instance = self._instance
+        assert isinstance(instance, SteppedInstance)  # noqa: S101
+        for step in leg.steps:
+            instance.step(step)
+        self.steps += len(leg.steps)
+        self._away = True

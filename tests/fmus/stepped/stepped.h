@@ -1,0 +1,176 @@
+/* A plant that can be stepped, as an FMU for co-simulation (FMI 2.0, or 3.0 with -DFMI3) and, in FMI 2.0, model exchange.
+
+   A behaviour file defines NX, NU, NY (and NZ, PERIOD when it is sampled), includes this header, and then defines
+     rates(x, z, u, dx), outputs(x, z, u, y), begin(m), and with PERIOD tick(m), which is called at its multiples.
+   Value references: x, dx, u, y, one after the other. What the FMU does wrong is switched on by -D:
+     STALE            outputs are calculated at the end of each step only
+     DEAF_STATES      states that are set are ignored;  REFUSES_STATES: refused
+     STALE_RATES      derivatives are calculated at the end of each step only
+     KEEPS_INPUTS     restoring shows the old inputs, the next step uses the newer ones
+     RESTARTS         restoring restarts the solver, which then takes a coarser step first
+     RESTORES_NOTHING restoring says OK and does nothing
+     NOISE=size       outputs carry noise that no restoring repeats
+     REFUSES_STEPS=h  steps smaller than h are discarded */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef FMI3
+#include "fmi3FunctionTypes.h"
+#else
+#include "fmi2Functions.h"
+#endif
+
+#ifndef NZ
+#define NZ 0
+#endif
+#ifndef SUBSTEP
+#define SUBSTEP 1e-3
+#endif
+#ifndef NOISE
+#define NOISE 0
+#endif
+
+typedef struct {
+    double x[NX + 1], dx[NX + 1], z[NZ + 1], u[NU + 1], used[NU + 1], y[NY + 1], time, next_tick;
+    int fresh; /* steps since the solver (re)started */
+} Model;
+
+static void rates(const double *x, const double *z, const double *u, double *dx);
+static void outputs(const double *x, const double *z, const double *u, double *y);
+static void begin(Model *m);
+#ifdef PERIOD
+static void tick(Model *m);
+#endif
+
+static double noise(void) {
+    static unsigned state = 1;
+    state = state * 1664525u + 1013904223u;
+    return NOISE * (state / 4294967296.0 - 0.5) * 3.4641016;
+}
+
+static void look(Model *m) {
+    rates(m->x, m->z, m->u, m->dx);
+    outputs(m->x, m->z, m->u, m->y);
+    for (int i = 0; i < NY; i++) m->y[i] += noise();
+}
+
+static void runge_kutta(Model *m, double h) {
+    double k[4][NX + 1], x[NX + 1];
+    static const double at[] = {0, 0.5, 0.5, 1};
+    for (int s = 0; s < 4; s++) {
+        for (int i = 0; i < NX; i++) x[i] = m->x[i] + (s ? at[s] * h * k[s - 1][i] : 0);
+        rates(x, m->z, m->used, k[s]);
+    }
+    for (int i = 0; i < NX; i++) m->x[i] += h / 6 * (k[0][i] + 2 * k[1][i] + 2 * k[2][i] + k[3][i]);
+}
+
+static void integrate(Model *m, double h) {
+    int n = (int)ceil(h / SUBSTEP - 1e-9);
+#ifdef RESTARTS
+    if (m->fresh == 0 && n > 0) { /* one explicit Euler substep */
+        double dx[NX + 1];
+        rates(m->x, m->z, m->used, dx);
+        for (int i = 0; i < NX; i++) m->x[i] += h / n * dx[i];
+        h -= h / n, n--;
+    }
+#endif
+    for (int i = 0; i < n; i++) runge_kutta(m, h / n);
+    m->time += h;
+    m->fresh++;
+}
+
+static int step(Model *m, double h) {
+#ifdef REFUSES_STEPS
+    if (h < REFUSES_STEPS * (1 - 1e-9)) return 0;
+#endif
+#ifndef KEEPS_INPUTS
+    memcpy(m->used, m->u, sizeof m->u);
+#endif
+    double end = m->time + h;
+#ifdef PERIOD
+    while (m->next_tick < end - 1e-9) {
+        if (m->next_tick > m->time + 1e-9) integrate(m, m->next_tick - m->time);
+        tick(m);
+        m->next_tick += PERIOD;
+    }
+#endif
+    integrate(m, end - m->time);
+    m->time = end;
+    look(m);
+    return 1;
+}
+
+static Model *made(void) {
+    Model *m = calloc(1, sizeof(Model));
+    begin(m);
+    memcpy(m->used, m->u, sizeof m->u);
+    look(m);
+    return m;
+}
+
+static double *at(Model *m, unsigned vr) {
+    if (vr < NX) return m->x + vr;
+    if (vr < 2 * NX) return m->dx + (vr - NX);
+    if (vr < 2 * NX + NU) return m->u + (vr - 2 * NX);
+    if (vr < 2 * NX + NU + NY) return m->y + (vr - 2 * NX - NU);
+    return NULL;
+}
+
+static int get(Model *m, const unsigned *vr, size_t n, double *value) {
+    Model now = *m;
+    look(&now);
+    for (size_t i = 0; i < n; i++) {
+        Model *from = &now;
+        if (!at(m, vr[i])) return 0;
+#ifdef STALE
+        if (vr[i] >= 2 * NX + NU) from = m;
+#endif
+#ifdef STALE_RATES
+        if (vr[i] >= NX && vr[i] < 2 * NX) from = m;
+#endif
+        value[i] = *at(from, vr[i]);
+    }
+    return 1;
+}
+
+static int set(Model *m, const unsigned *vr, size_t n, const double *value) {
+    for (size_t i = 0; i < n; i++) {
+        if (!at(m, vr[i])) return 0;
+        if (vr[i] < NX) {
+#ifdef DEAF_STATES
+            continue;
+#endif
+#ifdef REFUSES_STATES
+            return 0;
+#endif
+        }
+        *at(m, vr[i]) = value[i];
+        if (vr[i] >= 2 * NX && vr[i] < 2 * NX + NU) m->used[vr[i] - 2 * NX] = value[i];
+    }
+    return 1;
+}
+
+static void saved(Model *m, void **state) {
+    if (!*state) *state = malloc(sizeof(Model));
+    memcpy(*state, m, sizeof(Model));
+}
+
+static void restored(Model *m, const void *state) {
+#ifndef RESTORES_NOTHING
+    double used[NU + 1];
+    memcpy(used, m->used, sizeof used);
+    memcpy(m, state, sizeof(Model));
+    m->fresh = 0;
+#ifdef KEEPS_INPUTS
+    memcpy(m->used, used, sizeof used);
+#endif
+#endif
+}
+
+#ifdef FMI3
+#include "stepped3.h"
+#else
+#include "stepped2.h"
+#endif
