@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fmilin.systems.bicycle_model import bicycle
     from fmilin.systems.disk import rolling_disk
     from fmilin.systems.five_bar_linkage import five_bar
+    from fmilin.systems.flexible_pendulum import flexible_double_pendulum
     from fmilin.systems.four_bar_linkage import four_bar
     from fmilin.systems.four_bar_matrices import four_bar_form
     from fmilin.systems.pendulum import cartesian_pendulum
@@ -20,6 +21,7 @@ _HOMES = {
     "bicycle": "bicycle_model",
     "cartesian_pendulum": "pendulum",
     "five_bar": "five_bar_linkage",
+    "flexible_double_pendulum": "flexible_pendulum",
     "four_bar": "four_bar_linkage",
     "four_bar_form": "four_bar_matrices",
     "rolling_disk": "disk",
@@ -31,6 +33,7 @@ __all__ = [
     "bicycle",
     "cartesian_pendulum",
     "five_bar",
+    "flexible_double_pendulum",
     "four_bar",
     "four_bar_form",
     "rolling_disk",
