@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.adapters import Installed, adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.constraints import Constraint
 from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError
 from fmilin.expressions import Expression
@@ -60,7 +61,8 @@ def load(
     ----------
     source : str or Path
         The path of an FMU (2.0 or 3.0, model exchange), ``path/to/file.py:name`` or ``package.module:name``:
-        a :class:`~fmilin.model.Model` or a function that returns one, with literal keyword arguments if any.
+        a :class:`~fmilin.model.Model` or a function that returns one, with literal keyword arguments if any; or a
+        file that an installed adapter claims, ``ADAPTER:FILE`` where several could.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
         (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
@@ -94,9 +96,18 @@ def load(
     if python is not None:
         return _from_python(python, request)
     suffix = Path(text).suffix.lower()
+    chosen = chosen_adapter(text)
+    if chosen is not None:
+        return _from_adapter(*chosen, request)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request)
+    adapter = adapter_for(Path(text))
+    if adapter is not None:
+        return _from_adapter(adapter, Path(text), request)
+    suggestion = suggestion_for(Path(text))
+    if suggestion:
+        raise UsageError(suggestion)
     if suffix == ".py":
         raise UsageError(f"'{text}' may hold several models: say which one, as in '{text}:name'.")
     if Path(text).exists() or not suffix:
@@ -192,7 +203,7 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
 
 
 _READERS: dict[str, Callable[[Path, _Request], Model]] = {".fmu": _from_fmu}
-"""Who reads a file, by suffix. Adapters (entry points of the group ``fmilin.adapters``) will be looked up here."""
+"""Who reads a file, by suffix; for other suffixes the adapters are asked."""
 
 
 # ---------------------------------------------------------------------- Python
@@ -220,6 +231,17 @@ def _from_python(match: re.Match[str], request: _Request) -> Model:
         raise ModelError(
             f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
         )
+    return _as_asked(found, request)
+
+
+def _from_adapter(adapter: Installed, path: Path, request: _Request) -> Model:
+    if request.time is not None:
+        raise UsageError(f"'{path}' is no FMU: its start time is not set when it is loaded.")
+    return _as_asked(load_with(adapter, path), request)
+
+
+def _as_asked(found: Model, request: _Request) -> Model:
+    """Return a model with the parameters and constraints that were asked for."""
     if request.parameters:
         found = found.with_parameters(_numbers(request.parameters))
     known = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}

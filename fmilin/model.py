@@ -170,6 +170,8 @@ class Model(ABC):
         Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
     parameters : mapping of str to float
         Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
+    batches : bool
+        Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     """
 
     info: ModelInfo
@@ -182,6 +184,7 @@ class Model(ABC):
     independent: tuple[str, ...] = ()
     structure: NDArray[np.bool_] | None = None
     parameters: Mapping[str, float] = MappingProxyType({})
+    batches: bool = False
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:

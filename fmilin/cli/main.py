@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fmilin.cli import build, convert, demo, info, linearize, simulate, trim, verify
+from fmilin.cli import adapters, build, convert, demo, info, linearize, simulate, trim, verify
 from fmilin.cli.desk import failure
 from fmilin.errors import FmilinError
 from fmilin.version import __version__
@@ -34,6 +34,7 @@ app.command("simulate", short_help="Integrate on the manifold; beside a linear m
 app.command("verify", short_help="A linear model against the nonlinear one.")(verify.command)
 app.command("build", short_help="A native description as an FMU.")(build.command)
 app.command("convert", short_help="Between the formats of linear models.")(convert.command)
+app.command("adapters", short_help="Engines whose files can be read here.")(adapters.command)
 app.command("demo", short_help="Build, linearize and draw a four-bar linkage.")(demo.command)
 
 

@@ -1,0 +1,234 @@
+"""Sources that other distributions bring: an adapter turns an engine's file into a Model.
+
+A distribution registers its adapter as an entry point of the group ``fmilin.adapters``; nothing here imports one
+before a file asks for it. ``adapters/README.md`` shows how one is written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.model import Model
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUP", "Adapter", "Installed", "installed_adapters"]
+
+GROUP = "fmilin.adapters"
+
+_LOOKED_INTO = 4096
+"""Bytes of a file that are read to tell what it is."""
+
+
+class Adapter(ABC):
+    """What a distribution registers: it claims files and turns them into models.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Of the files that it reads, lower case, with the dot.
+    description : str
+        What these files are, in a few words: "MuJoCo models (MJCF, URDF)".
+    """
+
+    suffixes: tuple[str, ...] = ()
+    description: str = ""
+
+    def claims(self, path: Path) -> bool:
+        """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
+        del path
+        return True
+
+    def engine(self) -> str:
+        """Return what the adapter runs on, as found: "mujoco 3.3.2".
+
+        Raises
+        ------
+        ModelError
+            When it is missing or too old: what there is, what is needed, what to install.
+        """
+        return ""
+
+    @abstractmethod
+    def load(self, path: Path) -> Model:
+        """Return the model in the file.
+
+        Raises
+        ------
+        ModelError
+            When the engine rejects the file (with its message), or a part of it cannot be had.
+        """
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An adapter that is installed here; it is imported when it is first used.
+
+    Parameters
+    ----------
+    name : str
+    distribution : str
+        Name and version of what brings it.
+    """
+
+    name: str
+    distribution: str
+    _entry: EntryPoint
+
+    def adapter(self) -> Adapter:
+        """Import and return the adapter.
+
+        Raises
+        ------
+        ModelError
+            When it cannot be imported, or is none.
+        """
+        try:
+            found = self._entry.load()()
+        except FmilinError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"The adapter '{self.name}' ({self.distribution}) cannot be loaded: {type(error).__name__}: {error}. "
+                "Install it again together with what it needs, or remove it."
+            ) from error
+        if not isinstance(found, Adapter):
+            raise ModelError(
+                f"The adapter '{self.name}' ({self.distribution}) is a {type(found).__name__}, not a "
+                "fmilin.adapters.Adapter: its entry point must name a class derived from it."
+            )
+        return found
+
+
+def installed_adapters() -> list[Installed]:
+    """Return the adapters that are installed, by name."""
+    from importlib.metadata import entry_points  # slow to import, and an FMU does without
+
+    found = []
+    for entry in entry_points(group=GROUP):
+        origin = "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        found.append(Installed(entry.name, origin, entry))
+    return sorted(found, key=lambda adapter: adapter.name)
+
+
+# ---------------------------------------------------------------------- for loading
+
+
+def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
+    """Return adapter and file of a source ``ADAPTER:FILE``, or None when it is not written so.
+
+    Raises
+    ------
+    UsageError
+        When it is the name of an adapter that is known but not installed.
+    """
+    name, colon, file = text.partition(":")
+    if not colon or not file or not name.isidentifier() or len(name) == 1:  # a single letter is a drive of Windows
+        return None
+    for adapter in installed_adapters():
+        if adapter.name == name:
+            return adapter, Path(file)
+    for known in _KNOWN:
+        if known.name == name:
+            raise UsageError(f"The adapter '{name}' is not installed: pip install {known.distribution}")
+    return None
+
+
+def adapter_for(path: Path) -> Installed | None:
+    """Return the installed adapter that reads a file, or None.
+
+    Raises
+    ------
+    UsageError
+        When several claim it.
+    ModelError
+        When an adapter cannot be imported.
+    """
+    if not path.is_file():
+        return None
+    claiming = []
+    for installed in installed_adapters():
+        adapter = installed.adapter()
+        if path.suffix.lower() in adapter.suffixes and adapter.claims(path):
+            claiming.append(installed)
+    if len(claiming) > 1:
+        names = " and ".join(f"'{adapter.name}'" for adapter in claiming)
+        raise UsageError(
+            f"The adapters {names} both read '{path}': say which one, as in '{claiming[0].name}:{path.name}'."
+        )
+    return claiming[0] if claiming else None
+
+
+def load_with(adapter: Installed, path: Path) -> Model:
+    """Return the model that an adapter makes of a file.
+
+    Raises
+    ------
+    ModelError
+        When there is no such file, or the adapter or its engine refuses it.
+    """
+    if not path.is_file():
+        raise ModelError(f"There is no file '{path}'. Check the path and the working directory.")
+    found = adapter.adapter()
+    if path.suffix.lower() not in found.suffixes:
+        raise UsageError(
+            f"The adapter '{adapter.name}' reads {_listed(found.suffixes)}, not '{path.suffix}' ('{path}')."
+        )
+    try:
+        model = found.load(path)
+    except FmilinError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The adapter '{adapter.name}' failed on '{path}': {type(error).__name__}: {error}. If the file is right, "
+            f"this is a fault of {adapter.distribution}."
+        ) from error
+    if not isinstance(model, Model):
+        raise ModelError(f"The adapter '{adapter.name}' returned a {type(model).__name__} for '{path}', not a Model.")
+    return model
+
+
+# ---------------------------------------------------------------------- what could be installed
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An adapter that exists, whether installed or not."""
+
+    name: str
+    distribution: str
+    engine: str
+    suffixes: tuple[str, ...]
+    mark: bytes
+    """What the beginning of such a file contains."""
+
+
+_KNOWN: Sequence[_Known] = (
+    _Known("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
+    _Known("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
+)
+
+
+def suggestion_for(path: Path) -> str:
+    """Return the advice to install an adapter that would read a file, or an empty string."""
+    suffix = path.suffix.lower()
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_LOOKED_INTO)
+    except OSError:
+        return ""
+    have = {adapter.name for adapter in installed_adapters()}
+    for known in _KNOWN:
+        if suffix in known.suffixes and known.mark in beginning and known.name not in have:
+            return f"'{path}' looks like {known.engine}: pip install {known.distribution}"
+    return ""
+
+
+def _listed(suffixes: Sequence[str]) -> str:
+    return ", ".join(f"'{suffix}'" for suffix in suffixes)

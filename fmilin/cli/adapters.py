@@ -1,0 +1,61 @@
+"""``fmilin adapters``: the engines whose files can be read here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fmilin.cli.desk import Desk, work
+
+if TYPE_CHECKING:
+    from fmilin.adapters import Installed
+
+__all__ = ["command"]
+
+Row = dict[str, object]
+
+
+def command(
+    json: Annotated[bool, typer.Option("--json", help="The same as one JSON document on standard output.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """List the installed adapters: what they read, the engine they run on, and what they are missing."""
+
+    def job(desk: Desk) -> None:
+        from fmilin.adapters import installed_adapters
+
+        rows = [_row(installed) for installed in installed_adapters()]
+        if json:
+            from fmilin.export.json_file import text_of
+
+            desk.results.write(text_of({"adapters": rows}))
+            return
+        if not rows:
+            desk.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
+        for row in rows:
+            what = row["problem"] or f"{row['description']}: {', '.join(map(str, _listed(row['suffixes'])))}"
+            engine = f"; {row['engine']}" if row["engine"] else ""
+            desk.results.write(f"{row['name']:<12} {row['distribution']}{engine}\n{'':<12} {what}\n")
+
+    return work(job, isolate=False, debug=debug)
+
+
+def _row(installed: Installed) -> Row:
+    from fmilin.errors import FmilinError
+
+    row: Row = {"name": installed.name, "distribution": installed.distribution}
+    empty: Row = {"description": "", "suffixes": [], "engine": "", "problem": ""}
+    try:
+        adapter = installed.adapter()
+        return row | empty | {
+            "description": adapter.description,
+            "suffixes": list(adapter.suffixes),
+            "engine": adapter.engine(),
+        }  # fmt: skip
+    except FmilinError as error:
+        return row | empty | {"problem": str(error)}
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []
