@@ -1,0 +1,135 @@
+"""The Modelica model: read by a Modelica parser, computed with, compared with the matrices."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fmilin.errors import UsageError
+from fmilin.export.modelica import dumps
+from fmilin.export.modelica_names import RESERVED, identifiers
+from fmilin.export.writing import Writing
+from fmilin.linear_model import LinearModel
+from fmilin.remarks import Remark
+from fmilin.signals import Signal, Signals
+from tests.export.modelica import Flat, flat
+from tests.hand_made import LONG, pendulum, sized
+
+Form = Literal["blocks", "equations"]
+SIZES = [(0, 0, 0), (0, 2, 3), (3, 0, 2), (3, 2, 0), (1, 1, 1), (12, 3, 4)]
+
+
+def read(linear: LinearModel, form: Form = "equations", *, deviation: bool = False) -> Flat:
+    return flat(dumps(linear, Writing("Plant", deviation, form)).decode(), "Plant")
+
+
+@pytest.mark.parametrize("form", ["blocks", "equations"])
+@pytest.mark.parametrize("deviation", [False, True])
+@pytest.mark.parametrize(("order", "inputs", "outputs"), SIZES)
+def test_the_equations_are_those_of_the_linear_model(
+    form: Form, deviation: bool, order: int, inputs: int, outputs: int
+) -> None:
+    linear = sized(order, 1, inputs, outputs)
+    linear = replace(linear, point=replace(linear.point, outputs=dict.fromkeys(linear.outputs.names, 0.3)))
+    model = read(linear, form, deviation=deviation)
+    rng = np.random.default_rng(1)
+    dy, du = rng.standard_normal(order), rng.standard_normal(inputs)
+    y0, u0, g0 = (0, 0, 0) if deviation else (linear.y0, np.full(inputs, -0.5), np.full(outputs, 0.3))
+    states, names = [f"x_{i + 1}" for i in range(order)], [f"u_{i + 1}" for i in range(inputs)]
+    found = model.solved(dict(zip(states, y0 + dy, strict=True)) | dict(zip(names, u0 + du, strict=True)))
+    rates = np.array([found[f"der({s})"] for s in states])
+    assert np.allclose(rates, linear.f0 + linear.A @ dy + linear.B @ du, rtol=1e-13, atol=1e-13)
+    out = np.array([found[f"out_{i + 1}"] for i in range(outputs)])
+    assert np.allclose(out, g0 + linear.C @ dy + linear.D @ du, rtol=1e-13, atol=1e-13)
+    assert model.named("input") == names
+    assert [model.start(s) for s in states] == (linear.y0.tolist() if not deviation else [0.0] * order)
+
+
+def test_every_bit_of_the_matrices_is_there() -> None:
+    model = read(pendulum())
+    for letter in "ABCD":
+        matrix = getattr(pendulum(), letter)
+        assert np.array_equal(model.parameters[letter], matrix)
+        assert np.array_equal(np.signbit(model.parameters[letter]), np.signbit(matrix))
+    assert model.symbols["F"].unit.value == "N"
+    assert model.symbols["pin_x_state"].unit.value == "m"
+    assert model.symbols["pin_x_state"].comment == "pin.x: horizontal"
+    assert max(map(len, model.symbols)) < 210 < len(LONG)
+
+
+@pytest.mark.parametrize("deviation", [False, True])
+@pytest.mark.parametrize(("order", "inputs", "outputs"), SIZES)
+def test_a_sampled_model_steps_in_a_when_clause(deviation: bool, order: int, inputs: int, outputs: int) -> None:
+    linear = replace(sized(order, 0, inputs, outputs), sample_time=0.25)
+    text = dumps(linear, Writing("Plant", deviation, "equations")).decode()
+    assert ("when sample(0.0, 0.25) then" in text) == (order + outputs > 0)
+    dy, du = np.full(order, 0.7), np.full(inputs, -1.3)
+    y0, u0 = (0.0, 0.0) if deviation else (linear.y0, -0.5)
+    known = {f"u_{i + 1}": value for i, value in enumerate(np.broadcast_to(u0 + du, inputs))}
+    found = read(linear, deviation=deviation).solved(known | {"pre(x)": y0 + dy})
+    if order:
+        assert np.allclose(found["x"], y0 + linear.f0 + linear.A @ dy + linear.B @ du, rtol=1e-13, atol=1e-13)
+    if outputs:
+        out = [found[f"out_{i + 1}"] for i in range(outputs)]
+        assert np.allclose(out, linear.C @ dy + linear.D @ du, rtol=1e-13, atol=1e-13)
+
+
+def test_texts_that_would_end_a_string_do_no_harm() -> None:
+    evil = 'a"; end Plant; // </html> & \\ "'
+    linear = replace(
+        pendulum(),
+        inputs=Signals([Signal(evil, '"; bad', description=evil)]),
+        model=replace(pendulum().model, name=evil),
+        warnings=(Remark("x", evil),),
+    )
+    model = read(linear)
+    assert model.named("input") == ["a_end_Plant_html"]
+    ends = replace(pendulum(), inputs=Signals(["a\\"]))  # pymoca reads the backslash of this one as if it were alone
+    assert 'RealInput a "a\\\\"' in dumps(ends, Writing()).decode()
+
+
+def test_names_that_clash_after_legalization_get_numbers() -> None:
+    names = ["a.b", "a_b", "a[b]", "a_b_2", "A", "x0", "der", "1", "", "φ", "ϕ", "Plant"]
+    linear = replace(sized(0, 0, len(names), 0), inputs=Signals(names))
+    model = read(linear)
+    found = model.named("input")
+    assert found[:4] == ["a_b", "a_b_2", "a_b_3", "a_b_2_2"]
+    assert len(set(found)) == len(names)
+    assert [model.symbols[n].comment for n in found] == names
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), unique=True, max_size=5))
+def test_any_names_become_legal_and_different(names: list[str]) -> None:
+    found = identifiers(names)
+    assert len(set(found)) == len(names)
+    for name in found:
+        assert name.isascii()
+        assert name.isidentifier()
+        assert name not in RESERVED
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\\")), unique=True, max_size=4))
+def test_any_names_can_be_parsed(names: list[str]) -> None:
+    linear = replace(sized(1, 0, len(names), 0), inputs=Signals([Signal(n, n, description=n) for n in names]))
+    assert len(read(linear).named("input")) == len(names)
+
+
+def test_the_point_stands_in_the_annotation() -> None:
+    text = dumps(pendulum(), Writing("Plant")).decode()
+    assert 'parameters = {"rod.length"}' in text
+    assert "parameters_values = {1.0000000000000002}" in text
+    assert json.dumps("pin.vy") in text
+    assert "<td>pin.vx</td><td>0.3</td><td>m/s</td>" in text
+
+
+def test_nan_is_refused() -> None:
+    with pytest.raises(UsageError, match="matrix A contains NaN"):
+        dumps(replace(pendulum(), A=np.full((2, 2), np.nan)), Writing())
