@@ -168,7 +168,7 @@ class _Linkage:
         return np.asarray(linalg.spsolve(saddle.tocsc(), right)[-m:], dtype=np.float64)
 
     def rates(self, q_ddot: FloatArray) -> Motion:
-        """Return the slopes of Phi'' = Phi_q q'' + gamma: d.d'' + d'.d' of a rod, and what bends in the meaning of phi."""
+        """Return the slopes of Phi'' = Phi_q q'' + gamma: d.d'' + d'.d' for a rod; phi has a bend of its own."""
         phi, w, acceleration = self.phi, self.w, float(q_ddot[-1])
         if self.by_x:  # x_N - N - cos(phi)
             slope, bend = np.cos(phi) * w, np.cos(phi) * acceleration - np.sin(phi) * w**2

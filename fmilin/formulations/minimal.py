@@ -1,0 +1,84 @@
+"""MCS: velocities projected on the tangent space, q' = R z' (González et al., section 3.1).
+
+With dq = R dz, dv = R dz' + L dz and Phi_q R = 0, the multipliers drop out of R' (...):
+
+    Mr z'' + Cr z' + Kr z = R' B u,   Mr = R' M R
+    Cr = R' (C - M G gamma_v) R,   Kr = R' (K - M G gamma_q) R + R' (C - M G gamma_v) L
+
+The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.carrying`). The curvature of the
+constraints enters through lambda in K, not through slopes of R.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.formulations.bases import Basis
+from fmilin.formulations.carrying import carried
+from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.pencil import Pencil, eigenpairs
+from fmilin.formulations.solved import Reduced, Solved, seen_vectors, tangent_mass, violations
+from fmilin.formulations.spectrum import Spectrum
+from fmilin.signals import FloatArray
+
+__all__ = ["projected", "solve_minimal"]
+
+
+def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
+    """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious.
+
+    Raises
+    ------
+    NumericalError
+        When M is not positive definite on the free velocities.
+    """
+    p, n = basis.R.shape[1], form.n
+    Mr, Cr, Kr = projected(form, basis)
+    T = _velocities(form, basis)
+    lower = -linalg.solve(Mr, np.hstack((Kr, Cr)), assume_a="pos") if p else np.zeros((0, 0))
+    B2 = linalg.solve(Mr, basis.R.T @ form.B, assume_a="pos") if p else np.zeros((0, form.B.shape[1]))
+    A = np.vstack((np.hstack((np.zeros((p, p)), np.eye(p))), lower))
+    B = np.vstack((np.zeros((p, form.B.shape[1])), B2))
+    found = eigenpairs(Pencil(np.eye(2 * p), A, B, p))
+    vectors = seen_vectors(T @ found.vectors, n)
+    condition = float(np.linalg.cond(Mr)) if p else 1.0
+    spectrum = Spectrum(
+        formulation="mcs",
+        method=_WORDS[basis.method],
+        eigenvalues=found.values,
+        is_true=np.ones(2 * p, dtype=bool),
+        vectors=vectors,
+        violations=violations(form, vectors),
+        errors=found.errors,
+        sizes={"n": n, "m": form.m, "rank": n - p, "order": 2 * p},
+    )
+    return Solved(spectrum, Reduced(A, B, T, basis, 16 * float(np.finfo(float).eps) * condition))
+
+
+def projected(form: ConstrainedForm, basis: Basis) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Mr, Cr and Kr, each of shape (p, p), of a dense form."""
+    R, Mr = basis.R, tangent_mass(form, basis)
+    if form.motion is None:
+        return Mr, R.T @ form.C @ R, R.T @ form.K @ R
+    moving = carried(form, basis)
+    MG = form.M @ moving.G
+    C = form.C - MG @ form.motion.gamma_v
+    K = form.K - MG @ form.motion.gamma_q
+    return Mr, R.T @ C @ R, R.T @ (K @ R + C @ moving.L)
+
+
+def _velocities(form: ConstrainedForm, basis: Basis) -> FloatArray:
+    """Return T with (dq, dv) = T (dz, dz'), shape (2n, 2p)."""
+    R = basis.R
+    L = carried(form, basis).L if form.motion is not None else np.zeros_like(R)
+    return np.block([[R, np.zeros_like(R)], [L, R]])
+
+
+_WORDS = {
+    "coordinates": "independent coordinates",
+    "zero-eigenvalue": "zero-eigenvalue theorem",
+    "svd": "singular value decomposition",
+    "qr": "QR decomposition",
+    "gram-schmidt": "Gram-Schmidt",
+}

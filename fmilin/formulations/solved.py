@@ -1,0 +1,118 @@
+"""What each formulation hands on: its spectrum without a model around it, and A, B, T in independent coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.formulations.bases import Basis
+from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.spectrum import ComplexArray, Spectrum
+from fmilin.signals import FloatArray
+
+__all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "violations"]
+
+SYMMETRIC = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """y' = A y + B u with (dq, dv) = T y, y = (S dq, S dv) = (z, z').
+
+    Parameters
+    ----------
+    A : array, shape (2p, 2p)
+    B : array, shape (2p, nu)
+    T : array, shape (2n, 2p)
+    basis : Basis
+    error : float
+        Estimated relative error of A.
+    """
+
+    A: FloatArray
+    B: FloatArray
+    T: FloatArray
+    basis: Basis
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A spectrum and, where it exists, its state-space."""
+
+    spectrum: Spectrum
+    reduced: Reduced | None
+
+
+def selector(basis: Basis) -> FloatArray:
+    """Return diag(S, S), shape (2p, 2n)."""
+    p, n = basis.S.shape
+    both = np.zeros((2 * p, 2 * n))
+    both[:p, :n] = both[p:, n:] = basis.S
+    return both
+
+
+def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
+    """Return Mr = R' M R, shape (p, p), after making sure that it is a mass matrix.
+
+    Raises
+    ------
+    NumericalError
+        When M is not symmetric, or not positive definite on the velocities that the constraints leave free.
+    """
+    M = form.M
+    if not np.isfinite(M).all():
+        raise NumericalError("The mass matrix holds values that are no numbers: choose another point.")
+    uneven = np.abs(M - M.T)
+    if np.max(uneven, initial=0.0) > SYMMETRIC * np.max(np.abs(M), initial=0.0):
+        i, j = np.unravel_index(int(np.argmax(uneven)), M.shape)
+        raise NumericalError(
+            f"The mass matrix is not symmetric: entries [{i}, {j}] and [{j}, {i}] are {M[i, j]:g} and {M[j, i]:g}. "
+            "Write the equations so that M is symmetric: half of v' M v is the kinetic energy."
+        )
+    Mr: FloatArray = basis.R.T @ M @ basis.R
+    if not len(Mr):
+        return Mr
+    values, vectors = np.linalg.eigh(Mr)
+    if values[0] <= 1e-13 * max(values[-1], 0.0) or values[-1] <= 0:
+        direction = basis.R @ vectors[:, 0]
+        raise NumericalError(
+            f"The mass matrix is not positive definite on the velocities that the constraints leave free: the motion "
+            f"of {_movers(direction, form.names)} has the inertia {values[0]:.3g} (the largest is {values[-1]:.3g}). "
+            "Give it a mass, or a constraint that ties it to one.",
+            variable=_movers(direction, form.names).split(",", maxsplit=1)[0],
+        )
+    return Mr
+
+
+def seen_vectors(vectors: ComplexArray, n: int) -> ComplexArray:
+    """Return the (dq, dv) part of eigenvectors, its largest entry 1; zero where it is nothing but rounding."""
+    seen = vectors[: 2 * n]
+    if not seen.size:
+        return seen
+    largest = seen[np.argmax(np.abs(seen), axis=0), np.arange(seen.shape[1])]
+    moves = np.abs(largest) > 1e-12 * np.linalg.norm(vectors, axis=0)
+    scaled: ComplexArray = np.where(moves, seen / np.where(moves, largest, 1.0), 0.0)
+    return scaled
+
+
+def violations(form: ConstrainedForm, seen: ComplexArray) -> FloatArray:
+    """Return how far each column (dq, dv) is from the constraints of position and velocity; NaN for zero columns."""
+    dq, dv = seen[: form.n], seen[form.n :]
+    rate = form.Phi_q @ dv
+    if form.motion is not None:
+        rate = rate + form.motion.Phi_q_dot @ dq
+    size = np.linalg.norm(seen, axis=0)
+    reach = float(np.linalg.norm(form.Phi_q, 2)) if form.Phi_q.size else 1.0
+    broken = np.hypot(np.linalg.norm(form.Phi_q @ dq, axis=0), np.linalg.norm(rate, axis=0))
+    return np.where(size > 0, broken / (reach * np.where(size > 0, size, 1.0)), np.nan)
+
+
+def _movers(direction: FloatArray, names: Sequence[str]) -> str:
+    names = names or [f"q[{i + 1}]" for i in range(len(direction))]
+    size = np.abs(direction) / np.max(np.abs(direction))
+    order = [int(i) for i in np.argsort(-size, kind="stable") if size[i] > 1e-6]
+    return ", ".join(names[i] for i in order[:4]) + (", ..." if len(order) > 4 else "")

@@ -1,0 +1,139 @@
+"""UCS: each constraint replaced by a penalty (González et al., section 3.3; Bayo et al.).
+
+With lambda* = alpha (Phi'' + 2 xi omega Phi' + omega^2 Phi) in place of the multipliers,
+
+    M_p a + C_p dv + K_p dq = B u
+    M_p = M + alpha Phi_q' Phi_q
+    C_p = C + alpha Phi_q' (gamma_v + 2 xi omega Phi_q)
+    K_p = K + alpha Phi_q' (gamma_q + 2 xi omega Phi_q_dot + omega^2 Phi_q)
+
+is a system of 2n eigenvalues: approximations of the 2(n - m) of the constrained system, and 2m spurious ones, whose
+eigenvectors violate Phi_q v = 0. K takes lambda* at the point. The gamma and Phi_q_dot vanish at an equilibrium, and
+so does what carries the tangent space along elsewhere (:mod:`fmilin.formulations.carrying`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.errors import NumericalError
+from fmilin.formulations.bases import Basis
+from fmilin.formulations.carrying import carried
+from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.options import UCS
+from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
+from fmilin.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations
+from fmilin.formulations.spectrum import ComplexArray, Spectrum
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+
+__all__ = ["penalized", "solve_unconstrained"]
+
+APART = 10.0
+SWAMPED = 1e-6
+"""Relative errors from rounding above this are remarked on."""
+
+
+def solve_unconstrained(form: ConstrainedForm, basis: Basis, options: UCS) -> Solved:
+    """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
+
+    Raises
+    ------
+    NumericalError
+        When M is not positive definite on the free velocities, or the penalty leaves nothing of it.
+    """
+    tangent_mass(form, basis)
+    pencil = penalized(form, basis, options)
+    found = eigenpairs(pencil)
+    order = 2 * basis.R.shape[1]
+    vectors = seen_vectors(found.vectors, form.n)
+    broken = violations(form, vectors)
+    is_true = np.zeros(len(found.values), dtype=bool)
+    is_true[_least(found.values, np.nan_to_num(broken, nan=np.inf), order)] = True
+    remarks = [*_labels(broken, is_true), *_swamped(found, is_true, options)]
+    reduced = None
+    try:
+        A, B, T = state_space(pencil, found.values[is_true], selector(basis))
+        reduced = Reduced(A, B, T, basis, _bias(form, basis, options, found.values[is_true]))
+    except (NumericalError, linalg.LinAlgError) as error:
+        remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}"))
+    spectrum = Spectrum(
+        formulation="ucs",
+        method=f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}",
+        eigenvalues=found.values,
+        is_true=is_true,
+        vectors=vectors,
+        violations=broken,
+        errors=found.errors,
+        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
+        remarks=tuple(remarks),
+    )
+    return Solved(spectrum, reduced)
+
+
+def penalized(form: ConstrainedForm, basis: Basis, options: UCS) -> Pencil:
+    """Return E = diag(I, M_p), A and B of a dense form; see the text of this module."""
+    n, moving, Phi_q = form.n, carried(form, basis), form.Phi_q
+    alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
+    by_q, by_v = stiffness * Phi_q, damping * Phi_q
+    if form.motion is not None:
+        by_q = by_q + form.motion.gamma_q + damping * form.motion.Phi_q_dot
+        by_v = by_v + form.motion.gamma_v
+    Mp = form.M + alpha * (Phi_q.T @ Phi_q)
+    Cp = form.C + alpha * (Phi_q.T @ by_v)
+    Kp = form.K + alpha * (Phi_q.T @ by_q)
+    E = np.zeros((2 * n, 2 * n))
+    E[:n, :n], E[n:, n:] = np.eye(n), Mp
+    A = np.block([[moving.NP, np.eye(n)], [-(Kp + Mp @ moving.NQ), -(Cp + Mp @ moving.NW)]])
+    return Pencil(E, A, np.vstack((np.zeros_like(form.B), form.B)), n)
+
+
+def _least(values: ComplexArray, broken: FloatArray, count: int) -> NDArray[np.intp]:
+    """Return the places of the ``count`` smallest violations, a pair of complex eigenvalues never divided."""
+    # Conjugates have the same violation but for rounding: both get the smaller one.
+    partner = np.array([int(np.argmin(np.abs(values - s.conjugate()))) for s in values], dtype=np.intp)
+    both = np.minimum(broken, broken[partner]) if len(values) else broken
+    return np.argsort(both, kind="stable")[:count]
+
+
+def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
+    kept, left = broken[is_true], broken[~is_true]
+    if not len(kept) or not len(left) or np.nanmin(left) > APART * np.nanmax(kept):
+        return []
+    return [
+        Remark(
+            "labels",
+            f"True and spurious eigenvalues are not clearly apart: their eigenvectors violate the velocity constraints "
+            f"by up to {np.nanmax(kept):.2g} and from {np.nanmin(left):.2g} on. A larger alpha separates them, and an "
+            "omega that is no natural frequency.",
+        )
+    ]
+
+
+def _swamped(found: Eigenpairs, is_true: NDArray[np.bool_], options: UCS) -> list[Remark]:
+    size = np.abs(found.values[is_true])
+    if not len(size):
+        return []
+    loss = float(np.max(found.errors[is_true] / np.maximum(size, 1e-3 * np.max(size)), initial=0.0))
+    if not loss > SWAMPED:
+        return []
+    return [
+        Remark(
+            "penalty",
+            f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
+            f"by {loss:.1g} of their size. A smaller alpha loses less.",
+        )
+    ]
+
+
+def _bias(form: ConstrainedForm, basis: Basis, options: UCS, true: ComplexArray) -> float:
+    """Estimate the relative error that the penalty makes: it falls like 1/alpha, so half of it stays at 2 alpha."""
+    if not len(true):
+        return 0.0
+    stiffer = eigenpairs(penalized(form, basis, replace(options, alpha=2 * options.alpha))).values
+    change = max(float(np.min(np.abs(stiffer - s))) for s in true)
+    return 2 * change / max(float(np.max(np.abs(true))), np.finfo(float).tiny)
