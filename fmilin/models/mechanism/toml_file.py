@@ -1,0 +1,301 @@
+"""Mechanisms as TOML files: ``docs/mechanism.md`` describes every key, ``docs/mechanism.schema.json`` is its schema."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fmilin.errors import ModelError, nearest_names
+from fmilin.models.mechanism.description import (
+    Body,
+    Force,
+    Input,
+    Joint,
+    JointForce,
+    LineForce,
+    Loop,
+    MechanismDescription,
+    Placement,
+    PointSpring,
+    Sensor,
+    Skate,
+    Torque,
+    Wheel,
+)
+from fmilin.models.mechanism.places import Places
+from fmilin.models.mechanism.toml_lines import Lines, Place, lines_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+__all__ = ["Parts", "description_of", "read_parts", "with_settings"]
+
+SHOWN = 5
+"""Problems that are listed at once."""
+
+INPUTS: dict[str, type[Input]] = {"joint_force": JointForce, "force": Force, "torque": Torque, "line_force": LineForce}
+_PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a file says, not yet put together: a URDF file may bring more.
+
+    Parameters
+    ----------
+    content : dict
+        The file's tables, checked against the schema; what is left out is left out here, too.
+    bodies, joints, loops, ...
+        As in :class:`MechanismDescription`.
+    places : Places
+    lines : Lines
+    """
+
+    content: dict[str, Any]
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    wheels: tuple[Wheel, ...]
+    skates: tuple[Skate, ...]
+    springs: tuple[PointSpring, ...]
+    inputs: tuple[Input, ...]
+    sensors: tuple[Sensor, ...]
+    places: Places
+    lines: Lines
+
+
+def description_of(parts: Parts) -> MechanismDescription:
+    """Put together a mechanism of which one file describes all.
+
+    Raises
+    ------
+    ModelError
+        When its parts do not fit each other; with their lines.
+    """
+    given = parts.content
+    if given.get("joint_setting"):
+        line = parts.lines.find(("joint_setting", 0))
+        raise parts.places.wrong(line, "[[joint_setting]] is for joints of a URDF file; write its values to the joint")
+    if not parts.bodies:
+        raise parts.places.wrong(None, "there is no [[body]] in it, so it describes no mechanism")
+    with parts.places.named():
+        return MechanismDescription(
+            given.get("name") or parts.places.file.stem,
+            parts.bodies,
+            parts.joints,
+            parts.loops,
+            wheels=parts.wheels,
+            skates=parts.skates,
+            springs=parts.springs,
+            inputs=parts.inputs,
+            sensors=parts.sensors,
+            **{key: given[key] for key in ("gravity", "ground", "independent") if key in given},
+        )
+
+
+def read_parts(path: Path) -> Parts:
+    """Read the parts of a mechanism from a TOML file.
+
+    Raises
+    ------
+    ModelError
+        When the file cannot be read or a table is wrong; with the line and the part.
+    """
+    text, table = _table(path)
+    lines = lines_of(text)
+    named: dict[str, list[int]] = {}
+    for kind, entries in table.items():
+        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                named.setdefault(entry["name"], []).append(lines.find((kind, i)) or 0)
+    places = Places(path, named)
+    content = _validated(table, places, lines)
+    make = _Maker(places, lines, content)
+    return Parts(
+        content,
+        tuple(make.all("body", Body)),
+        tuple(make.all("joint", Joint)),
+        tuple(make.all("loop", Loop)),
+        tuple(make.all("wheel", Wheel)),
+        tuple(make.all("skate", Skate)),
+        tuple(make.all("spring", PointSpring)),
+        tuple(make.all("input", None)),
+        tuple(make.all("sensor", Sensor)),
+        places,
+        lines,
+    )
+
+
+def _table(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        return text, tomllib.loads(text)
+    except OSError as error:
+        raise ModelError(f"The mechanism file '{path}' cannot be read: {error.strerror or error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(f"The mechanism file '{path}' is no TOML: {error}. Correct it there.") from None
+
+
+# ---------------------------------------------------------------------- keys and types
+
+
+def _validated(table: dict[str, Any], places: Places, lines: Lines) -> dict[str, Any]:
+    """Return the tables that the schema allows, left out what was left out."""
+    from pydantic import ValidationError
+
+    from fmilin.models.mechanism.schema import MechanismFile
+
+    try:
+        content: dict[str, Any] = MechanismFile.model_validate(table).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise _explained(error, table, places, lines) from None
+    return content
+
+
+def _explained(error: ValidationError, table: dict[str, Any], places: Places, lines: Lines) -> ModelError:
+    """Return one sentence for each problem: the line, the part, what is wrong and what is right."""
+    told = []
+    for problem in error.errors()[:SHOWN]:
+        place = tuple(problem["loc"])
+        line = lines.find(place)
+        what = _owner(table, place) + _sentence(problem, place)
+        told.append((f"line {line}: " if line else "") + what + ("" if what.endswith("?") else "."))
+    more = error.error_count() - SHOWN
+    rest = f" And {more} more." if more > 0 else ""
+    return ModelError(
+        f"The mechanism file '{places.file}' is wrong. " + " ".join(t[0].upper() + t[1:] for t in told) + rest
+    )
+
+
+def _owner(table: dict[str, Any], place: Place) -> str:
+    """Say whose key it is: "in the joint 'swing', "."""
+    if len(place) < 2 or not isinstance(place[1], int):
+        return ""
+    entry = table[str(place[0])][place[1]]
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return f"in the {place[0]} '{name}', " if isinstance(name, str) else f"in [[{place[0]}]] number {place[1] + 1}, "
+
+
+def _sentence(problem: Any, place: Place) -> str:
+    key = next((p for p in reversed(place) if isinstance(p, str)), "")
+    if problem["type"] == "extra_forbidden":
+        known = _keys(place[:-1])
+        near = nearest_names(str(key), known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+        return f"there is no key '{key}'; {hint}"
+    if problem["type"] == "missing":
+        return f"the key '{key}' is missing"
+    if problem["type"] in ("too_short", "too_long"):
+        size = problem["ctx"].get("min_length") or problem["ctx"].get("max_length")
+        return f"'{key}' needs {size} numbers, not {problem['ctx']['actual_length']}"
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+    given = problem["input"]
+    shown = f", not {given!r}" if isinstance(given, str | int | float) else ""
+    return f"'{key}' {message}{shown}"
+
+
+def _keys(place: Place) -> list[str]:
+    """Return the keys that the table at a place knows."""
+    from fmilin.models.mechanism import schema
+
+    model: type[BaseModel] = schema.MechanismFile
+    for part in place:
+        if isinstance(part, str):
+            model = next(t for t in _tables(model.model_fields[part].annotation) if t is not None)
+    return list(model.model_fields)
+
+
+def _tables(annotation: Any) -> Sequence[Any]:
+    """Return the table of ``X`` or ``list[X]``."""
+    return getattr(annotation, "__args__", None) or [annotation]
+
+
+# ---------------------------------------------------------------------- parts
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes parts of tables, and names their lines when one is wrong."""
+
+    places: Places
+    lines: Lines
+    content: dict[str, Any]
+
+    def all(self, kind: str, part: type[Any] | None) -> list[Any]:
+        """Make all parts of one kind; of inputs, each says itself what it is."""
+        return [self._one(kind, i, part, dict(entry)) for i, entry in enumerate(self.content.get(kind, ()))]
+
+    def _one(self, kind: str, i: int, part: type[Any] | None, entry: dict[str, Any]) -> Any:
+        line = self.lines.find((kind, i))
+        try:
+            if part is Body:
+                _check_mass(entry)
+            if part is None:
+                part = INPUTS[entry["kind"]]
+                entry = _input_of(part, entry)
+            for key in _PLACEMENTS:
+                if key in entry:
+                    entry[key] = _placement(entry[key], f"'{key}' of the {kind} '{entry['name']}'")
+            return part(**_tupled(entry))
+        except ModelError as error:
+            raise self.places.wrong(line, str(error)) from None
+        except OverflowError:
+            raise self.places.wrong(line, f"a number of the {kind} '{entry['name']}' is too large") from None
+
+
+def _check_mass(entry: dict[str, Any]) -> None:
+    massless = entry.pop("massless", False)
+    if massless and "mass" in entry:
+        raise ModelError(f"The body '{entry['name']}' has a mass and is massless: remove one of the two keys.")
+    if not massless and "mass" not in entry:
+        raise ModelError(
+            f"The body '{entry['name']}' has no 'mass': give it one in kg, or say massless = true for a mere frame."
+        )
+    entry.setdefault("mass", None)
+
+
+def _input_of(part: type[Input], entry: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the kind, and refuse keys that this kind of input does not have."""
+    kind = entry.pop("kind")
+    known = {f.name: f for f in fields(part)}
+    stray = [key for key in entry if key not in known]
+    missing = [n for n, f in known.items() if f.default is MISSING and n not in entry]
+    if stray:
+        raise ModelError(f"The {kind} '{entry['name']}' has no key '{stray[0]}'; known are {', '.join(known)}.")
+    if missing:
+        raise ModelError(f"The {kind} '{entry['name']}' needs the key '{missing[0]}'.")
+    return entry
+
+
+def _placement(entry: dict[str, Any], where: str) -> Placement:
+    ways = [way for way in ("rpy", "angle", "quaternion", "rotation") if way in entry]
+    position = entry.get("position", (0.0, 0.0, 0.0))
+    if len(ways) > 1:
+        raise ModelError(f"{where} is turned twice, by '{ways[0]}' and '{ways[1]}': keep one.")
+    if "axis" in entry and "angle" not in entry:
+        raise ModelError(f"{where} has an 'axis' but no 'angle'.")
+    if "rpy" in entry:
+        return Placement.from_rpy(position, entry["rpy"])
+    if "quaternion" in entry:
+        return Placement.from_quaternion(position, entry["quaternion"])
+    if "angle" in entry:
+        return Placement.from_axis(position, entry.get("axis", (0.0, 0.0, 1.0)), entry["angle"])
+    return Placement(tuple(position), entry["rotation"]) if "rotation" in entry else Placement(tuple(position))
+
+
+def _tupled(entry: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+
+
+def with_settings(joint: Joint, setting: dict[str, Any]) -> Joint:
+    """Return a joint with the values of a ``[[joint_setting]]`` table.
+
+    Raises
+    ------
+    ModelError
+        When the values do not fit the joint.
+    """
+    return replace(joint, **_tupled({k: v for k, v in setting.items() if k != "joint"}))
