@@ -17,7 +17,7 @@ from scipy import linalg
 from fmilin.formulations.bases import Basis
 from fmilin.formulations.carrying import carried
 from fmilin.formulations.form import ConstrainedForm
-from fmilin.formulations.pencil import Pencil, eigenpairs
+from fmilin.formulations.pencil import EPS, Pencil, eigenpairs
 from fmilin.formulations.solved import Reduced, Solved, seen_vectors, tangent_mass, violations
 from fmilin.formulations.spectrum import Spectrum
 from fmilin.signals import FloatArray
@@ -33,16 +33,14 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
     NumericalError
         When M is not positive definite on the free velocities.
     """
-    p, n = basis.R.shape[1], form.n
+    p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
     Mr, Cr, Kr = projected(form, basis)
     T = _velocities(form, basis)
-    lower = -linalg.solve(Mr, np.hstack((Kr, Cr)), assume_a="pos") if p else np.zeros((0, 0))
-    B2 = linalg.solve(Mr, basis.R.T @ form.B, assume_a="pos") if p else np.zeros((0, form.B.shape[1]))
-    A = np.vstack((np.hstack((np.zeros((p, p)), np.eye(p))), lower))
-    B = np.vstack((np.zeros((p, form.B.shape[1])), B2))
-    found = eigenpairs(Pencil(np.eye(2 * p), A, B, p))
-    vectors = seen_vectors(T @ found.vectors, n)
-    condition = float(np.linalg.cond(Mr)) if p else 1.0
+    zero, eye = np.zeros((p, p)), np.eye(p)
+    upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
+    pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
+    found = eigenpairs(pencil)
+    vectors = seen_vectors(T @ found.right, n)
     spectrum = Spectrum(
         formulation="mcs",
         method=_WORDS[basis.method],
@@ -53,7 +51,11 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
         errors=found.errors,
         sizes={"n": n, "m": form.m, "rank": n - p, "order": 2 * p},
     )
-    return Solved(spectrum, Reduced(A, B, T, basis, 16 * float(np.finfo(float).eps) * condition))
+    if not p:
+        return Solved(spectrum, Reduced(zero, np.zeros((0, k)), T, basis, 0.0))
+    solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
+    A, B = np.vstack((upper, solved[:, : 2 * p])), np.vstack((B[:p], solved[:, 2 * p :]))
+    return Solved(spectrum, Reduced(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr))))
 
 
 def projected(form: ConstrainedForm, basis: Basis) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -124,13 +124,17 @@ def _numeric(model: Model, point: OperatingPoint, form: SecondOrderForm) -> Cons
 
 def _require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
     sizes = model.states.scales(point.states)
+    rows = model.constraints.rows
     g = np.abs(model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0)))
+    names = [row.name for row in rows]
+    if not model.constraints.time_dependent and all(row.level == "position" for row in rows):
+        g = np.concatenate((g, np.abs(form.G @ point.states[form.velocities])))  # the rates are not declared
+        names += [f"rate of {row.name}" for row in rows]
     reach = np.linalg.norm(form.G * sizes[form.positions], axis=1)
-    allowed = CONSISTENT * np.concatenate((reach, reach))
-    bad = np.flatnonzero(g > np.maximum(allowed, CONSISTENT))
+    allowed = CONSISTENT * np.maximum(np.tile(reach, len(g) // max(len(reach), 1)), 1.0)
+    bad = np.flatnonzero(g > allowed)
     if not len(bad):
         return
-    names = model.constraints.names
     residuals = {names[i]: float(g[i]) for i in bad}
     listed = "; ".join(f"'{n}' is {v:.6g} instead of 0" for n, v in list(residuals.items())[:6])
     raise ConstraintError(

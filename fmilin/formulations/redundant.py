@@ -56,14 +56,14 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
     is_true[:order] = True
     if options.spurious == "zero":
         is_true = is_true[::-1]
-    vectors = seen_vectors(found.vectors, form.n)
+    vectors = seen_vectors(found.right, form.n)
     chosen = found.values[is_true]
     if not np.isfinite(chosen).all():
         raise NumericalError(
             f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
             "the constraints leave free."
         )
-    A, B, T = state_space(pencil, chosen, selector(basis))
+    A, B, T = state_space(pencil, found, is_true, selector(basis))
     largest = float(np.max(np.abs(chosen), initial=0.0))
     loss = float(np.max(found.errors[is_true], initial=0.0)) / largest if largest > 0 else 0.0
     spectrum = Spectrum(

@@ -34,8 +34,8 @@ from fmilin.signals import FloatArray
 __all__ = ["penalized", "solve_unconstrained"]
 
 APART = 10.0
-SWAMPED = 1e-6
-"""Relative errors from rounding above this are remarked on."""
+SWAMPED = 1e-8
+"""Relative errors from rounding below this are never remarked on."""
 
 
 def solve_unconstrained(form: ConstrainedForm, basis: Basis, options: UCS) -> Solved:
@@ -50,15 +50,16 @@ def solve_unconstrained(form: ConstrainedForm, basis: Basis, options: UCS) -> So
     pencil = penalized(form, basis, options)
     found = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
-    vectors = seen_vectors(found.vectors, form.n)
+    vectors = seen_vectors(found.right, form.n)
     broken = violations(form, vectors)
     is_true = np.zeros(len(found.values), dtype=bool)
     is_true[_least(found.values, np.nan_to_num(broken, nan=np.inf), order)] = True
-    remarks = [*_labels(broken, is_true), *_swamped(found, is_true, options)]
+    bias = _bias(pencil, penalized(form, basis, replace(options, alpha=2 * options.alpha)), found)[is_true]
+    remarks = [*_labels(broken, is_true), *_swamped(found, is_true, bias, options)]
     reduced = None
     try:
-        A, B, T = state_space(pencil, found.values[is_true], selector(basis))
-        reduced = Reduced(A, B, T, basis, _bias(form, basis, options, found.values[is_true]))
+        A, B, T = state_space(pencil, found, is_true, selector(basis))
+        reduced = Reduced(A, B, T, basis, _relative(bias, found.values[is_true]))
     except (NumericalError, linalg.LinAlgError) as error:
         remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}"))
     spectrum = Spectrum(
@@ -94,10 +95,12 @@ def penalized(form: ConstrainedForm, basis: Basis, options: UCS) -> Pencil:
 
 def _least(values: ComplexArray, broken: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the places of the ``count`` smallest violations, a pair of complex eigenvalues never divided."""
+    if not len(values):
+        return np.zeros(0, dtype=np.intp)
+    comparable = np.where(np.isfinite(values), values, 1e300)
+    partner = np.array([int(np.argmin(np.abs(comparable - s.conjugate()))) for s in comparable], dtype=np.intp)
     # Conjugates have the same violation but for rounding: both get the smaller one.
-    partner = np.array([int(np.argmin(np.abs(values - s.conjugate()))) for s in values], dtype=np.intp)
-    both = np.minimum(broken, broken[partner]) if len(values) else broken
-    return np.argsort(both, kind="stable")[:count]
+    return np.argsort(np.minimum(broken, broken[partner]), kind="stable")[:count]
 
 
 def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
@@ -114,26 +117,37 @@ def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
     ]
 
 
-def _swamped(found: Eigenpairs, is_true: NDArray[np.bool_], options: UCS) -> list[Remark]:
-    size = np.abs(found.values[is_true])
-    if not len(size):
-        return []
-    loss = float(np.max(found.errors[is_true] / np.maximum(size, 1e-3 * np.max(size)), initial=0.0))
-    if not loss > SWAMPED:
+def _bias(pencil: Pencil, stiffer: Pencil, found: Eigenpairs) -> FloatArray:
+    """Estimate what the penalty itself does to each eigenvalue, |s - s_true|.
+
+    With s = s_true + c/alpha that is -alpha ds/dalpha, and the pencil is linear in alpha; ``stiffer`` has twice as much
+    """
+    y, x, finite = found.left.conj(), found.right, np.isfinite(found.values)
+    s = np.where(finite, found.values, 0.0)
+    moved = (stiffer.A - pencil.A) @ x - (stiffer.E - pencil.E) @ x * s
+    overlap = np.einsum("ij,ij->j", y, pencil.E @ x)
+    slope = np.einsum("ij,ij->j", y, moved) / np.where(overlap != 0, overlap, 1.0)
+    bias: FloatArray = np.where(finite & (overlap != 0), np.abs(slope), np.nan)
+    return bias
+
+
+def _relative(change: FloatArray, values: ComplexArray) -> float:
+    """Return the largest change relative to its eigenvalue; rigid motions (zeros) are left out."""
+    size = np.abs(values)
+    some = size > 1e-6 * np.max(size, initial=0.0)
+    return float(np.nanmax(change[some] / size[some], initial=0.0))
+
+
+def _swamped(found: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
+    """Remark on a penalty so large that rounding takes more than it brings."""
+    true = found.values[is_true]
+    loss = _relative(found.errors[is_true], true)
+    if loss <= max(SWAMPED, _relative(bias, true)):
         return []
     return [
         Remark(
             "penalty",
             f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
-            f"by {loss:.1g} of their size. A smaller alpha loses less.",
+            f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha.",
         )
     ]
-
-
-def _bias(form: ConstrainedForm, basis: Basis, options: UCS, true: ComplexArray) -> float:
-    """Estimate the relative error that the penalty makes: it falls like 1/alpha, so half of it stays at 2 alpha."""
-    if not len(true):
-        return 0.0
-    stiffer = eigenpairs(penalized(form, basis, replace(options, alpha=2 * options.alpha))).values
-    change = max(float(np.min(np.abs(stiffer - s))) for s in true)
-    return 2 * change / max(float(np.max(np.abs(true))), np.finfo(float).tiny)
