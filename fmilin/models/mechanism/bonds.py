@@ -1,0 +1,190 @@
+"""The constraints of a mechanism: which rows hold a loop, a wheel or a skate, and the values g(q).
+
+A loop is cut (Spencer (thesis), A.2.1); the bond of its two frames is written with the coordinates of no virtual link
+(A.3.3): points that coincide along directions, and axes that stay perpendicular. Their Jacobian is what is left of
+Ghat after the virtual coordinates are eliminated (A.12), up to a regular factor. A helical loop keeps its virtual link,
+because several turns of the screw are several positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.elements import Skate, Wheel
+from fmilin.models.mechanism.markers import Markers
+from fmilin.models.mechanism.parts import Body, Joint, Loop
+from fmilin.models.mechanism.placement import ORIGIN
+from fmilin.models.mechanism.rows import FixedRows, Rows
+from fmilin.models.mechanism.screws import Array
+
+__all__ = ["Bond", "BondValues", "collect_bonds", "values_of", "with_virtual_links"]
+
+AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "revolute": ("bca", (("a", "b"), ("a", "c"))),
+    "prismatic": ("bc", (("a", "b"), ("a", "c"), ("b", "c"))),
+    "cylindrical": ("bc", (("a", "b"), ("a", "c"))),
+    "universal": ("bca", (("b", "a"),)),
+    "spherical": ("bca", ()),
+    "planar": ("a", (("a", "b"), ("a", "c"))),
+    "fixed": ("bca", (("a", "b"), ("a", "c"), ("b", "c"))),
+    "point_on_line": ("bc", ()),
+    "point_on_plane": ("a", ()),
+}
+"""Directions of the first body along which the origins coincide, and pairs of axes, that of the second body first,
+which stay perpendicular; a is the axis, b the second axis, c = a x b."""
+
+
+@dataclass(frozen=True)
+class Bond:
+    """One scalar constraint.
+
+    Parameters
+    ----------
+    of : str
+        The loop, wheel or skate.
+    index : int
+        Which of its constraints, from 1.
+    row : tuple of (str, int)
+        The row, as :class:`Rows` named it.
+    level : {"position", "velocity"}
+    base : int
+        Of a line: the point whose distance along the direction is measured.
+    constant : float
+        Subtracted from the value.
+    """
+
+    of: str
+    index: int
+    row: tuple[str, int]
+    level: Literal["position", "velocity"] = "position"
+    base: int = 0
+    constant: float = 0.0
+
+
+def with_virtual_links(description: MechanismDescription) -> MechanismDescription:
+    """Return the description with a virtual link (A.2.2) for each helical loop, which is then held fast at its end."""
+    helical = [loop for loop in description.loops if loop.type == "helical"]
+    if not helical:
+        return description
+    bodies = [Body(f"{loop.name}.virtual", None) for loop in helical]
+    joints = [
+        Joint(
+            loop.name,
+            "helical",
+            loop.first,
+            f"{loop.name}.virtual",
+            placement=loop.first_placement,
+            axis=loop.axis,
+            pitch=loop.pitch,
+        )
+        for loop in helical
+    ]
+    fixed = {
+        loop.name: replace(
+            loop, name=f"{loop.name}.end", type="fixed", first=f"{loop.name}.virtual", first_placement=ORIGIN
+        )
+        for loop in helical
+    }
+    return replace(
+        description,
+        bodies=(*description.bodies, *bodies),
+        joints=(*description.joints, *joints),
+        loops=tuple(fixed.get(loop.name, loop) for loop in description.loops),
+    )
+
+
+def collect_bonds(description: MechanismDescription, markers: Markers, rows: Rows) -> list[Bond]:
+    """Add the rows of all loops, wheels and skates; return the constraints, those on positions first."""
+    bonds: list[Bond] = []
+    for loop in description.loops:
+        bonds += _loop(loop, markers, rows)
+    for wheel in description.wheels:
+        bonds += _wheel(wheel, description.ground, markers, rows)
+    for skate in description.skates:
+        bonds += _skate(skate, description.ground, markers, rows)
+    return sorted(bonds, key=lambda bond: bond.level == "velocity")
+
+
+def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[Bond]:
+    bodies = (loop.first, loop.second)
+    first = markers.point(loop.first, loop.first_placement.position)
+    second = markers.point(loop.second, loop.second_placement.position)
+    if loop.type == "rod":
+        return [Bond(loop.name, 1, rows.rod(bodies, (first, second)), constant=loop.length**2 / 2)]
+    a, b = np.array(loop.axis), np.array(loop.second_axis)
+    axes = {"a": a, "b": b, "c": np.cross(a, b)}
+    on_first = {k: markers.direction(loop.first, tuple(loop.first_placement.R @ e)) for k, e in axes.items()}
+    on_second = {k: markers.direction(loop.second, tuple(loop.second_placement.R @ e)) for k, e in axes.items()}
+    along, across = AXES[loop.type]
+    bonds = [
+        Bond(loop.name, i, rows.line(bodies, second, on_first[k]), base=first) for i, k in enumerate(along, start=1)
+    ]
+    pairs = [rows.hinge(bodies, (on_first[on_1], on_second[on_2])) for on_2, on_1 in across]
+    return bonds + [Bond(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
+
+
+def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[Bond]:
+    center = markers.point(wheel.body, wheel.center)
+    axle = markers.direction(wheel.body, wheel.axis)
+    n = np.array(wheel.normal)
+    lowest = markers.contact(center, axle, wheel.normal, (wheel.radius, wheel.tube))
+    across = np.zeros(3)
+    across[int(np.argmin(np.abs(np.round(n, 9))))] = 1.0
+    t = across - (across @ n) * n
+    t = t / np.linalg.norm(t)
+    base = markers.point(ground, wheel.point)
+    bonds = []
+    for i, e in enumerate((n, t, np.cross(n, t)), start=1):
+        row = rows.line((ground, wheel.body), lowest, markers.direction(ground, tuple(e.tolist())))
+        bonds.append(Bond(wheel.name, i, row, "position" if i == 1 else "velocity", base))
+    return bonds
+
+
+def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[Bond]:
+    point = markers.point(skate.body, skate.point)
+    row = rows.line((ground, skate.body), point, markers.direction(skate.body, skate.direction))
+    return [Bond(skate.name, 1, row, "velocity", point)]
+
+
+@dataclass(frozen=True)
+class BondValues:
+    """g(q) of the constraints on positions, from their markers."""
+
+    rows: FixedRows
+    places: NDArray[np.intp]
+    bases: NDArray[np.intp]
+    constants: NDArray[np.float64]
+    kinds: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        lines, rods, couples, _ = np.cumsum(self.rows.sizes)
+        p = self.places
+        groups = (np.flatnonzero(p < lines), np.flatnonzero((p >= lines) & (p < rods)), np.flatnonzero(p >= couples))
+        object.__setattr__(self, "kinds", groups)
+
+    def __call__(self, p: Array, e: Array) -> Array:
+        """Return g, shape (..., m_q), for points p and directions e."""
+        rows, (lines, rods, hinges) = self.rows, self.kinds
+        i = self.places[lines]
+        apart = p[..., rows.line_points[i], :] - p[..., self.bases[lines], :]
+        values = [(e[..., rows.line_directions[i], :] * apart).sum(axis=-1)]
+        i = self.places[rods] - rows.sizes[0]
+        d = p[..., rows.rod_second[i], :] - p[..., rows.rod_first[i], :]
+        values.append((d * d).sum(axis=-1) / 2)
+        i = self.places[hinges] - sum(rows.sizes[:3])
+        values.append((e[..., rows.hinge_first[i], :] * e[..., rows.hinge_second[i], :]).sum(axis=-1))
+        order = np.argsort(np.concatenate((lines, rods, hinges)))
+        return np.concatenate(values, axis=-1)[..., order] - self.constants
+
+
+def values_of(bonds: list[Bond], rows: FixedRows) -> BondValues:
+    """Return the function g of the constraints on positions among ``bonds``."""
+    position = [b for b in bonds if b.level == "position"]
+    places = np.array([rows.position(b.row) for b in position], dtype=np.intp)
+    bases = np.array([b.base for b in position], dtype=np.intp)
+    return BondValues(rows, places, bases, np.array([b.constant for b in position]))

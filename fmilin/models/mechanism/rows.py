@@ -1,0 +1,232 @@
+"""Wrenches between links: the rows of the constraint Jacobian, and the directions of springs and forces.
+
+A row r acts with the wrench s_r W_r on a link b, and with the opposite one on a link a. It does work on the relative
+velocity,
+
+    W_r' (V_b - V_a),   G_r = W_r' (J_b - J_a),
+
+so that constraints, springs and forces share everything. J are the Jacobians of the links, whose columns are the
+screws: Spencer's G = A J (A.9), with the coordinates of virtual links eliminated by global transformations (A.3.3).
+Without forming Gdot, the rate of W' (V_b - V_a) is W' (Vdot_b - Vdot_a) + Wdot' (V_b - V_a).
+
+There are two kinds of wrenches: along a line through the point p, (p x l, l), where l is a direction of a link or the
+vector between two points; and couples (m, 0), where m is a direction, or the product e_b x e_a of two, whose work
+keeps the angle between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.models.mechanism.kinematics import LinkColumns
+from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
+from fmilin.models.mechanism.screws import Array, cross
+from fmilin.models.mechanism.tree import Tree
+
+__all__ = ["FixedRows", "RowColumns", "RowMotion", "Rows"]
+
+Ints = NDArray[np.intp]
+
+
+@dataclass
+class Rows:
+    """Collects rows of four kinds; :meth:`finished` puts them in one order and says where each went."""
+
+    tree: Tree
+    lines: list[tuple[int, int, int, int]] = field(default_factory=list)
+    rods: list[tuple[int, int, int, int]] = field(default_factory=list)
+    couples: list[tuple[int, int, int]] = field(default_factory=list)
+    hinges: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def line(self, bodies: tuple[str, str], point: int, direction: int) -> tuple[str, int]:
+        """Add (p x e, e) with a point and a direction; ``bodies`` are a and b."""
+        return self._add("lines", (*self._links(bodies), point, direction))
+
+    def rod(self, bodies: tuple[str, str], points: tuple[int, int]) -> tuple[str, int]:
+        """Add (p_a x d, d), d = p_b - p_a."""
+        return self._add("rods", (*self._links(bodies), *points))
+
+    def couple(self, bodies: tuple[str, str], direction: int) -> tuple[str, int]:
+        """Add (e, 0)."""
+        return self._add("couples", (*self._links(bodies), direction))
+
+    def hinge(self, bodies: tuple[str, str], directions: tuple[int, int]) -> tuple[str, int]:
+        """Add (e_b x e_a, 0)."""
+        return self._add("hinges", (*self._links(bodies), *directions))
+
+    def _links(self, bodies: tuple[str, str]) -> tuple[int, int]:
+        return self.tree.place[bodies[0]][0], self.tree.place[bodies[1]][0]
+
+    def _add(self, kind: str, row: tuple[int, ...]) -> tuple[str, int]:
+        getattr(self, kind).append(row)
+        return kind, len(getattr(self, kind)) - 1
+
+    @property
+    def links(self) -> set[int]:
+        """The links that rows act on."""
+        return {i for row in (*self.lines, *self.rods, *self.couples, *self.hinges) for i in row[:2]}
+
+    def finished(self, markers: FixedMarkers) -> FixedRows:
+        """Return the rows as arrays: lines, rods, couples, hinges."""
+        everything: list[tuple[int, ...]] = [*self.lines, *self.rods, *self.couples, *self.hinges]
+        k = len(markers.r)
+        a = np.array([row[0] for row in everything], dtype=np.intp)
+        b = np.array([row[1] for row in everything], dtype=np.intp)
+        links = markers.links.tolist()
+        where = np.array([links.index(i) for i in [*a, *b]], dtype=np.intp)
+        return FixedRows(
+            sizes=(len(self.lines), len(self.rods), len(self.couples), len(self.hinges)),
+            a=a,
+            b=b,
+            a_there=where[: len(a)],
+            b_there=where[len(a) :],
+            sigma=self.tree.above[b] - self.tree.above[a],
+            spread=_spread(a, b, len(self.tree.P)),
+            line_points=_ints([k - 1 - p if p < 0 else p for _, _, p, _ in self.lines]),
+            line_directions=_ints([row[3] for row in self.lines]),
+            rod_first=_ints([row[2] for row in self.rods]),
+            rod_second=_ints([row[3] for row in self.rods]),
+            couple_directions=_ints([row[2] for row in self.couples]),
+            hinge_first=_ints([row[2] for row in self.hinges]),
+            hinge_second=_ints([row[3] for row in self.hinges]),
+        )
+
+
+def _ints(values: Any) -> Ints:
+    return np.array(list(values), dtype=np.intp)
+
+
+def _spread(a: Ints, b: Ints, links: int) -> NDArray[np.float64]:
+    spread = np.zeros((links, len(a)))
+    spread[b, np.arange(len(b))] += 1.0
+    spread[a, np.arange(len(a))] -= 1.0
+    return spread
+
+
+@dataclass(frozen=True)
+class RowMotion:
+    """Wrenches and their rates, each (..., R, 6)."""
+
+    W: Array
+    W_dot: Array
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """Derivatives of some rows along the freedoms.
+
+    Attributes
+    ----------
+    W, W_dot : array, shape (..., R, n, 6)
+        With respect to theta; W is also the derivative of Wdot with respect to v.
+    """
+
+    W: Array
+    W_dot: Array
+
+
+@dataclass(frozen=True)
+class FixedRows:
+    """Rows as constant arrays, in the order lines, rods, couples, hinges.
+
+    Attributes
+    ----------
+    sizes : tuple of 4 int
+    a, b : array of int, shape (R,)
+        Links.
+    a_there, b_there : array of int, shape (R,)
+        The same, counted in ``FixedMarkers.links``.
+    sigma : array, shape (R, n)
+        1 where a freedom moves b alone, -1 where it moves a alone.
+    spread : array, shape (N + 1, R)
+        1 at the link b of a row, -1 at a.
+    """
+
+    sizes: tuple[int, int, int, int]
+    a: Ints
+    b: Ints
+    a_there: Ints
+    b_there: Ints
+    sigma: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    line_points: Ints
+    line_directions: Ints
+    rod_first: Ints
+    rod_second: Ints
+    couple_directions: Ints
+    hinge_first: Ints
+    hinge_second: Ints
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def position(self, place: tuple[str, int]) -> int:
+        """Return where a row went that was added as ``place``."""
+        before = dict(zip(("lines", "rods", "couples", "hinges"), np.cumsum((0, *self.sizes)).tolist(), strict=False))
+        return int(before[place[0]]) + place[1]
+
+    def motion(self, now: MarkerMotion) -> RowMotion:
+        """Return W and Wdot."""
+        p, p_dot, ell, ell_dot = self._lines(now.p, now.p_dot, now.e, now.e_dot)
+        force = np.concatenate((ell, ell_dot), axis=-1)
+        moment = np.concatenate((cross(p, ell), cross(p_dot, ell) + cross(p, ell_dot)), axis=-1)
+        parts = [np.concatenate((moment[..., :3], force[..., :3]), axis=-1)]
+        rates = [np.concatenate((moment[..., 3:], force[..., 3:]), axis=-1)]
+        e_a, e_b = now.e[..., self.hinge_first, :], now.e[..., self.hinge_second, :]
+        f_a, f_b = now.e_dot[..., self.hinge_first, :], now.e_dot[..., self.hinge_second, :]
+        m = np.concatenate((now.e[..., self.couple_directions, :], cross(e_b, e_a)), axis=-2)
+        m_dot = np.concatenate((now.e_dot[..., self.couple_directions, :], cross(f_b, e_a) + cross(e_b, f_a)), axis=-2)
+        parts.append(np.concatenate((m, np.zeros_like(m)), axis=-1))
+        rates.append(np.concatenate((m_dot, np.zeros_like(m)), axis=-1))
+        return RowMotion(np.concatenate(parts, axis=-2), np.concatenate(rates, axis=-2))
+
+    def columns(self, now: MarkerMotion, along: MarkerColumns) -> RowColumns:
+        """Return the derivatives of W and Wdot with respect to theta."""
+        p, p_dot, ell, ell_dot = (a[..., None, :] for a in self._lines(now.p, now.p_dot, now.e, now.e_dot))
+        dp, dp_dot, dell, dell_dot = self._lines(along.p, along.p_dot, along.e, along.e_dot, axis=-3)
+        moment = cross(dp, ell) + cross(p, dell)
+        moment_dot = cross(dp_dot, ell) + cross(p_dot, dell) + cross(dp, ell_dot) + cross(p, dell_dot)
+        lines = np.concatenate((moment, dell), axis=-1), np.concatenate((moment_dot, dell_dot), axis=-1)
+        a, b = self.hinge_first, self.hinge_second
+        e_a, e_b, f_a, f_b = (x[..., i, None, :] for x in (now.e, now.e_dot) for i in (a, b))
+        de_a, de_b, df_a, df_b = (x[..., i, :, :] for x in (along.e, along.e_dot) for i in (a, b))
+        c = self.couple_directions
+        m = np.concatenate((along.e[..., c, :, :], cross(de_b, e_a) + cross(e_b, de_a)), axis=-3)
+        swing = cross(df_b, e_a) + cross(f_b, de_a) + cross(de_b, f_a) + cross(e_b, df_a)
+        m_dot = np.concatenate((along.e_dot[..., c, :, :], swing), axis=-3)
+        none = np.zeros_like(m)
+        couples = np.concatenate((m, none), axis=-1), np.concatenate((m_dot, none), axis=-1)
+        return RowColumns(*(np.concatenate(pair, axis=-3) for pair in zip(lines, couples, strict=True)))
+
+    def jacobian(self, W: Array, S: Array, rows: Any = slice(None)) -> Array:
+        """Return G_rj = W_r' (J_b - J_a)_j of some rows, shape (..., R, n)."""
+        return (W @ np.swapaxes(S, -1, -2)) * self.sigma[rows]
+
+    def relative(self, of_links: Array, rows: Any = slice(None)) -> Array:
+        """Return what link b has more than link a, (..., N + 1, 6) -> (..., R, 6)."""
+        return of_links[..., self.b[rows], :] - of_links[..., self.a[rows], :]
+
+    def relative_columns(self, columns: LinkColumns, rows: Any) -> LinkColumns:
+        """Return the columns of b less those of a, each (..., R, n, 6)."""
+        b, a = self.b_there[rows], self.a_there[rows]
+        parts = (columns.V_q, columns.A_q, columns.A_v, columns.V_v)
+        return LinkColumns(*(x[..., b, :, :] - x[..., a, :, :] for x in parts))
+
+    def _lines(
+        self, p: Array, p_dot: Array, e: Array, e_dot: Array, axis: int = -2
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return points and directions, with their rates, of lines and rods together."""
+        first, second = self.rod_first, self.rod_second
+
+        def points(x: Array) -> Array:
+            return np.take(x, np.concatenate((self.line_points, first)), axis=axis)
+
+        def directions(x: Array, y: Array) -> Array:
+            between = np.take(y, second, axis=axis) - np.take(y, first, axis=axis)
+            return np.concatenate((np.take(x, self.line_directions, axis=axis), between), axis=axis)
+
+        return points(p), points(p_dot), directions(e, p), directions(e_dot, p_dot)

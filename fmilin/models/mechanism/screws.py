@@ -1,0 +1,103 @@
+"""Screws in R^6: velocities (w, v) and moment-force pairs (m, f), with the operators of Spencer (thesis), A.1.
+
+All functions take arrays with any leading axes; the last axis is that of the screw, of length 6, or of the vector, of
+length 3. They use only multiplication by constants, sums and products of elements: the same code computes one point,
+thousands of points, complex numbers, and symbols.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Ad", "Array", "ad", "along", "cross", "inertia_tensor", "moment_of", "pseudo_inertia"]
+
+Array = Any
+"""An array of the array API standard, real or complex."""
+
+
+def _levi_civita() -> np.ndarray[Any, np.dtype[np.float64]]:
+    e = np.zeros((3, 3, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        e[i, j, k], e[i, k, j] = 1.0, -1.0
+    return e
+
+
+def _ad_table() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return T with ad_g = (g @ T) as 6 x 6: [[w], 0; [v], [w]] (A.1.4)."""
+    table = np.zeros((6, 6, 6))
+    skews = np.transpose(_levi_civita(), (1, 0, 2))  # [w]_ik = sum_j e_ijk w_j
+    table[:3, :3, :3] = skews
+    table[:3, 3:, 3:] = skews
+    table[3:, 3:, :3] = skews
+    return table.reshape(6, 36)
+
+
+def _force_table() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return T with H(h) = (h @ T) as 6 x 6 such that H(h) x = -ad_x^* h."""
+    ad_of = _ad_table().reshape(6, 6, 6)  # [g, row, column]
+    return np.asarray(-np.transpose(ad_of, (1, 2, 0))).reshape(6, 36)
+
+
+def _inertia_table() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return T with I = (P @ T) as 6 x 6, P the pseudo-inertia as 16 numbers."""
+    table = np.zeros((4, 4, 6, 6))
+    for i in range(3):
+        for j in range(3):
+            table[i, i, j, j] += 1.0  # tr(Sigma) 1 - Sigma
+            table[i, j, i, j] -= 1.0
+    skews = np.transpose(_levi_civita(), (1, 0, 2))
+    for j in range(3):
+        table[j, 3, :3, 3:] += skews[j]  # m [c], and its transpose
+        table[j, 3, 3:, :3] -= skews[j]
+    table[3, 3, 3:, 3:] += np.eye(3)
+    return table.reshape(16, 36)
+
+
+AD, FORCE, INERTIA = _ad_table(), _force_table(), _inertia_table()
+NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Return a x b, shapes (..., 3)."""
+    return a[..., NEXT] * b[..., LAST] - a[..., LAST] * b[..., NEXT]
+
+
+def ad(g: Array) -> Array:
+    """Return the matrix of the Lie bracket, ad_g h = [g, h] (A.1.4), shape (..., 6, 6)."""
+    return (g @ AD).reshape((*g.shape[:-1], 6, 6))
+
+
+def along(matrix: Array, g: Array) -> Array:
+    """Return matrix g for screws or vectors g, shape (..., m)."""
+    return (matrix @ g[..., None])[..., 0]
+
+
+def moment_of(h: Array) -> Array:
+    """Return the matrix H with H x = -ad_x^* h, shape (..., 6, 6): the same bilinear form, as a function of x."""
+    return (h @ FORCE).reshape((*h.shape[:-1], 6, 6))
+
+
+def Ad(X: Array) -> Array:
+    """Return the matrix Ad_X of a homogeneous transformation X (..., 4, 4), shape (..., 6, 6) (A.1.4)."""
+    R, p = X[..., :3, :3], X[..., :3, 3]
+    pR = cross(p[..., None, :], np.swapaxes(R, -1, -2))  # rows: p x (columns of R)
+    upper = np.concatenate((R, np.zeros_like(R)), axis=-1)
+    lower = np.concatenate((np.swapaxes(pR, -1, -2), R), axis=-1)
+    return np.concatenate((upper, lower), axis=-2)
+
+
+def pseudo_inertia(mass: float, center: Array, J: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return P = int (r, 1) (r, 1)' dm about the body's frame, shape (4, 4).
+
+    It moves with a frame by X P X', and sums over bodies: the ten numbers of a generalized inertia tensor (A.2.4).
+    """
+    c = np.asarray(center)
+    sigma = np.trace(J) / 2 * np.eye(3) - J + mass * np.outer(c, c)
+    return np.block([[sigma, mass * c[:, None]], [mass * c[None, :], np.full((1, 1), mass)]])
+
+
+def inertia_tensor(P: Array) -> Array:
+    """Return the generalized inertia tensor I of a pseudo-inertia P (..., 4, 4), shape (..., 6, 6)."""
+    return (P.reshape((*P.shape[:-2], 16)) @ INERTIA).reshape((*P.shape[:-2], 6, 6))

@@ -1,0 +1,312 @@
+"""The equations of a mechanism, evaluated and differentiated at one point or at many.
+
+    M(q) vdot + tau_NE(q, v, 0) + G' lambda = tau(q, v, u),   G vdot + Gdot v = 0,   q' = E(q) v,
+
+(A.8) of Spencer (thesis) with springs and forces on the right. What concerns derivatives with respect to q is in terms
+of displacements theta, q' = E theta'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.models.mechanism.bonds import collect_bonds, values_of, with_virtual_links
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.dynamics import (
+    Inertia,
+    composite_inertia,
+    generalized,
+    inertia_of,
+    mass_matrix,
+    net_forces,
+    torque_columns,
+)
+from fmilin.models.mechanism.forces import ForceColumns, collect_forces
+from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
+from fmilin.models.mechanism.markers import MarkerColumns, MarkerMotion, Markers
+from fmilin.models.mechanism.null_space import NullSpace, null_space, robust_null_space
+from fmilin.models.mechanism.rows import RowMotion, Rows
+from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.tree import tree_of
+
+__all__ = ["Columns", "Solution", "State", "System"]
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that positions and velocities determine.
+
+    Attributes
+    ----------
+    q, v, u : array, shape (..., n_q), (..., n), (..., nu)
+    at : Velocities
+    inertia : Inertia
+    I_c : array, shape (..., n, 6, 6)
+    now : MarkerMotion
+    rows : RowMotion
+    A : array, shape (..., N + 1, 6)
+        Vdot of the links for vdot = 0.
+    s : array, shape (..., R)
+        Sizes of the wrenches of springs and inputs.
+    M : array, shape (..., n, n)
+    G : array, shape (..., m, n)
+    F : array, shape (..., n)
+        tau - tau_NE(q, v, 0).
+    c : array, shape (..., m)
+        Gdot v.
+    """
+
+    q: Array
+    v: Array
+    u: Array
+    at: Velocities
+    inertia: Inertia
+    I_c: Array
+    now: MarkerMotion
+    rows: RowMotion
+    A: Array
+    s: Array
+    M: Array
+    G: Array
+    F: Array
+    c: Array
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Accelerations and multipliers.
+
+    Attributes
+    ----------
+    state : State
+    null_space : NullSpace
+        Of the independent constraints.
+    used : array of int
+        Which constraints it is of.
+    v_dot : array, shape (..., n)
+    multipliers : array, shape (..., m)
+        Zero for constraints that were left out.
+    A : array, shape (..., N + 1, 6)
+        Vdot.
+    """
+
+    state: State
+    null_space: NullSpace
+    used: Array
+    v_dot: Array
+    multipliers: Array
+    A: Array
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Derivatives of the equations at a solution.
+
+    Attributes
+    ----------
+    rho_q, rho_v : array, shape (..., n, n)
+        Of M vdot + tau_NE(q, v, 0) + G' lambda - tau, with respect to theta and v; vdot and lambda held.
+    rho_u : array, shape (..., n, nu)
+    c_q, c_v : array, shape (..., m, n)
+        Of G vdot + Gdot v.
+    rate_q : array, shape (..., m, n)
+        d(G v)/dtheta.
+    motion : Motion
+    markers : MarkerColumns
+    forces : ForceColumns
+    """
+
+    rho_q: Array
+    rho_v: Array
+    rho_u: Array
+    c_q: Array
+    c_v: Array
+    rate_q: Array
+    motion: Motion
+    markers: MarkerColumns
+    forces: ForceColumns
+
+
+class System:
+    """A description made ready to compute.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+
+    Attributes
+    ----------
+    tree, markers, rows, forces
+        Constant arrays.
+    bonds : list of Bond
+        m constraints, the m_q on positions first.
+    places : array of int, shape (m,)
+        Their rows.
+    g : BondValues
+    gravity : array, shape (3,)
+    """
+
+    def __init__(self, description: MechanismDescription) -> None:
+        self.description = description = with_virtual_links(description)
+        self.tree = tree_of(description)
+        self.gravity = np.array(description.gravity)
+        self.collector = Markers(self.tree)
+        rows = Rows(self.tree)
+        self.bonds = collect_bonds(description, self.collector, rows)
+        forces = collect_forces(description, self.tree, self.collector, rows)
+        self._rows, self._forces = rows, forces
+        self.finish()
+
+    def finish(self) -> None:
+        """Make arrays of everything that was collected; again after more markers were added."""
+        self.markers = self.collector.finished(self._rows.links)
+        self.rows = self._rows.finished(self.markers)
+        self.forces = self._forces.finished(self.rows)
+        self.places = np.array([self.rows.position(b.row) for b in self.bonds], dtype=np.intp)
+        self.g = values_of(self.bonds, self.rows)
+        self.rods = self.forces.rows - self.rows.sizes[0]
+
+    @property
+    def m_q(self) -> int:
+        """Number of constraints on positions."""
+        return len(self.g.places)
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def state(self, q: Array, v: Array, u: Array) -> State:
+        """Return what q (..., n_q), v (..., n) and u (..., nu) determine."""
+        tree, rows = self.tree, self.rows
+        at = velocities(tree, q, v)
+        inertia = inertia_of(tree, at)
+        I_c = composite_inertia(tree, inertia)
+        A = accelerations(tree, at, v, self.gravity)
+        now = self.markers.motion(at)
+        wrenches = rows.motion(now)
+        s = self._sizes(at, now, wrenches, u)
+        outside = rows.spread @ (s[..., None] * wrenches.W)
+        tau_NE = generalized(tree, at.S, net_forces(inertia, A) - outside)
+        W, W_dot = wrenches.W[..., self.places, :], wrenches.W_dot[..., self.places, :]
+        c = (W * rows.relative(A, self.places)).sum(-1) + (W_dot * rows.relative(at.V, self.places)).sum(-1)
+        return State(
+            q=q,
+            v=v,
+            u=u,
+            at=at,
+            inertia=inertia,
+            I_c=I_c,
+            now=now,
+            rows=wrenches,
+            A=A,
+            s=s,
+            M=mass_matrix(tree, at.S, I_c),
+            G=rows.jacobian(W, at.S, self.places),
+            F=self.forces.joints(q, v, u) - tau_NE,
+            c=c,
+        )
+
+    def gaps(self, state: State) -> Array:
+        """Return g of the constraints on positions, shape (..., m_q)."""
+        return self.g(state.now.p, state.now.e)
+
+    def rates(self, state: State) -> Array:
+        """Return G v, shape (..., m)."""
+        return (state.G @ state.v[..., None])[..., 0]
+
+    def solve(self, state: State, used: Array) -> Solution:
+        """Return accelerations and multipliers with the constraints ``used``, which are independent where possible."""
+        spaces, dependent = null_space(state.M, state.G[..., used, :])
+        if dependent.any() and dependent.ndim:
+            return self._one_by_one(state, used)
+        if dependent.any():
+            used = np.arange(len(self.bonds))
+            spaces = robust_null_space(state.M, state.G)
+        v_dot, some = (a[..., 0] for a in spaces.solve(state.F[..., None], state.c[..., used, None]))
+        multipliers = np.zeros((*some.shape[:-1], len(self.bonds)), dtype=some.dtype)
+        multipliers[..., used] = some
+        A = state.A + self.tree.above @ (state.at.S * v_dot[..., None])
+        return Solution(state, spaces, used, v_dot, multipliers, A)
+
+    def _one_by_one(self, state: State, used: Array) -> Solution:
+        """Solve many points, some of which are singular: each on its own. K and N are those of the first."""
+        shape = state.F.shape[:-1]
+        each = [self.solve(self.state(state.q[i], state.v[i], state.u[i]), used) for i in np.ndindex(*shape)]
+        v_dot, multipliers, A = (
+            np.stack([getattr(one, what) for one in each]) for what in ("v_dot", "multipliers", "A")
+        )
+        return Solution(
+            state,
+            each[0].null_space,
+            used,
+            v_dot.reshape(*shape, -1),
+            multipliers.reshape(*shape, -1),
+            A.reshape(*shape, *A.shape[1:]),
+        )
+
+    def _sizes(self, at: Velocities, now: MarkerMotion, wrenches: RowMotion, u: Array) -> Array:
+        d, L_rate = self._stretch(at, now, wrenches)
+        return self.forces.sizes(d, L_rate, u)
+
+    def _stretch(self, at: Velocities, now: MarkerMotion, wrenches: RowMotion) -> tuple[Array, Array]:
+        """Return d = p_b - p_a and L L' of the springs."""
+        p, rows = now.p, self.rows
+        d = p[..., rows.rod_second[self.rods], :] - p[..., rows.rod_first[self.rods], :]
+        springs = self.forces.rows
+        return d, (wrenches.W[..., springs, :] * rows.relative(at.V, springs)).sum(axis=-1)
+
+    # -- derivatives -------------------------------------------------------------------------------
+
+    def columns(self, solution: Solution) -> Columns:
+        """Return the derivatives of the equations at a solution, exact."""
+        state, tree, rows = solution.state, self.tree, self.rows
+        at = state.at
+        moving = motion(tree, at, solution.A)
+        along = self.markers.columns(moving, state.now)
+        of_rows = rows.columns(state.now, along)
+        forces = self._force_columns(state, along, of_rows.W)
+        s = forces.s.copy()
+        s[..., self.places] = s[..., self.places] - solution.multipliers
+        outside = rows.spread @ (s[..., None] * state.rows.W)
+        tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
+        G = rows.jacobian(state.rows.W, at.S)
+        # -sum_r s_r (sigma S)' dW_r, as one product over rows and components
+        shape = at.S.shape[:-2]
+        left = rows.sigma[:, :, None] * at.S[..., None, :, :] * s[..., None, None]
+        left = np.moveaxis(left, -3, -2).reshape(*shape, tree.n, -1)
+        right = np.moveaxis(of_rows.W, -1, -2).reshape(*shape, -1, tree.n)
+        G_t = np.swapaxes(G, -1, -2)
+        joints = self.forces.joints
+        spring = np.diag(joints.k)
+        c_q, c_v, rate_q = self._constraint_columns(solution, along, of_rows)
+        return Columns(
+            rho_q=tau.q - left @ right - G_t @ forces.q + spring,
+            rho_v=tau.v - G_t @ forces.v + np.diag(joints.d),
+            rho_u=-(G_t @ forces.u) - joints.B,
+            c_q=c_q,
+            c_v=c_v,
+            rate_q=rate_q,
+            motion=moving,
+            markers=along,
+            forces=forces,
+        )
+
+    def _force_columns(self, state: State, along: MarkerColumns, W_q: Array) -> ForceColumns:
+        springs, rows = self.forces.rows, self.rows
+        d, L_rate = self._stretch(state.at, state.now, state.rows)
+        W, V = state.rows.W[..., springs, :], rows.relative(state.at.V, springs)
+        beside = rows.relative_columns(along.links, springs)
+        rate_q = (W_q[..., springs, :, :] * V[..., None, :]).sum(-1) + (beside.V_q * W[..., None, :]).sum(-1)
+        G = rows.jacobian(W, state.at.S, springs)
+        return self.forces.columns(d, L_rate, state.u, (G, rate_q))
+
+    def _constraint_columns(self, solution: Solution, along: MarkerColumns, of_rows: object) -> tuple[Array, ...]:
+        state, rows, these = solution.state, self.rows, self.places
+        W, W_dot = state.rows.W[..., these, None, :], state.rows.W_dot[..., these, None, :]
+        dW, dW_dot = of_rows.W[..., these, :, :], of_rows.W_dot[..., these, :, :]  # type: ignore[attr-defined]
+        V = rows.relative(state.at.V, these)[..., None, :]
+        A = rows.relative(solution.A, these)[..., None, :]
+        beside = rows.relative_columns(along.links, these)
+        c_q = (dW * A + W * beside.A_q + dW_dot * V + W_dot * beside.V_q).sum(-1)
+        c_v = (W * beside.A_v + dW * V + W_dot * beside.V_v).sum(-1)
+        return c_q, c_v, (dW * V + W * beside.V_q).sum(-1)
