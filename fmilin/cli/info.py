@@ -26,10 +26,10 @@ def command(
     """
 
     def job(desk: Desk) -> None:
-        from fmilin.report.summary import print_summary, summary_of_fmu, summary_of_model
+        from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
-            summary = summary_of_fmu(Path(model))
+            summary = summary_of_fmu(Path(model), None if json else MOST_ROWS)
         else:
             import fmilin as fl
 

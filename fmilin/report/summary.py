@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -16,7 +17,9 @@ from fmilin.signals import Signal, Signals
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Summary", "print_summary", "summary_of_fmu", "summary_of_model"]
+    from fmilin.fmi.read.options import FmuOptions
+
+__all__ = ["MOST_ROWS", "Summary", "print_summary", "summary_of_fmu", "summary_of_model"]
 
 MOST_ROWS = 40
 
@@ -46,6 +49,8 @@ class Summary:
         Attributes of the model exchange interface, as written.
     notes : tuple of str
         What is strange about the description.
+    number_of_parameters : int
+        Maybe more than are listed.
     """
 
     info: ModelInfo
@@ -61,6 +66,7 @@ class Summary:
     platforms: tuple[str, ...] = ()
     capabilities: dict[str, str] | None = None
     notes: tuple[str, ...] = ()
+    number_of_parameters: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
@@ -87,8 +93,15 @@ class Summary:
         }
 
 
-def summary_of_fmu(path: Path) -> Summary:
+def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuOptions | None = None) -> Summary:
     """Return the summary of an FMU; its code is not loaded.
+
+    Parameters
+    ----------
+    path : Path
+    most_parameters : int, optional
+        How many parameters are read; there may be a million.
+    options : FmuOptions, optional
 
     Raises
     ------
@@ -99,20 +112,22 @@ def summary_of_fmu(path: Path) -> Summary:
     """
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.layout import Layout
+    from fmilin.fmi.read.options import FmuOptions
     from fmilin.loading import constraints_with
 
-    fmu = FmuFile(path)
+    fmu = FmuFile(path, options or FmuOptions())
     description = fmu.description
     layout = Layout(description)
     found, where = constraints_with(fmu)
-    parameters = (v for v in description.variables if v.is_float and v.causality == "parameter")
+    parameters = (v for v in description.with_causality("parameter") if v.is_float)
     return Summary(
         info=ModelInfo(description.model_name, description.token, description.tool, description.fmi_version),
         interfaces=description.interfaces,
         states=layout.signals(layout.states),
         inputs=layout.signals(layout.inputs),
         outputs=layout.signals(layout.outputs),
-        parameters=layout.signals(scalar for v in parameters for scalar in layout.scalars(v)),
+        parameters=layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters)),
+        number_of_parameters=description.number_with_causality("parameter"),
         directional_derivatives=description.directional_derivatives,
         constraints=() if found is None else found.constraints,
         constraints_from=where,
@@ -165,7 +180,8 @@ def print_summary(summary: Summary, stream: TextIO) -> None:
             ("Parameter", summary.parameters),
         ):
             console.print()
-            console.print(_signal_table(title, signals) if len(signals) else f"No {title.lower()}s.")
+            number = max(len(signals), summary.number_of_parameters if title == "Parameter" else 0)
+            console.print(_signal_table(title, signals, number) if len(signals) else f"No {title.lower()}s.")
         console.print()
         for line in _constraint_lines(summary):
             console.print(line)
@@ -188,18 +204,18 @@ def _words(interfaces: Sequence[str]) -> list[str]:
     return [known.get(i, i) for i in interfaces if i != "native"]
 
 
-def _signal_table(title: str, signals: Signals) -> Table:
+def _signal_table(title: str, signals: Signals, number: int) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(f"{title}s ({len(signals)})", no_wrap=True)
+    table.add_column(f"{title}s ({number})", no_wrap=True)
     table.add_column("Start", justify="right", no_wrap=True)
     table.add_column("Description", overflow="fold")
     for signal in signals[:MOST_ROWS]:
         table.add_row(shortened(signal.name), value_with_unit(signal.start, signal.unit), signal.description)
-    if len(signals) > MOST_ROWS:
-        table.add_row(f"and {len(signals) - MOST_ROWS} more", "", "")
+    if number > MOST_ROWS:
+        table.add_row(f"and {number - MOST_ROWS} more", "", "")
     return table
 
 

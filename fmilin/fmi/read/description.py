@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fmilin.errors import UsageError
 
-__all__ = ["Description", "Dimension", "Unknown", "Variable"]
+__all__ = ["Description", "Dimension", "LargeSequence", "Unknown", "Variable"]
 
 FLOATS = frozenset({"Real", "Float64", "Float32"})
 INTEGERS = frozenset(
@@ -113,6 +114,32 @@ class Unknown:
     dependencies: tuple[Variable, ...] | None = None
 
 
+class LargeSequence(Sequence[Variable]):
+    """Variables that are too many to be read at once, and what can be found among them without doing so."""
+
+    @abstractmethod
+    def with_causality(self, *causalities: str) -> Iterator[Variable]:
+        """Yield the variables of these causalities, none of which is ``local``, in order."""
+
+    @abstractmethod
+    def number_with_causality(self, causality: str) -> int:
+        """Return how many variables have this causality."""
+
+    @abstractmethod
+    def with_dimensions(self) -> Iterator[Variable]:
+        """Yield the arrays."""
+
+    @property
+    @abstractmethod
+    def by_name(self) -> Mapping[str, Variable]:
+        """Every variable by its name or by the name of an alias element."""
+
+    @property
+    @abstractmethod
+    def float_names(self) -> Mapping[int, tuple[str, ...]]:
+        """All names of the floating-point quantity behind a value reference."""
+
+
 @dataclass(frozen=True)
 class Description:
     """The model description of an FMU; reading it never loads the FMU's code.
@@ -135,8 +162,8 @@ class Description:
         Whether the FMU advertises them.
     start_time : float
         Of the default experiment, in seconds; 0 when there is none.
-    variables : tuple of Variable
-        In the order of the XML, aliases not repeated.
+    variables : sequence of Variable
+        In the order of the XML, aliases not repeated; in a large description each is read when it is asked for.
     derivatives : tuple of Unknown
         In the order of the states.
     states : tuple of Variable
@@ -161,7 +188,7 @@ class Description:
     capabilities: Mapping[str, str]
     directional_derivatives: bool
     start_time: float
-    variables: tuple[Variable, ...]
+    variables: Sequence[Variable]
     derivatives: tuple[Unknown, ...]
     states: tuple[Variable, ...]
     outputs: tuple[Unknown, ...]
@@ -197,15 +224,37 @@ class Description:
             ),
         )
 
+    def with_causality(self, *causalities: str) -> Iterator[Variable]:
+        """Yield the variables of these causalities, in order; not meant for ``local``, which most of them are."""
+        if isinstance(self.variables, LargeSequence):
+            return self.variables.with_causality(*causalities)
+        return (v for v in self.variables if v.causality in causalities)
+
+    def arrays(self) -> Iterator[Variable]:
+        """Yield the variables that have dimensions."""
+        if isinstance(self.variables, LargeSequence):
+            return self.variables.with_dimensions()
+        return (v for v in self.variables if v.dimensions)
+
+    def number_with_causality(self, causality: str) -> int:
+        """Return how many variables have this causality."""
+        if isinstance(self.variables, LargeSequence):
+            return self.variables.number_with_causality(causality)
+        return sum(v.causality == causality for v in self.variables)
+
     @cached_property
-    def by_name(self) -> dict[str, Variable]:
+    def by_name(self) -> Mapping[str, Variable]:
         """Every variable by its name or by the name of an alias element."""
+        if isinstance(self.variables, LargeSequence):
+            return self.variables.by_name
         aliases = {alias: v for v in self.variables for alias in v.aliases}
         return aliases | {v.name: v for v in self.variables}
 
     @cached_property
-    def float_names(self) -> dict[int, tuple[str, ...]]:
+    def float_names(self) -> Mapping[int, tuple[str, ...]]:
         """All names of the floating-point quantity behind a value reference, the first variable's own name first."""
+        if isinstance(self.variables, LargeSequence):
+            return self.variables.float_names
         names: dict[int, tuple[str, ...]] = {}
         for v in self.variables:
             if v.is_float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -50,7 +50,7 @@ TypeDefaults = Mapping[str, Mapping[str, str]]
 class Structure:
     """The variables, and which of them are states, derivatives and outputs."""
 
-    variables: tuple[Variable, ...]
+    variables: Sequence[Variable]
     derivatives: tuple[Unknown, ...]
     states: tuple[Variable, ...]
     outputs: tuple[Unknown, ...]
@@ -86,9 +86,10 @@ class Notes:
 
     def refuse(self, line: int, why: str) -> NoReturn:
         """Raise the error for a flaw that makes states, derivatives, inputs or outputs uncertain."""
+        where = f", line {line}" if line else ""  # of large descriptions the lines are not counted
         raise ModelError(
-            f"modelDescription.xml in '{self.source}', line {line}: {why}. The states or derivatives of the model "
-            f"cannot be told; export the FMU again, or correct the file."
+            f"modelDescription.xml in '{self.source}'{where}: {why}. The states or derivatives of the model cannot"
+            f" be told; export the FMU again, or correct the file."
         )
 
 

@@ -20,6 +20,7 @@ from fmilin.units import rate_unit
 __all__ = ["Layout", "Place", "Scalar"]
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
+_LARGEST_ARRAY = 10_000_000
 _RATE = re.compile(r"der\((?P<state>.+)\)")
 
 
@@ -70,9 +71,7 @@ class Layout:
 
     def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
         self.description = description
-        held = {d.reference for v in description.variables for d in v.dimensions}
-        self._sizes = {v.reference: int(v.start) for v in description.variables if v.reference in held}
-        self._sizes |= sizes or {}
+        self._sizes = _declared_sizes(description) | dict(sizes or {})
         self.states = tuple(self._all(description.states))
         self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
         if len(self.states) != len(self.derivatives):
@@ -96,7 +95,13 @@ class Layout:
 
     def size(self, variable: Variable) -> int:
         """Return how many numbers the variable holds."""
-        return math.prod(self.shape(variable))
+        size = math.prod(self.shape(variable))
+        if not 0 <= size <= _LARGEST_ARRAY:
+            raise ModelError(
+                f"'{variable.name}' of '{self.description.source}' is an array of {size} numbers; fmilin takes up to "
+                f"{_LARGEST_ARRAY}. Choose smaller structural parameters."
+            )
+        return size
 
     def scalars(self, variable: Variable) -> Iterator[Scalar]:
         """Yield the elements of an array, row by row, or the variable itself."""
@@ -104,6 +109,7 @@ class Layout:
         if not shape:
             yield Scalar(variable, 0, variable.name)
             return
+        self.size(variable)  # refuses what nobody could hold
         for offset, index in enumerate(np.ndindex(*shape)):
             yield Scalar(variable, offset, f"{variable.name}{_brackets(index)}")
 
@@ -120,6 +126,9 @@ class Layout:
 
     def signal(self, scalar: Scalar, *, name: str = "", start: float | None = None) -> Signal:
         """Return the scalar as a signal; ``name`` is what the user calls it, ``start`` what the FMU holds."""
+        return self._signal(scalar, name, start, self.names(scalar))
+
+    def _signal(self, scalar: Scalar, name: str, start: float | None, names: Iterable[str]) -> Signal:
         v = scalar.variable
         name = name or scalar.name
         return Signal(
@@ -128,7 +137,7 @@ class Layout:
             nominal=v.nominal,
             start=self.start(scalar) if start is None else start,
             description=v.description,
-            aliases=tuple(alias for alias in self.names(scalar) if alias != name),
+            aliases=tuple(alias for alias in names if alias != name),
         )
 
     def names(self, scalar: Scalar) -> tuple[str, ...]:
@@ -151,8 +160,8 @@ class Layout:
             return 0.0
 
     def signals(self, scalars: Iterable[Scalar]) -> Signals:
-        """Return signals as the description has them, without loading the FMU's code."""
-        return Signals(self.signal(s) for s in scalars)
+        """Return signals as the description has them, without loading the FMU's code, and without their aliases."""
+        return Signals(self._signal(s, "", None, ()) for s in scalars)
 
     def continuous_names(self) -> list[str]:
         """Return the names of everything that may be an output: for suggestions."""
@@ -186,13 +195,13 @@ class Layout:
 
     def _interface(self, causality: str) -> tuple[Scalar, ...]:
         distinct: dict[int, Variable] = {}
-        for v in self.description.variables:
-            if v.causality == causality and self.is_signal(v):
+        for v in self.description.with_causality(causality):
+            if self.is_signal(v):
                 distinct.setdefault(v.reference, v)
         return tuple(self._all(distinct.values()))
 
     def _left_out(self, causality: str) -> list[str]:
-        others = [v for v in self.description.variables if v.causality == causality and not self.is_signal(v)]
+        others = [v for v in self.description.with_causality(causality) if not self.is_signal(v)]
         if not others:
             return []
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
@@ -221,6 +230,17 @@ class Layout:
         if place is None or place.kind != "state":
             return None
         return replace(self.derivatives[place.index], name=name)
+
+
+def _declared_sizes(description: Description) -> dict[int, int]:
+    """Return the structural parameters that hold dimensions, by value reference."""
+    held = {d.reference for v in description.arrays() for d in v.dimensions if d.reference is not None}
+    if not held:
+        return {}
+    found = {v.reference: v for v in description.with_causality("structuralParameter") if v.reference in held}
+    if len(found) < len(held):  # against the standard, another kind of variable holds one
+        found |= {v.reference: v for v in description.variables if v.reference in held and v.reference not in found}
+    return {reference: int(v.start) for reference, v in found.items()}
 
 
 def _brackets(index: Iterable[int | np.intp]) -> str:

@@ -17,13 +17,14 @@ from fmilin.errors import ModelError
 from fmilin.fmi.read import schema, xml2, xml3
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import Notes, Structure
+from fmilin.fmi.read.large import LARGE, Scanned, cut
 
 __all__ = ["parse_description"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    read: Callable[[Any, Notes], Structure]
+    read: Callable[[Any, Notes, Scanned | None], Structure]
     token: str
     """Attribute that identifies the model."""
     directional: str
@@ -57,7 +58,9 @@ def parse_description(xml: bytes, source: str) -> Description:
         When the text is no XML or no model description, when the FMI version or interface is not
         supported yet, or when states, derivatives, inputs or outputs cannot be told.
     """
-    root = _root(xml, source)
+    pieces = cut(xml) if len(xml) >= LARGE else None
+    rest, scanned = (xml, None) if pieces is None else pieces
+    root = _root(rest, source)
     version = (root.get("fmiVersion") or "").strip()
     reader = _VERSIONS.get(version.split(".")[0])
     if reader is None:
@@ -73,13 +76,15 @@ def parse_description(xml: bytes, source: str) -> Description:
     attributes = {kind: dict(root.find(kind).attrib) for kind in interfaces}
     chosen = attributes[interface]
     notes = Notes(source)
-    deviations = schema.problems(root, reader.schema)
+    deviations = schema.problems(root, reader.schema) if scanned is None else []
     if deviations:
         notes.add(
             f"modelDescription.xml departs from the FMI schema in {len(deviations)} place(s), the first: "
             f"{deviations[0]} Nothing that is needed here is affected."
         )
-    structure = reader.read(root, notes)
+    if scanned is not None:
+        notes.add("The description is large: variables are read when they are needed, without a check of all others.")
+    structure = reader.read(root, notes, scanned)
     identifier = chosen.get("modelIdentifier") or ""
     if not identifier:
         raise ModelError(f"'{source}' does not name its library: the attribute modelIdentifier is missing.")

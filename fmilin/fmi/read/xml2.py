@@ -16,13 +16,14 @@ from fmilin.fmi.read.elements import (
     nominal,
     references,
 )
+from fmilin.fmi.read.large import Scanned
 
 __all__ = ["read_structure"]
 
 _TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
 
 
-def read_structure(root: Any, notes: Notes) -> Structure:
+def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> Structure:
     """Read variables, derivatives, states and outputs.
 
     Parameters
@@ -31,6 +32,8 @@ def read_structure(root: Any, notes: Notes) -> Structure:
         ``fmiModelDescription``.
     notes : Notes
         Takes what was strange.
+    scanned : Scanned, optional
+        The variables, when they are not in the tree because there are too many.
 
     Raises
     ------
@@ -38,7 +41,12 @@ def read_structure(root: Any, notes: Notes) -> Structure:
         When a state or derivative cannot be told.
     """
     types = {t.get("name") or "": dict(t[0].attrib) for t in root.findall("TypeDefinitions/SimpleType") if len(t)}
-    variables = [_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable")]
+    variables: Scanned | list[Variable | None]
+    if scanned is None:
+        variables = [_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable")]
+    else:
+        variables = scanned
+        scanned.read_with(lambda element: _variable(element, types, notes))
     derivatives = _unknowns(root, "Derivatives", variables, notes)
     states = []
     for unknown in derivatives:
@@ -53,7 +61,8 @@ def read_structure(root: Any, notes: Notes) -> Structure:
         states.append(state)
     outputs = _unknowns(root, "Outputs", variables, notes)
     indicators = integer(root.get("numberOfEventIndicators")) or 0
-    return Structure(tuple(v for v in variables if v is not None), derivatives, tuple(states), outputs, indicators)
+    everything = scanned if scanned is not None else tuple(v for v in variables if v is not None)
+    return Structure(everything, derivatives, tuple(states), outputs, indicators)
 
 
 def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
@@ -86,7 +95,9 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
     )
 
 
-def _unknowns(root: Any, kind: str, variables: Sequence[Variable | None], notes: Notes) -> tuple[Unknown, ...]:
+def _unknowns(
+    root: Any, kind: str, variables: Scanned | Sequence[Variable | None], notes: Notes
+) -> tuple[Unknown, ...]:
     found = []
     for element in root.findall(f"ModelStructure/{kind}/Unknown"):
         variable = _at(variables, integer(element.get("index")))
@@ -96,7 +107,9 @@ def _unknowns(root: Any, kind: str, variables: Sequence[Variable | None], notes:
     return tuple(found)
 
 
-def _dependencies(element: Any, variables: Sequence[Variable | None], notes: Notes) -> tuple[Variable, ...] | None:
+def _dependencies(
+    element: Any, variables: Scanned | Sequence[Variable | None], notes: Notes
+) -> tuple[Variable, ...] | None:
     try:
         indices = references(element.get("dependencies"))
     except ValueError:
@@ -110,6 +123,10 @@ def _dependencies(element: Any, variables: Sequence[Variable | None], notes: Not
     return tuple(v for v in found if v is not None)
 
 
-def _at(variables: Sequence[Variable | None], index: int | None) -> Variable | None:
+def _at(variables: Scanned | Sequence[Variable | None], index: int | None) -> Variable | None:
     """Return variable number ``index``, counted from 1."""
-    return variables[index - 1] if index is not None and 0 < index <= len(variables) else None
+    if index is None:
+        return None
+    if isinstance(variables, Scanned):
+        return variables.at(index - 1)
+    return variables[index - 1] if 0 < index <= len(variables) else None

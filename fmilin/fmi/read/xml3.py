@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable
@@ -16,13 +17,14 @@ from fmilin.fmi.read.elements import (
     nominal,
     references,
 )
+from fmilin.fmi.read.large import Scanned
 
 __all__ = ["read_structure"]
 
 _TYPES = FLOATS | INTEGERS | {"Boolean", "String", "Binary", "Clock"}
 
 
-def read_structure(root: Any, notes: Notes) -> Structure:
+def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> Structure:
     """Read variables, derivatives, states and outputs.
 
     Parameters
@@ -31,6 +33,8 @@ def read_structure(root: Any, notes: Notes) -> Structure:
         ``fmiModelDescription``.
     notes : Notes
         Takes what was strange.
+    scanned : Scanned, optional
+        The variables, when they are not in the tree because there are too many.
 
     Raises
     ------
@@ -38,21 +42,50 @@ def read_structure(root: Any, notes: Notes) -> Structure:
         When a state or derivative cannot be told.
     """
     types = {t.get("name") or "": dict(t.attrib) for t in root.findall("TypeDefinitions/*")}
+    found = _gathered(root, types, notes) if scanned is None else _scanned(scanned, types, notes)
+    derivatives = _unknowns(root, "ContinuousStateDerivative", found.rates, notes)
+    states = tuple(_state_of(unknown.variable, found.by_reference, notes) for unknown in derivatives)
+    _check_dimensions(found.arrays, found.by_reference, notes)
+    if found.clocks:
+        notes.add(f"The model has {found.clocks} clock(s): what they trigger is held, as between two ticks.")
+    outputs = _unknowns(root, "Output", found.by_reference, notes)
+    return Structure(found.variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables:
+    variables: Sequence[Variable]
+    by_reference: Mapping[int, Variable]
+    rates: Mapping[int, Variable]
+    """A value reference should be unique. Where der(x) shares that of the state v, each is found in its own role."""
+    arrays: Sequence[Variable]
+    clocks: int
+
+
+def _gathered(root: Any, types: TypeDefaults, notes: Notes) -> _Variables:
     read = (_variable(e, types, notes) for e in root.findall("ModelVariables/*") if e.tag in _TYPES)
     variables = tuple(v for v in read if v is not None)
     by_reference: dict[int, Variable] = {}
     for v in variables:
         by_reference.setdefault(v.reference, v)
-    # A value reference should be unique. Where der(x) shares that of the state v, each is found in its own role.
-    rates = by_reference | {v.reference: v for v in variables if v.derivative_of is not None}
-    derivatives = _unknowns(root, "ContinuousStateDerivative", rates, notes)
-    states = tuple(_state_of(unknown.variable, by_reference, notes) for unknown in derivatives)
-    _check_dimensions(variables, by_reference, notes)
-    clocks = [v.name for v in variables if v.type == "Clock"]
-    if clocks:
-        notes.add(f"The model has {len(clocks)} clock(s): what they trigger is held, as between two ticks.")
-    outputs = _unknowns(root, "Output", by_reference, notes)
-    return Structure(variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
+    return _Variables(
+        variables,
+        by_reference,
+        rates=by_reference | {v.reference: v for v in variables if v.derivative_of is not None},
+        arrays=[v for v in variables if v.dimensions],
+        clocks=sum(v.type == "Clock" for v in variables),
+    )
+
+
+def _scanned(scanned: Scanned, types: TypeDefaults, notes: Notes) -> _Variables:
+    scanned.read_with(lambda element: _variable(element, types, notes))
+    return _Variables(
+        scanned,
+        scanned.by_reference,
+        scanned.rates,
+        arrays=list(scanned.with_dimensions()),
+        clocks=scanned.number_of("Clock"),
+    )
 
 
 def _state_of(derivative: Variable, by_reference: Mapping[int, Variable], notes: Notes) -> Variable:
@@ -142,7 +175,7 @@ def _dependencies(element: Any, by_reference: Mapping[int, Variable], notes: Not
         return None
 
 
-def _check_dimensions(variables: tuple[Variable, ...], by_reference: Mapping[int, Variable], notes: Notes) -> None:
+def _check_dimensions(variables: Sequence[Variable], by_reference: Mapping[int, Variable], notes: Notes) -> None:
     for v in variables:
         for d in v.dimensions:
             holder = None if d.reference is None else by_reference.get(d.reference)

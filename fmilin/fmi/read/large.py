@@ -1,0 +1,329 @@
+"""Large model descriptions: the variables are scanned for and read one by one when they are asked for.
+
+A tree of a million variables takes gigabytes and many seconds, of which a linear model needs a few dozen. The text
+between ``<ModelVariables>`` and ``</ModelVariables>`` is cut out; a search for an attribute leads to the
+element, since a ``<`` can only begin an element there. Texts that are written in a way for which this does not
+hold (comments, CDATA, annotations inside variables, another encoding than UTF-8) are read as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import islice
+from typing import Any, overload
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.description import LargeSequence, Variable
+
+__all__ = ["LARGE", "Scanned", "cut"]
+
+LARGE = 4_000_000
+"""Bytes from which a description is scanned."""
+
+_OPENINGS = {
+    "2": re.compile(rb"<ScalarVariable\s"),
+    "3": re.compile(rb"<(?:Float(?:64|32)|U?Int(?:8|16|32|64)|Boolean|String|Binary|Enumeration|Clock)\s"),
+}
+_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
+_VERSION = re.compile(rb"""<fmiModelDescription[^>]*\sfmiVersion\s*=\s*["']\s*(\d)""")
+_COMMON = frozenset({"local", "parameter", "calculatedParameter"})
+_CAUSALITIES = _COMMON | frozenset({"input", "output", "structuralParameter", "independent"})
+_MARKS = ((b"!", b"<!"), (b"?", b"<?"))
+_REFERENCE = re.compile(rb'valueReference="(\d{1,18})"')
+_BLOCK = 1 << 20
+
+
+def cut(xml: bytes) -> tuple[bytes, Scanned] | None:
+    """Return the text without its variables, and the variables; None when it has to be read as a whole."""
+    encoding = _ENCODING.match(xml[:1000])
+    version = _VERSION.search(xml[:100_000])
+    if encoding is not None and encoding[1].lower() not in (b"utf-8", b"us-ascii", b"ascii"):
+        return None
+    if version is None or version[1].decode() not in _OPENINGS:
+        return None
+    begin = xml.find(b"<ModelVariables>") + len(b"<ModelVariables>")
+    end = xml.rfind(b"</ModelVariables>")
+    if not len(b"<ModelVariables>") <= begin <= end:
+        return None
+    # A single character is found ten times faster than a word, and these are rare.
+    suspicious = [mark for sign, mark in _MARKS if xml.find(sign, begin, end) >= 0]
+    if any(xml.find(mark, begin, end) >= 0 for mark in (*suspicious, b"<Annotations")):
+        return None
+    return xml[:begin] + xml[end:], Scanned(xml, begin, end, _OPENINGS[version[1].decode()])
+
+
+class Scanned(LargeSequence):
+    """The variables of a large description; each is read when it is asked for.
+
+    Parameters
+    ----------
+    xml : bytes
+    begin, end : int
+        Where the variables stand.
+    opening : pattern
+        Matches the beginning of each.
+    """
+
+    def __init__(self, xml: bytes, begin: int, end: int, opening: re.Pattern[bytes]) -> None:
+        self._xml, self._begin, self._end, self._opening = xml, begin, end, opening
+        self._read: Callable[[Any], Variable | None] = lambda _: None
+        self._known: dict[int, Variable | None] = {}
+
+    def read_with(self, read: Callable[[Any], Variable | None]) -> None:
+        """Say how an element becomes a variable; None where it is too broken."""
+        self._read = read
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._opening.finditer(self._xml, self._begin, self._end))
+
+    @overload
+    def __getitem__(self, index: int) -> Variable: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Variable]: ...
+    def __getitem__(self, index: int | slice) -> Variable | list[Variable]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        found = next(islice(self, index, None), None)
+        if found is None:
+            raise IndexError(index)
+        return found
+
+    def __iter__(self) -> Iterator[Variable]:
+        for match in self._opening.finditer(self._xml, self._begin, self._end):
+            variable = self._variable(match.start())
+            if variable is not None:
+                yield variable
+
+    def at(self, index: int) -> Variable | None:
+        """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
+        if not 0 <= index < len(self._places):
+            return None
+        return self._variable(self._places[index])
+
+    def with_causality(self, *causalities: str) -> Iterator[Variable]:
+        """Yield the variables of these causalities, none of which is ``local``, in order."""
+        if _COMMON.isdisjoint(causalities):
+            yield from (v for v in self._rare if v.causality in causalities)
+        else:
+            yield from self._searched(_COMMON - set(causalities), causalities)
+
+    @cached_property
+    def _rare(self) -> tuple[Variable, ...]:
+        """Inputs, outputs, time and structural parameters: all that is neither local nor a plain parameter."""
+        return tuple(self._searched(_COMMON, tuple(_CAUSALITIES - _COMMON)))
+
+    def _searched(self, unwanted: AbstractSet[str], causalities: tuple[str, ...]) -> Iterator[Variable]:
+        # Whatever is not plainly unwanted is read: unusual ways of writing included.
+        others = b"|".join(sorted(c.encode() for c in unwanted))
+        candidates = re.compile(rb'causality(?!="(?:' + others + rb')")')
+        before = -1
+        for match in candidates.finditer(self._xml, self._begin, self._end):
+            start = self._element_before(match.start())
+            variable = self._variable(start) if start > before else None
+            before = max(before, start)
+            if variable is not None and variable.causality in causalities:
+                yield variable
+
+    def number_with_causality(self, causality: str) -> int:
+        """Return how many variables have this causality, as such files are usually written."""
+        return self._xml.count(f'causality="{causality}"'.encode(), self._begin, self._end)
+
+    def number_of(self, element: str) -> int:
+        """Return how many elements of this name there are."""
+        return self._xml.count(f"<{element} ".encode(), self._begin, self._end)
+
+    def with_dimensions(self) -> Iterator[Variable]:
+        """Yield the arrays, which FMI 2.0 does not have."""
+        if self._opening is _OPENINGS["2"]:
+            return
+        before = -1
+        for match in re.compile(rb"<Dimension\s").finditer(self._xml, self._begin, self._end):
+            start = self._element_before(match.start())
+            if start > before:
+                before = start
+                variable = self._variable(start)
+                if variable is not None:
+                    yield variable
+
+    def with_reference(self, reference: int) -> list[Variable]:
+        """Return the variables with this value reference, in order."""
+        if self._references is None:
+            return [v for v in self if v.reference == reference]
+        references, places = self._references
+        starts = {self._element_before(places[int(i)]): None for i in np.flatnonzero(references == reference)}
+        found = (self._variable(start) for start in starts)
+        return [v for v in found if v is not None and v.reference == reference]  # a dimension's is another's
+
+    def named(self, name: str) -> Variable | None:
+        """Return the variable, or the one with an alias, of this name; None when there is none."""
+        for wanted in _spellings(name):
+            at = self._xml.find(wanted, self._begin, self._end)
+            while at >= 0:
+                variable = self._variable(self._element_before(at))
+                if variable is not None and name in (variable.name, *variable.aliases):
+                    return variable
+                at = self._xml.find(wanted, at + 1, self._end)
+        return None
+
+    @property
+    def by_reference(self) -> Mapping[int, Variable]:
+        """The first variable of each value reference."""
+        return _ByReference(self, derivatives_first=False)
+
+    @property
+    def rates(self) -> Mapping[int, Variable]:
+        """The variable of each value reference, one that says to be a derivative before others."""
+        return _ByReference(self, derivatives_first=True)
+
+    @property
+    def by_name(self) -> Mapping[str, Variable]:
+        """Every variable by its name or by the name of an alias element."""
+        return _ByName(self)
+
+    @property
+    def float_names(self) -> Mapping[int, tuple[str, ...]]:
+        """All names of the floating-point quantity behind a value reference."""
+        return _FloatNames(self)
+
+    # ------------------------------------------------------------------ details
+
+    @cached_property
+    def _places(self) -> _Places:
+        """Where the elements of FMI 2.0 begin."""
+        return _Places(self._xml, self._begin, self._end, b"<ScalarVariable")
+
+    @cached_property
+    def _references(self) -> tuple[NDArray[np.int64], _Places] | None:
+        """Value references, and where they are written; None when some are written in an unusual way."""
+        places = _Places(self._xml, self._begin, self._end, b'valueReference="')
+        digits = _REFERENCE.findall(self._xml, self._begin, self._end)
+        usual = len(digits) == len(places) == self._xml.count(b"valueReference", self._begin, self._end)
+        return (np.array(digits, dtype="S18").astype(np.int64), places) if usual else None
+
+    def _element_before(self, place: int) -> int:
+        """Return where the variable begins that contains ``place``, maybe in one of its children."""
+        start = self._xml.rfind(b"<", self._begin, place)
+        while start >= 0 and not self._opening.match(self._xml, start):
+            start = self._xml.rfind(b"<", self._begin, start)
+        return start
+
+    def _variable(self, start: int) -> Variable | None:
+        if start not in self._known:
+            following = self._opening.search(self._xml, start + 1, self._end)
+            self._known[start] = self._parsed(start, self._end if following is None else following.start())
+        return self._known[start]
+
+    def _parsed(self, start: int, end: int) -> Variable | None:
+        from lxml import etree
+
+        if start < 0:
+            return None
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+        text = self._xml[start:end]
+        try:
+            element = etree.fromstring(text, parser)
+        except etree.XMLSyntaxError as error:
+            shown = text[:120].decode("utf-8", "replace")
+            raise ModelError(
+                f"modelDescription.xml is malformed in '{shown}...': {error}. Export the FMU again, or correct it."
+            ) from None
+        element.sourceline = 0  # counting lines would cost more than everything else
+        return self._read(element)
+
+
+class _Places:
+    """Where a word stands, by number: counted in blocks, and searched for only in the block that is asked for."""
+
+    def __init__(self, text: bytes, begin: int, end: int, word: bytes) -> None:
+        self._text, self._word = text, word
+        # A word that crosses an edge belongs to the block in which it begins.
+        self._blocks = [(edge, min(edge + _BLOCK + len(word) - 1, end)) for edge in range(begin, end, _BLOCK)]
+        self._before = np.cumsum([0, *(text.count(word, *block) for block in self._blocks)])
+
+    def __len__(self) -> int:
+        return int(self._before[-1])
+
+    def __getitem__(self, number: int) -> int:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        block = int(np.searchsorted(self._before, number, side="right")) - 1
+        place, last = self._blocks[block]
+        place -= 1
+        for _ in range(number - int(self._before[block]) + 1):
+            place = self._text.find(self._word, place + 1, last)
+        return place
+
+
+def _spellings(name: str) -> list[bytes]:
+    """Return how the attribute of a name may be written."""
+    double, single, greater = {'"': "&quot;"}, {"'": "&apos;"}, ("&gt;", ">")
+    texts = (
+        f'name="{escape(name, double)}"',
+        f'name="{escape(name, double).replace(*greater)}"',
+        f'name="{escape(name, double | single)}"',
+        f"name='{escape(name, single)}'",
+        f"name='{escape(name, single).replace(*greater)}'",
+        f"name='{escape(name, double | single)}'",
+    )
+    return [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]
+
+
+class _ByReference(Mapping[int, Variable]):
+    def __init__(self, scanned: Scanned, *, derivatives_first: bool) -> None:
+        self._scanned, self._derivatives_first = scanned, derivatives_first
+
+    def __getitem__(self, reference: int) -> Variable:
+        found = self._scanned.with_reference(reference)
+        if not found:
+            raise KeyError(reference)
+        rates = [v for v in found if v.derivative_of is not None]
+        return rates[-1] if rates and self._derivatives_first else found[0]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(dict.fromkeys(v.reference for v in self._scanned))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _ByName(Mapping[str, Variable]):
+    def __init__(self, scanned: Scanned) -> None:
+        self._scanned = scanned
+
+    def __getitem__(self, name: str) -> Variable:
+        found = self._scanned.named(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for v in self._scanned for name in (v.name, *v.aliases))
+
+    def __len__(self) -> int:
+        return len(self._scanned)
+
+
+class _FloatNames(Mapping[int, tuple[str, ...]]):
+    def __init__(self, scanned: Scanned) -> None:
+        self._scanned = scanned
+
+    def __getitem__(self, reference: int) -> tuple[str, ...]:
+        found = tuple(
+            name for v in self._scanned.with_reference(reference) if v.is_float for name in (v.name, *v.aliases)
+        )
+        if not found:
+            raise KeyError(reference)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(dict.fromkeys(v.reference for v in self._scanned if v.is_float))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,145 @@
+"""Large descriptions: scanned, they say the same as when they are read as a whole, and read next to nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read import large
+from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.large import Scanned, cut
+from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.xml import parse_description
+from tests.fmus.make import HERE, description_of
+
+ZOO = sorted(
+    p.stem for p in Path(HERE).glob("*.c") if "modelDescription.xml\n" in p.read_text() and p.stem != "half_a_library"
+)
+FMI2, FMI3 = description_of("pendulum"), description_of("arrays3")
+
+
+def whole_and_scanned(xml: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Description, Description]:
+    whole = parse_description(xml.encode(), "m.fmu")
+    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 0)
+    return whole, parse_description(xml.encode(), "m.fmu")
+
+
+def without_line(variable: Variable | None) -> object:
+    return variable and repr([getattr(variable, f) for f in Variable.__dataclass_fields__ if f != "line"])
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_scanned_descriptions_say_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    xml = description_of(name)
+    if 'fmiVersion="1.0"' in xml:
+        pytest.skip("descriptions of FMI 1.0 are always read as a whole")
+    whole, scanned = whole_and_scanned(xml, monkeypatch)
+    assert isinstance(scanned.variables, Scanned)
+    assert [without_line(v) for v in scanned.variables] == [without_line(v) for v in whole.variables]
+    for a, b in ((whole.derivatives, scanned.derivatives), (whole.outputs, scanned.outputs)):
+        assert [without_line(u.variable) for u in a] == [without_line(u.variable) for u in b]
+    assert [without_line(v) for v in scanned.states] == [without_line(v) for v in whole.states]
+    assert set(scanned.by_name) == set(whole.by_name)
+    for known, variable in whole.by_name.items():
+        assert without_line(scanned.by_name[known]) == without_line(variable)
+    assert dict(scanned.float_names) == dict(whole.float_names)
+    for causality in ("input", "output", "parameter", "structuralParameter", "independent"):
+        found = [v.name for v in scanned.with_causality(causality)]
+        assert found == [v.name for v in whole.with_causality(causality)]
+        assert scanned.number_with_causality(causality) == len(found)
+    assert [v.name for v in scanned.arrays()] == [v.name for v in whole.arrays()]
+    layouts = Layout(whole), Layout(scanned)
+    for part in ("states", "derivatives", "inputs", "outputs", "notes"):
+        names = [[getattr(s, "name", s) for s in getattr(layout, part)] for layout in layouts]
+        assert names[0] == names[1]
+
+
+def many(number: int) -> str:
+    extra = "".join(
+        f'<ScalarVariable name="pipe[{i}].m" valueReference="{i + 100}" description="a &lt; b > c">'
+        "<Real/></ScalarVariable>\n"
+        for i in range(number)
+    )
+    return FMI2.replace("</ModelVariables>", extra + "</ModelVariables>")
+
+
+def test_only_what_is_needed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 100_000)
+    description = parse_description(many(20_000).encode(), "m.fmu")
+    layout = Layout(description)
+    assert len(layout.states) == 4
+    assert isinstance(description.variables, Scanned)
+    assert len(description.variables._known) < 20
+    found = layout.find("pipe[19999].m")
+    assert found is not None
+    assert found.variable.description == "a < b > c"
+    assert layout.find("pipe[20000].m") is None
+    assert "pipe[7].m" in description.by_name
+    assert len(description.variables._known) < 25
+    assert any("The description is large" in note for note in description.notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["it's", 'quo"te', "a & b", "a < b > c", "größe θ", "two  blanks", "name=&quot;x&quot;", "`tick`", "q[1].x"]
+)
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_odd_names_are_found(name: str, quote: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from xml.sax.saxutils import escape
+
+    written = escape(name, {'"': "&quot;", "'": "&apos;"})
+    added = (
+        f"<ScalarVariable name={quote}{written}{quote} valueReference='99'><Real/></ScalarVariable></ModelVariables>"
+    )
+    whole, scanned = whole_and_scanned(FMI2.replace("</ModelVariables>", added), monkeypatch)
+    assert whole.by_name[name].reference == 99
+    assert [v.name for v in scanned.variables][-1] == name
+    assert scanned.by_name[name].reference == 99
+    assert dict(scanned.float_names) == dict(whole.float_names)
+
+
+def test_unusual_writing_of_causality_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = (
+        "<ScalarVariable causality = 'input' name='odd' valueReference='98'><Real start='0'/></ScalarVariable>"
+        '<ScalarVariable name="talk" valueReference="97" description="its causality is unknown">'
+        '<Real quantity="causality"/></ScalarVariable></ModelVariables>'
+    )
+    whole, scanned = whole_and_scanned(FMI2.replace("</ModelVariables>", added), monkeypatch)
+    for description in (whole, scanned):
+        assert [v.name for v in description.with_causality("input")][-1] == "odd"
+        assert "talk" not in [v.name for v in description.with_causality("input", "output")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<ModelVariables>", "<ModelVariables><!-- <ScalarVariable name='ghost'/> -->"),
+        ("<ModelVariables>", "<ModelVariables><?tool <ScalarVariable name='ghost'/> ?>"),
+        ('encoding="UTF-8"', 'encoding="ISO-8859-1"'),
+        ('fmiVersion="2.0"', 'fmiVersion="7"'),
+        ("<ModelVariables>", "<ModelVariables >"),
+    ],
+)
+def test_texts_that_cannot_be_scanned_are_read_as_a_whole(old: str, new: str) -> None:
+    assert old in FMI2
+    assert cut(FMI2.replace(old, new).encode()) is None
+    assert cut(FMI2.encode()) is not None
+
+
+def test_an_element_that_is_malformed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 0)
+    broken = FMI3.replace('causality="input"', 'causality="input" causality="input"', 1)
+    assert broken != FMI3
+    with pytest.raises(ModelError, match=r"(?s)malformed in '<Float64 name=.*Attribute causality redefined"):
+        Layout(parse_description(broken.encode(), "m.fmu"))
+
+
+def test_words_across_the_edges_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "_BLOCK", 37)
+    text = b"".join(b"<ScalarVariable " + b"x" * (i % 50) for i in range(200))
+    places = large._Places(text, 0, len(text), b"<ScalarVariable")
+    assert len(places) == 200
+    assert [places[i] for i in range(200)] == [i for i in range(len(text)) if text.startswith(b"<ScalarVariable", i)]
+    with pytest.raises(IndexError):
+        places[200]
