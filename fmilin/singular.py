@@ -27,7 +27,7 @@ from fmilin.model import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["branch_frequencies", "linearize_at_singularity", "singularity_of"]
+__all__ = ["branch_frequencies", "explanation", "linearize_at_singularity", "singularity_of"]
 
 AT_REST = 1e-9
 
@@ -155,7 +155,7 @@ def _assembled(
         accuracy=Accuracy(eps, eps, eps, eps, eps, 0.0, 0.0, float(np.linalg.cond(K))),
         method=Method("exact", "enlarged", 1, 0),
         model=model.info,
-        warnings=(_explanation(model, form, p),),
+        warnings=(explanation(model, form, p),),
         errors=EntryErrors(*(eps * np.abs(m) for m in (A, B, C, D, T))),
     )
 
@@ -179,7 +179,8 @@ def _basis(
     return V @ np.linalg.inv(V[chosen]), chosen
 
 
-def _explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
+def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
+    """Say what the spectrum over p free velocities at a singular configuration means, and what is intrinsic."""
     rank = _rank(form.G)
     text = (
         f"Singular configuration: {rank} of {len(form.G)} constraints are independent here, which leaves {p} "

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.formulations.bases import Basis
-from fmilin.formulations.carrying import carried
+from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.pencil import EPS, Pencil, eigenpairs
 from fmilin.formulations.solved import Reduced, Solved, seen_vectors, tangent_mass, violations
@@ -34,8 +34,9 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
         When M is not positive definite on the free velocities.
     """
     p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
-    Mr, Cr, Kr = projected(form, basis)
-    T = _velocities(form, basis)
+    moving = carried(form, basis)
+    Mr, Cr, Kr = projected(form, basis, moving)
+    T = np.block([[basis.R, np.zeros((n, p))], [moving.L, basis.R]])
     zero, eye = np.zeros((p, p)), np.eye(p)
     upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
     pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
@@ -52,29 +53,21 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
         sizes={"n": n, "m": form.m, "rank": n - p, "order": 2 * p},
     )
     if not p:
-        return Solved(spectrum, Reduced(zero, np.zeros((0, k)), T, basis, 0.0))
+        return Solved(spectrum, Reduced(zero, np.zeros((0, k)), T, basis, 0.0, moving))
     solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
     A, B = np.vstack((upper, solved[:, : 2 * p])), np.vstack((B[:p], solved[:, 2 * p :]))
-    return Solved(spectrum, Reduced(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr))))
+    return Solved(spectrum, Reduced(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), moving))
 
 
-def projected(form: ConstrainedForm, basis: Basis) -> tuple[FloatArray, FloatArray, FloatArray]:
+def projected(form: ConstrainedForm, basis: Basis, moving: Carried) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return Mr, Cr and Kr, each of shape (p, p), of a dense form."""
     R, Mr = basis.R, tangent_mass(form, basis)
     if form.motion is None:
         return Mr, R.T @ form.C @ R, R.T @ form.K @ R
-    moving = carried(form, basis)
     MG = form.M @ moving.G
     C = form.C - MG @ form.motion.gamma_v
     K = form.K - MG @ form.motion.gamma_q
     return Mr, R.T @ C @ R, R.T @ (K @ R + C @ moving.L)
-
-
-def _velocities(form: ConstrainedForm, basis: Basis) -> FloatArray:
-    """Return T with (dq, dv) = T (dz, dz'), shape (2n, 2p)."""
-    R = basis.R
-    L = carried(form, basis).L if form.motion is not None else np.zeros_like(R)
-    return np.block([[R, np.zeros_like(R)], [L, R]])
 
 
 _WORDS = {

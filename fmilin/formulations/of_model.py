@@ -11,7 +11,7 @@ from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.model import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
-__all__ = ["RestAt", "constraint_values", "form_of", "is_at_rest", "second_order"]
+__all__ = ["RestAt", "constraint_values", "form_of", "is_at_rest", "numeric_form", "second_order"]
 
 REST = 1e-9
 """Velocities and accelerations below this, in sizes of the states (per second), count as rest."""
@@ -48,7 +48,7 @@ def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
     """
     form = second_order(model, point)
     _require_consistent(model, point, form)
-    return _numeric(model, point, form)
+    return numeric_form(model, point, form)
 
 
 def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
@@ -98,7 +98,8 @@ def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> tu
     return bool(abs(rates[fastest]) <= REST), RestAt(names[fastest], float(rates[fastest]))
 
 
-def _numeric(model: Model, point: OperatingPoint, form: SecondOrderForm) -> ConstrainedForm:
+def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> ConstrainedForm:
+    """Return ``form``, which belongs to ``point``, with the names and signs of the formulations."""
     qs, vs = form.positions, form.velocities
     at_rest, _ = is_at_rest(model, point, form)
     gamma_v = form.constraint_states[:, vs]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis, combinations_of_rows
-from fmilin.formulations.carrying import carried
+from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.options import RCS
 from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
@@ -49,7 +49,8 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
         When M is not positive definite on the free velocities, or QZ fails.
     """
     tangent_mass(form, basis)
-    pencil = descriptor(form, basis, spurious=options.spurious)
+    moving = carried(form, basis)
+    pencil = descriptor(form, moving, spurious=options.spurious)
     found = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
     is_true = np.zeros(len(found.values), dtype=bool)
@@ -77,12 +78,12 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
         sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
         remarks=tuple(_remarks(found, is_true)),
     )
-    return Solved(spectrum, Reduced(A, B, T, basis, loss))
+    return Solved(spectrum, Reduced(A, B, T, basis, loss, moving))
 
 
-def descriptor(form: ConstrainedForm, basis: Basis, *, spurious: str = "infinite") -> Pencil:
+def descriptor(form: ConstrainedForm, moving: Carried, *, spurious: str = "infinite") -> Pencil:
     """Return E, A and B of a dense form; see the text of this module."""
-    n, moving = form.n, carried(form, basis)
+    n = form.n
     U = combinations_of_rows(form.Phi_q)
     Phi_q = U.T @ form.Phi_q
     r = len(Phi_q)

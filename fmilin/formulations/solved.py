@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis
+from fmilin.formulations.carrying import Carried
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.signals import FloatArray
@@ -30,6 +31,8 @@ class Reduced:
     basis : Basis
     error : float
         Estimated relative error of A.
+    moving : Carried
+        How the tangent space turns; trivial at an equilibrium.
     """
 
     A: FloatArray
@@ -37,6 +40,7 @@ class Reduced:
     T: FloatArray
     basis: Basis
     error: float
+    moving: Carried
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis
-from fmilin.formulations.carrying import carried
+from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.options import UCS
 from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
@@ -34,12 +34,23 @@ from fmilin.signals import FloatArray
 __all__ = ["penalized", "solve_unconstrained"]
 
 APART = 10.0
-SWAMPED = 1e-8
+SWAMPED = 1e-7
 """Relative errors from rounding below this are never remarked on."""
 
 
-def solve_unconstrained(form: ConstrainedForm, basis: Basis, options: UCS) -> Solved:
+def solve_unconstrained(
+    form: ConstrainedForm, basis: Basis, options: UCS, *, origin: ConstrainedForm | None = None
+) -> Solved:
     """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
+
+    Parameters
+    ----------
+    form : ConstrainedForm
+        Dense; at the equilibrium of the penalized system or at any consistent point.
+    basis : Basis
+    options : UCS
+    origin : ConstrainedForm, optional
+        At the equilibrium of the constrained system, for the estimate of what the displacement does.
 
     Raises
     ------
@@ -47,19 +58,22 @@ def solve_unconstrained(form: ConstrainedForm, basis: Basis, options: UCS) -> So
         When M is not positive definite on the free velocities, or the penalty leaves nothing of it.
     """
     tangent_mass(form, basis)
-    pencil = penalized(form, basis, options)
+    moving = carried(form, basis)
+    pencil = penalized(form, moving, options)
     found = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
     vectors = seen_vectors(found.right, form.n)
     broken = violations(form, vectors)
     is_true = np.zeros(len(found.values), dtype=bool)
     is_true[_least(found.values, np.nan_to_num(broken, nan=np.inf), order)] = True
-    bias = _bias(pencil, penalized(form, basis, replace(options, alpha=2 * options.alpha)), found)[is_true]
+    bias = np.abs(_moved(pencil, penalized(form, moving, replace(options, alpha=2 * options.alpha)), found))[is_true]
+    if origin is not None:
+        bias = bias + np.abs(_moved(pencil, penalized(origin, moving, options), found))[is_true]
     remarks = [*_labels(broken, is_true), *_swamped(found, is_true, bias, options)]
     reduced = None
     try:
         A, B, T = state_space(pencil, found, is_true, selector(basis))
-        reduced = Reduced(A, B, T, basis, _relative(bias, found.values[is_true]))
+        reduced = Reduced(A, B, T, basis, _relative(bias, found.values[is_true]), moving)
     except (NumericalError, linalg.LinAlgError) as error:
         remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}"))
     spectrum = Spectrum(
@@ -76,9 +90,9 @@ def solve_unconstrained(form: ConstrainedForm, basis: Basis, options: UCS) -> So
     return Solved(spectrum, reduced)
 
 
-def penalized(form: ConstrainedForm, basis: Basis, options: UCS) -> Pencil:
+def penalized(form: ConstrainedForm, moving: Carried, options: UCS) -> Pencil:
     """Return E = diag(I, M_p), A and B of a dense form; see the text of this module."""
-    n, moving, Phi_q = form.n, carried(form, basis), form.Phi_q
+    n, Phi_q = form.n, form.Phi_q
     alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
     by_q, by_v = stiffness * Phi_q, damping * Phi_q
     if form.motion is not None:
@@ -117,18 +131,18 @@ def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
     ]
 
 
-def _bias(pencil: Pencil, stiffer: Pencil, found: Eigenpairs) -> FloatArray:
-    """Estimate what the penalty itself does to each eigenvalue, |s - s_true|.
+def _moved(pencil: Pencil, other: Pencil, found: Eigenpairs) -> ComplexArray:
+    """Return, to first order, how far each eigenvalue is in another pencil.
 
-    With s = s_true + c/alpha that is -alpha ds/dalpha, and the pencil is linear in alpha; ``stiffer`` has twice as much
+    With twice the penalty that estimates what the penalty does: the error of an eigenvalue is c/alpha, and the pencil
+    is linear in alpha, so that the slope times alpha is that difference.
     """
     y, x, finite = found.left.conj(), found.right, np.isfinite(found.values)
     s = np.where(finite, found.values, 0.0)
-    moved = (stiffer.A - pencil.A) @ x - (stiffer.E - pencil.E) @ x * s
+    change = (other.A - pencil.A) @ x - (other.E - pencil.E) @ x * s
     overlap = np.einsum("ij,ij->j", y, pencil.E @ x)
-    slope = np.einsum("ij,ij->j", y, moved) / np.where(overlap != 0, overlap, 1.0)
-    bias: FloatArray = np.where(finite & (overlap != 0), np.abs(slope), np.nan)
-    return bias
+    moved: ComplexArray = np.einsum("ij,ij->j", y, change) / np.where(overlap != 0, overlap, np.nan)
+    return moved
 
 
 def _relative(change: FloatArray, values: ComplexArray) -> float:

@@ -1,0 +1,155 @@
+"""From A, B and T of a formulation to a LinearModel: outputs, names, point and accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import NumericalError
+from fmilin.formulations.bases import Basis, independent_rows
+from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.solved import Reduced
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.manifold.coordinates import conditioning
+from fmilin.manifold.rank import EXACT
+from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signal, Signals
+
+__all__ = ["Source", "linear_model"]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A model at a point, with its equations taken apart and as numbers.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint
+    second_order : SecondOrderForm
+    form : ConstrainedForm
+    singular : bool
+        Whether fewer constraints are independent here than beside the point.
+    """
+
+    model: Model
+    point: OperatingPoint
+    second_order: SecondOrderForm
+    form: ConstrainedForm
+    singular: bool = False
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Places of (q, v) among the states, shape (2n,)."""
+        return np.concatenate((self.second_order.positions, self.second_order.velocities))
+
+
+def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: tuple[Remark, ...]) -> LinearModel:
+    """Return the linear model of a formulation.
+
+    Parameters
+    ----------
+    source : Source
+    reduced : Reduced
+    formulation : str
+        For the record: ``"rcs, QZ"``.
+    warnings : tuple of Remark
+    """
+    model, point = source.model, source.point
+    A, B, T = reduced.A, reduced.B, np.zeros((len(model.states), len(reduced.A)))
+    T[source.order] = reduced.T
+    C, D = _outputs(source, reduced, T)
+    x = point.states
+    sizes = model.states.scales(x)[source.second_order.positions]
+    v, a = x[source.second_order.velocities], source.second_order.accelerations
+    S = reduced.basis.S
+    error = reduced.error
+    residual = model.constraints.residuals(point.time, x, point.inputs, np.empty(0))
+    names = model.states.names
+    signals = _signals(source, reduced.basis)
+    return LinearModel(
+        A=A,
+        B=B,
+        C=C,
+        D=D,
+        T=T,
+        f0=np.concatenate((S @ v, S @ a)) if source.form.motion is not None else np.zeros(len(A)),
+        states=signals,
+        full_states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        y0=np.concatenate((S @ x[source.second_order.positions], S @ v)),
+        point=Point(
+            point.time,
+            dict(zip(names, x.tolist(), strict=True)),
+            dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+            _outputs_at(model, point),
+            dict(point.parameters),
+        ),
+        accuracy=Accuracy(
+            A=error,
+            B=error,
+            C=error,
+            D=error,
+            T=max(error, EPS),
+            f0=0.0 if source.form.motion is None else EPS,
+            constraint_residual=float(np.max(np.abs(residual), initial=0.0)),
+            conditioning=conditioning(S, independent_rows(source.form.Phi_q * sizes) / sizes, sizes),
+        ),
+        method=Method(f"exact, formulation {formulation}", _kind(source, reduced.basis), 1, 0),
+        model=model.info,
+        warnings=warnings,
+        errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
+    )
+
+
+def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return C and D: outputs see (dq, dv), and the accelerations and multipliers that follow from them.
+
+    a = R z'' - G (gamma_q dq + gamma_v dv), and M a + C dv + K dq + Phi_q' dlambda = B du.
+    """
+    form, taken, basis = source.form, source.second_order, reduced.basis
+    p, n = basis.R.shape[1], form.n
+    dq, dv = reduced.T[:n], reduced.T[n:]
+    a, a_u = basis.R @ reduced.A[p:], basis.R @ reduced.B[p:]
+    if form.motion is not None:
+        a = a - reduced.moving.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
+    to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=EXACT)
+    change = to_multipliers @ -(form.M @ a + form.C @ dv + form.K @ dq)
+    change_u = to_multipliers @ (form.B - form.M @ a_u)
+    C = taken.output_states @ T + taken.output_unknowns @ np.vstack((a, change))
+    D = taken.output_inputs + taken.output_unknowns @ np.vstack((a_u, change_u))
+    return C, D
+
+
+def _signals(source: Source, basis: Basis) -> Signals:
+    states, x = source.model.states, source.point.states
+    if basis.chosen:
+        places = [int(i) for i in source.second_order.positions[list(basis.chosen)]]
+        places += [int(i) for i in source.second_order.velocities[list(basis.chosen)]]
+        return Signals(_started(states[i], float(x[i])) for i in places)
+    names = [f"{basis.method}[{k + 1}]" for k in range(basis.R.shape[1])]
+    return Signals([*names, *(f"der({name})" for name in names)])
+
+
+def _started(signal: Signal, value: float) -> Signal:
+    return Signal(signal.name, signal.unit, signal.nominal, value, signal.description, signal.aliases)
+
+
+def _kind(source: Source, basis: Basis) -> str:
+    if source.singular:
+        return "enlarged"
+    return "partition" if basis.chosen else basis.method
+
+
+def _outputs_at(model: Model, point: OperatingPoint) -> dict[str, float]:
+    try:
+        values = model.evaluate(point.time, point.states, point.inputs).outputs
+    except NumericalError:  # the accelerations are not determined at a singular configuration
+        return {}
+    return dict(zip(model.outputs.names, values.tolist(), strict=True))

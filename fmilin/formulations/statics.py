@@ -1,0 +1,177 @@
+"""Static equilibria with their multipliers, and the slightly different ones of a penalized system.
+
+With q' = q'' = 0, what is left of the equations is
+
+    f(q, 0, t, u) - Phi_q' lambda = 0,    Phi(q, t) = 0,
+
+solved by Newton's method on (q, lambda),
+
+    [  K    Phi_q' ] [   dq    ]   [ f - Phi_q' lambda ]
+    [ Phi_q    0   ] [ dlambda ] = [       -Phi        ]
+
+whose least-norm solution is taken where the matrix is singular: with redundant constraints, and at singular
+configurations, where the multipliers are underdetermined and the posture is not (González et al., section 5.1). A
+penalized system needs Phi = lambda/(alpha omega^2) to carry lambda: its equilibrium is displaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import NumericalError
+from fmilin.formulations.bases import rank_of
+from fmilin.formulations.of_model import constraint_values, second_order
+from fmilin.formulations.options import UCS
+from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.operating_points import operating_point
+from fmilin.signals import FloatArray
+
+__all__ = ["Equilibrium", "equilibrium", "penalized_equilibrium"]
+
+TOLERANCE = 1e-12
+"""Steps below this, in sizes of the coordinates, end the search."""
+
+MOST_STEPS = 100
+
+FORGOTTEN = 1e-10
+"""Singular values of the saddle point matrix below this fraction of the largest count as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """A static equilibrium.
+
+    Parameters
+    ----------
+    point : OperatingPoint
+        At rest.
+    multipliers : array, shape (m,)
+        lambda, in the order of the constraints; of least norm where ``rank`` is less than m.
+    rank : int
+        How many constraints are independent there.
+    steps : int
+        Of Newton's method.
+    """
+
+    point: OperatingPoint
+    multipliers: FloatArray
+    rank: int
+    steps: int
+
+    @property
+    def is_determinate(self) -> bool:
+        """Whether the multipliers are determined."""
+        return self.rank == len(self.multipliers)
+
+
+def equilibrium(
+    model: Model, guess: Mapping[str, float] | OperatingPoint | None = None, *, time: float | None = None
+) -> Equilibrium:
+    """Return the static equilibrium near a guess, with its multipliers: also where constraints are redundant.
+
+    Parameters
+    ----------
+    model : Model
+        Made of Lagrange's equations with constraints on its positions.
+    guess : mapping of str to float, or OperatingPoint, optional
+        Positions and inputs by name; where the model starts by default. Inputs are held.
+    time : float, optional
+        In seconds.
+
+    Returns
+    -------
+    Equilibrium
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form.
+    NumericalError
+        When there is no equilibrium near the guess.
+
+    Examples
+    --------
+    >>> from fmilin.systems import four_bar
+    >>> found = equilibrium(four_bar(), {"phi": 2.0})
+    >>> round(float(found.point.states[4]), 9), found.rank
+    (2.234331019, 4)
+    """
+    point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
+    point = _at_rest(model, point)
+    sizes = model.states.scales(point.states)[second_order(model, point).positions]
+    for step in range(1, MOST_STEPS + 1):
+        form, Phi = second_order(model, point), constraint_values(model, point)
+        # M q'' with the least-norm q'' of the form is f - Phi_q' lambda, and Phi_q q'' = 0 at rest.
+        unbalanced = form.M @ form.accelerations
+        dq = _newton_step(form, np.concatenate((unbalanced, -Phi)), sizes)
+        point = _moved(point, form, _damped(dq, sizes))
+        if np.max(np.abs(dq) / sizes, initial=0.0) < TOLERANCE:
+            form = second_order(model, point)
+            return Equilibrium(point, form.multipliers, rank_of(form.G * sizes), step)
+    rest = np.abs(second_order(model, point).accelerations)
+    names = [model.states.names[int(i)] for i in form.positions]
+    raise NumericalError(
+        f"There is no equilibrium of '{model.info.name}' near the guess: after {MOST_STEPS} steps '"
+        f"{names[int(np.argmax(rest))]}' still accelerates at {np.max(rest):.3g}. Start nearer to it with other values."
+    )
+
+
+def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> OperatingPoint:
+    """Return where the penalized system rests, f = alpha omega^2 Phi_q' Phi, next to an equilibrium of the model.
+
+    Raises
+    ------
+    NumericalError
+        When there is none: the penalty is too small to hold the system together.
+    """
+    compliance = 1.0 / (options.alpha * options.omega**2)
+    sizes = model.states.scales(point.states)[second_order(model, point).positions]
+    for _ in range(MOST_STEPS):
+        form, Phi = second_order(model, point), constraint_values(model, point)
+        # K dq + Phi_q' lambda_new = f + ..: with the form's own lambda, Phi = compliance lambda at the solution.
+        upper = form.M @ form.accelerations + form.G.T @ (form.multipliers - Phi / compliance)
+        right = np.concatenate((upper, np.zeros(len(Phi))))
+        dq = _newton_step(form, right, sizes, compliance)
+        point = _moved(point, form, _damped(dq, sizes))
+        if np.max(np.abs(dq) / sizes, initial=0.0) < TOLERANCE:
+            return point
+    raise NumericalError(
+        f"The penalized system has no equilibrium near that of the model: alpha = {options.alpha:g} and omega = "
+        f"{options.omega:g} are too small to hold it together. Take larger ones."
+    )
+
+
+def _newton_step(form: SecondOrderForm, right: FloatArray, sizes: FloatArray, compliance: float = 0.0) -> FloatArray:
+    """Return dq of least norm, in sizes of the coordinates."""
+    n, m = len(sizes), len(form.G)
+    K, G = -form.force_states[:, form.positions], form.G * sizes
+    force = max(float(np.max(np.abs(K), initial=0.0)), 1e-300)
+    saddle = np.zeros((n + m, n + m))
+    saddle[:n, :n] = sizes[:, None] * K * sizes / force
+    saddle[:n, n:], saddle[n:, :n] = G.T, G
+    saddle[n:, n:] = -compliance * force * np.eye(m)
+    right = np.concatenate((sizes * right[:n] / force, right[n:]))
+    step: FloatArray = linalg.lstsq(saddle, right, cond=FORGOTTEN)[0][:n]
+    return sizes * step
+
+
+def _damped(dq: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return the step, no longer than half the size of a coordinate."""
+    longest = float(np.max(np.abs(dq) / sizes, initial=0.0))
+    return dq if longest <= 0.5 else dq * (0.5 / longest)
+
+
+def _at_rest(model: Model, point: OperatingPoint) -> OperatingPoint:
+    x = point.states.copy()
+    x[second_order(model, point).velocities] = 0.0
+    return point.with_states(x)
+
+
+def _moved(point: OperatingPoint, form: SecondOrderForm, dq: FloatArray) -> OperatingPoint:
+    x = point.states.copy()
+    x[form.positions] += dq
+    return point.with_states(x)
