@@ -33,7 +33,7 @@ def command(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
-    """Compile a native model to an FMU for model exchange, its constraints inside.
+    """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
     Needs a C compiler.
     """
@@ -53,6 +53,6 @@ def command(
             fmi_version=fmi.value,
             directional_derivatives=not no_directional_derivatives,
         )
-        sys.stderr.write(f"{output}: FMI {fmi.value} model exchange\n")
+        sys.stderr.write(f"{output}: FMI {fmi.value}, model exchange and co-simulation\n")
 
     return work(job, isolate=False, debug=debug)

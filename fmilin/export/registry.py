@@ -66,6 +66,7 @@ FORMATS = {
     ".m": Format(
         "fmilin.export.m_file", "a function of MATLAB and Octave", readable=False, has_choices=True, holds_arrays=True
     ),
+    ".fmu": Format("fmilin.export.fmu_file", "simulation tools", has_choices=True),
     ".mo": Format("fmilin.export.modelica", "Modelica", readable=False, has_choices=True),
 }
 

@@ -20,8 +20,14 @@ class Writing:
         Signals in deviations from the operating point instead of absolute values.
     modelica : {"blocks", "equations"}
         Connectors of Modelica.Blocks.Interfaces, or plain ``input Real`` and ``output Real``.
+    fmi : {"2.0", "3.0"}
+        The version of the standard that an FMU follows.
+    platforms : tuple of str
+        What an FMU shall run on (``"linux64"``, ``"win64"``, ...); empty: this machine.
     """
 
     name: str = "plant"
     deviation: bool = False
     modelica: Literal["blocks", "equations"] = "blocks"
+    fmi: Literal["2.0", "3.0"] = "2.0"
+    platforms: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ def test_info_of_an_fmu(run: Run) -> None:
 def test_info_as_json(run: Run) -> None:
     document = json.loads(run("info", "four_bar.fmu", "--json").out)
     assert document["fmi_version"] == "2.0"
-    assert document["interfaces"] == ["ModelExchange"]
+    assert document["interfaces"] == ["ModelExchange", "CoSimulation"]
     assert [s["name"] for s in document["states"]][-1] == "w"
     assert {"name": "torque", "unit": "N.m"}.items() <= document["inputs"][0].items()
     assert document["directional_derivatives"] is True

@@ -1,7 +1,8 @@
-"""A symbolic model as an FMU."""
+"""Models as FMUs: symbolic ones and linear ones."""
 
 from __future__ import annotations
 
 from fmilin.fmi.write.fmu import build_fmu
+from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 
-__all__ = ["build_fmu"]
+__all__ = ["LinearFmu", "build_fmu", "linear_fmu"]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from fmilin.errors import UsageError
 
-__all__ = ["check_destination", "write_archive"]
+__all__ = ["archive_bytes", "check_destination", "write_archive"]
 
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
+
+SMALL = 1 << 20
+"""Larger content is compressed in a hurry."""
 
 
 def check_destination(path: Path) -> None:
@@ -35,16 +38,8 @@ def check_destination(path: Path) -> None:
         raise UsageError(f"The folder '{path.parent}' for '{path.name}' cannot be written. Choose another one.")
 
 
-def write_archive(path: Path, content: Mapping[str, bytes], executable: str) -> None:
-    """Write ``content`` to ``path``, in its order; an old file there is replaced when the new one is complete.
-
-    Parameters
-    ----------
-    path : Path
-    content : mapping of str to bytes
-        Name inside the archive, with forward slashes, to content.
-    executable : str
-        The one name that may be executed: the shared library.
+def write_archive(path: Path, archive: bytes) -> None:
+    """Write ``archive`` to ``path``; an old file there is replaced when the new one is complete.
 
     Raises
     ------
@@ -54,7 +49,7 @@ def write_archive(path: Path, content: Mapping[str, bytes], executable: str) -> 
     partial = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
     try:
         with partial.open("xb") as file:
-            _fill(file, content, executable)
+            file.write(archive)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -64,11 +59,22 @@ def write_archive(path: Path, content: Mapping[str, bytes], executable: str) -> 
         partial.unlink(missing_ok=True)
 
 
-def _fill(file: BinaryIO, content: Mapping[str, bytes], executable: str) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:
+    """Return a zip archive with ``content``, in its order; what lies in ``binaries/`` may be executed.
+
+    Parameters
+    ----------
+    content : mapping of str to bytes
+        Name inside the archive, with forward slashes, to content.
+    packed : collection of str
+        Names whose content cannot be made smaller: it is stored as it is.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in content.items():
             entry = zipfile.ZipInfo(name, FIRST_DAY)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = zipfile.ZIP_STORED if name in packed else zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, whose permissions follow
-            entry.external_attr = (0o100755 if name == executable else 0o100644) << 16
-            archive.writestr(entry, data, compresslevel=9)
+            entry.external_attr = (0o100755 if name.startswith("binaries/") else 0o100644) << 16
+            archive.writestr(entry, data, compresslevel=9 if len(data) < SMALL else 1)
+    return buffer.getvalue()

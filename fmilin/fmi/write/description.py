@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from fmilin.fmi.write.platforms import Machine
 from fmilin.fmi.write.units import BASE_UNITS, base_unit
-from fmilin.fmi.write.variables import Interface, Variable
+from fmilin.fmi.write.variables import ILLEGAL, Variable
 from fmilin.version import __version__
 
 __all__ = ["Description", "Standard", "to_bytes"]
 
 _BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
 _STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
+
+LONG_LIST = 256
+"""Where a list of dependencies that names everything is left out."""
 
 LOG_CATEGORIES = {
     "logStatusError": "A function was called at the wrong time or with wrong arguments",
@@ -32,49 +37,71 @@ class Description:
     ----------
     name, identifier, description : str
         Of the model; the identifier is a C identifier.
-    interface : Interface
-    depends : tuple of tuple of int
-        For each state derivative, then each computed output, the references of the variables on which it depends.
+    variables : tuple of Variable
+    outputs : tuple of int
+        References of the outputs, in their order.
+    depends : mapping of int to sequence of int
+        For each state derivative and each computed output, by reference, the references of the variables on which
+        it depends.
     start_time : float
     directional_derivatives : bool
     sources : tuple of str
         The files to compile.
+    sample_time : float
+        In seconds; 0 for a continuous model. Sampled models are for co-simulation only.
+    output_slopes : bool
+        Whether co-simulation tells the time derivatives of outputs.
     """
 
     name: str
     identifier: str
     description: str
-    interface: Interface
-    depends: tuple[tuple[int, ...], ...]
+    variables: tuple[Variable, ...]
+    outputs: tuple[int, ...]
+    depends: Mapping[int, Sequence[int]]
     start_time: float
     directional_derivatives: bool
     sources: tuple[str, ...]
+    sample_time: float = 0.0
+    output_slopes: bool = True
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether it is a sampled model."""
+        return self.sample_time > 0
 
     @property
     def derivatives(self) -> list[Variable]:
         """The derivatives of the states."""
-        return [v for v in self.interface.variables if v.derivative_of is not None]
+        return [v for v in self.variables if v.derivative_of is not None]
 
-    def dependencies(self, reference: int, *, initial: bool) -> list[int]:
-        """Return the known variables on which an unknown one depends.
+    @cached_property
+    def _n_known(self) -> int:
+        """How many states and inputs there are."""
+        return sum(v.is_state or v.causality == "input" for v in self.variables)
+
+    def dependencies(self, reference: int, *, initial: bool) -> Sequence[int] | None:
+        """Return the known variables on which an unknown one depends; None: on all, and there are many.
 
         In initialization mode, states and parameters are known by their start values; later on, parameters
-        are no variables any more.
+        and the states of a sampled model are no variables any more. A long list of everything is left out, which
+        means the same.
         """
-        variables = self.interface.variables
-        if variables[reference].is_state:
-            return [reference]
-        first = self.derivatives[0].reference if self.derivatives else 0
-        n = len(self.derivatives)
-        inputs = sum(v.causality == "input" for v in variables)
-        row = reference - first if variables[reference].derivative_of is not None else reference - 1 - n - inputs
-        known = self.depends[row]
-        return [r for r in known if initial or variables[r].causality != "parameter"]
+        variables = self.variables
+        known = (reference,) if variables[reference].is_state else self.depends[reference]
+        if LONG_LIST < len(known) == self._n_known and not self.is_sampled:
+            return None
+        if initial:
+            return known
+        return [r for r in known if variables[r].causality != "parameter" and not self._is_held(variables[r])]
+
+    def _is_held(self, v: Variable) -> bool:
+        return v.is_state and self.is_sampled
 
     def initial_unknowns(self) -> list[int]:
         """Return the references of what is calculated during initialization, in their order."""
         computed = {v.reference for v in self.derivatives}
-        computed |= {r for r in self.interface.outputs if not self.interface.variables[r].is_state}
+        computed |= {r for r in self.outputs if not self.variables[r].is_state}
         return sorted(computed)
 
 
@@ -84,19 +111,21 @@ class Standard(ABC):
     version: ClassVar[str]
     source: ClassVar[str]
     """The C file to compile."""
+    runtime: ClassVar[tuple[str, ...]]
+    """That file and those that only it includes."""
     headers: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def binary_folder(self) -> str:
-        """Return the folder under ``binaries/`` for this platform."""
+    def binary_folder(self, machine: Machine) -> str:
+        """Return the folder under ``binaries/`` for a machine."""
 
     @abstractmethod
     def root(self, model: Description, token: str) -> Element:
-        """Return the root element with its attributes, and the element of the interface type in it."""
+        """Return the root element with its attributes, and the elements of the interface types in it."""
 
     @abstractmethod
-    def variable(self, parent: Element, v: Variable) -> None:
-        """Add one variable."""
+    def variable(self, parent: Element, v: Variable) -> Element:
+        """Add one variable; return its element."""
 
     @abstractmethod
     def structure(self, parent: Element, model: Description) -> None:
@@ -110,12 +139,14 @@ class Standard(ABC):
     def model_description(self, model: Description, token: str) -> bytes:
         """Return ``modelDescription.xml``."""
         root = self.root(model, token)
-        variables = model.interface.variables
+        variables = model.variables
         _add_units(root, sorted({v.unit for v in variables if v.unit}))
         categories = SubElement(root, "LogCategories")
         for name, meaning in LOG_CATEGORIES.items():
             SubElement(categories, "Category", name=name, description=meaning)
-        SubElement(root, "DefaultExperiment", startTime=repr(model.start_time))
+        experiment = SubElement(root, "DefaultExperiment", startTime=repr(model.start_time))
+        if model.is_sampled:
+            experiment.set("stepSize", repr(model.sample_time))
         parent = SubElement(root, "ModelVariables")
         for v in variables:
             self.variable(parent, v)
@@ -132,9 +163,9 @@ def root_attributes(model: Description) -> dict[str, str]:
     """Return the attributes of the root element that both versions have."""
     attributes = {"modelName": model.name}
     if model.description:
-        attributes["description"] = model.description
+        attributes["description"] = legal_text(model.description)
     attributes["generationTool"] = f"fmilin {__version__}"
-    attributes["variableNamingConvention"] = naming_convention(model.interface.variables)
+    attributes["variableNamingConvention"] = naming_convention(model.variables)
     return attributes
 
 
@@ -154,12 +185,17 @@ def common_attributes(v: Variable) -> dict[str, str]:
     """Return name, reference, description, causality, variability and initial of a variable."""
     attributes = {"name": v.name, "valueReference": str(v.reference)}
     if v.description:
-        attributes["description"] = v.description
+        attributes["description"] = legal_text(v.description)
     attributes["causality"] = v.causality
-    attributes["variability"] = "fixed" if v.causality == "parameter" else "continuous"
+    attributes["variability"] = v.variability
     if v.is_state or v.causality == "parameter":
         attributes["initial"] = "exact"
     return attributes
+
+
+def legal_text(text: str) -> str:
+    """Return ``text`` without the characters that XML has no way to write."""
+    return ILLEGAL.sub("", text)
 
 
 def numbers(references: Sequence[int], first: int = 0) -> str:

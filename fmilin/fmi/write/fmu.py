@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import re
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from fmilin.codegen.c99 import GeneratedModel, generate
 from fmilin.codegen.c99_writer import c_string
-from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
+from fmilin.codegen.compiler import Compiler
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints import Constraint
-from fmilin.errors import ModelError, UsageError
-from fmilin.fmi.write.archive import check_destination, write_archive
+from fmilin.errors import UsageError
+from fmilin.fmi.write.archive import archive_bytes, check_destination, write_archive
+from fmilin.fmi.write.binaries import compiled, compiled_for
 from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
-from fmilin.fmi.write.description import Description, Standard
-from fmilin.fmi.write.standard2 import Fmi2
-from fmilin.fmi.write.standard3 import Fmi3
+from fmilin.fmi.write.description import Description
+from fmilin.fmi.write.identity import identifier_like, token_of
+from fmilin.fmi.write.platforms import machines
+from fmilin.fmi.write.sources import runtime_sources
+from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model import Model
-from fmilin.version import __version__
 
 __all__ = ["build_fmu"]
-
-_STANDARDS: Mapping[str, Standard] = {"2.0": Fmi2(), "3.0": Fmi3()}
 
 
 @dataclass(frozen=True)
@@ -48,8 +43,9 @@ def build_fmu(
     fmi_version: str = "2.0",
     directional_derivatives: bool = True,
     compiler: Compiler | None = None,
+    platforms: Sequence[str] = (),
 ) -> Path:
-    """Write a model exchange FMU: compiled C for this platform, with its sources, and nothing of Python.
+    """Write an FMU for model exchange and co-simulation: compiled C, with its sources, and nothing of Python.
 
     The FMU has the model's states (dependent ones included), inputs, outputs and parameters. Parameters and
     the start values of states can be set until initialization ends; parameters are ``fixed``, because
@@ -57,6 +53,8 @@ def build_fmu(
     the model knows it, ``residual_rate[i]``; ``extra/org.fmilin/constraints.toml`` says which, and names the
     recommended independent coordinates. Directional derivatives (in FMI 3.0 adjoint ones too) of derivatives
     and outputs, residuals included, with respect to states, inputs, parameters and time are exact.
+    Co-simulation integrates by Dormand and Prince's formulas of order 5 with step size control, to the tolerance that
+    the importer asks for (1e-8 where it asks for none), and does not project onto the constraints.
     The same model gives the same bytes, with the same compiler.
 
     Parameters
@@ -70,7 +68,10 @@ def build_fmu(
     directional_derivatives : bool
         Whether to offer them; the code is a third of the size without.
     compiler : Compiler, optional
-        Command, further flags, and whether to use the cache of built libraries.
+        Command, further flags, and whether to use the cache of built libraries; for this machine.
+    platforms : sequence of str
+        ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default. Others than this one need the
+        package ziglang.
 
     Returns
     -------
@@ -93,12 +94,11 @@ def build_fmu(
     PosixPath('four_bar.fmu')
     """
     path = Path(path)
-    standard = _STANDARDS.get(fmi_version)
-    if standard is None:
-        raise UsageError(f"FMUs are built for FMI {' or '.join(_STANDARDS)}, not for '{fmi_version}'.")
+    standard = standard_of(fmi_version)
+    targets = machines(platforms)
     check_destination(path)
     native = _native(model)
-    identifier = _identifier(native.system.name)
+    identifier = identifier_like(native.system.name)
     interface = lay_out(native.system, native.constraints)
     code = generate(
         native.system, interface.output_expressions, interface.local_expressions, derivatives=directional_derivatives
@@ -107,24 +107,25 @@ def build_fmu(
         name=native.system.name,
         identifier=identifier,
         description=native.system.description,
-        interface=interface,
+        variables=interface.variables,
+        outputs=interface.outputs,
         depends=_dependencies(interface, code),
         start_time=native.start_time,
         directional_derivatives=directional_derivatives,
         sources=(standard.source,),
+        output_slopes=directional_derivatives,
     )
     toml = constraints_toml(interface.constraints, native.independent).encode()
-    sources = _sources(code, standard)
-    token = _token([standard.model_description(description, ""), toml, *sources.values()])
-    sources["identity.h"] = f"#define MODEL_TOKEN {c_string(token)}\n".encode()
-    binary = f"binaries/{standard.binary_folder()}/{identifier}{library_suffix()}"
+    sources = {name: text.encode() for name, text in code.sources.items()} | runtime_sources(standard, "symbolic")
+    token = token_of([standard.model_description(description, ""), toml, *sources.values()])
+    sources["identity.h"] = f'#define MODEL_TOKEN {c_string(token)}\n#include "symbolic.h"\n'.encode()
     content = {"modelDescription.xml": standard.model_description(description, token)}
-    content[binary] = _compiled(sources, standard.source, compiler or Compiler())
+    content |= compiled_for(targets, standard, identifier, lambda m: compiled(sources, standard.source, m, compiler))
     content |= {f"sources/{name}": sources[name] for name in sorted(sources)}
     content |= {f"sources/{name}": data for name, data in standard.extra_sources(description).items()}
     if toml:
         content[CONSTRAINTS_PATH] = toml
-    write_archive(path, content, binary)
+    write_archive(path, archive_bytes(content))
     return path
 
 
@@ -141,50 +142,13 @@ def _native(model: Model | SymbolicSystem) -> _Native:
     return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
 
-def _dependencies(interface: Interface, code: GeneratedModel) -> tuple[tuple[int, ...], ...]:
-    """Return what the derivatives and the computed outputs depend on, as value references."""
-    computed = sum(v.is_state for v in interface.variables) + len(interface.output_expressions)
-    return tuple(tuple(sorted(interface.knowns[symbol] for symbol in row)) for row in code.depends[:computed])
-
-
-def _sources(code: GeneratedModel, standard: Standard) -> dict[str, bytes]:
-    """Return everything that the compiler needs, the standard's own headers included."""
-    runtime = files("fmilin.fmi.write") / "runtime"
-    sources = {name: text.encode() for name, text in code.sources.items()}
-    for name in ("instance.h", "instance.c", standard.source):
-        sources[name] = (runtime / name).read_bytes()
-    found = importlib.util.find_spec("fmpy")  # not imported: only its files are wanted
-    if found is None or not found.submodule_search_locations:
-        raise ModelError(
-            "The package FMPy, which brings the headers of the FMI standard, is not installed. Install it."
-        )
-    headers = Path(found.submodule_search_locations[0]) / "c-code"
-    for name in standard.headers:
-        try:
-            sources[name] = (headers / name).read_bytes()
-        except OSError as error:
-            raise ModelError(
-                f"The header '{name}' of the FMI standard is missing in the installed package FMPy "
-                f"({error.strerror}). Install FMPy again."
-            ) from None
-    return sources
-
-
-def _compiled(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="fmilin-") as folder:
-        return compile_library(sources, unit, Path(folder) / f"model{library_suffix()}", compiler).read_bytes()
-
-
-def _token(parts: Sequence[bytes]) -> str:
-    """Return a GUID that is a fingerprint of the content."""
-    digest = hashlib.sha256(__version__.encode())
-    for part in parts:
-        digest.update(f"{len(part)}:".encode() + part)
-    h = digest.hexdigest()
-    return f"{{{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}}}"
-
-
-def _identifier(name: str) -> str:
-    """Return a C identifier that looks like ``name``."""
-    text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "model"
-    return f"model_{text}" if text[0].isdigit() else text
+def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:
+    """Return what the derivatives and the computed outputs depend on, by reference, as references."""
+    n, inputs = (sum(v.is_state for v in interface.variables), sum(v.causality == "input" for v in interface.variables))
+    derivatives = range(1 + n, 1 + 2 * n)
+    first = 1 + 2 * n + inputs
+    outputs = range(first, first + len(interface.output_expressions))
+    return {
+        reference: tuple(sorted(interface.knowns[symbol] for symbol in row))
+        for reference, row in zip((*derivatives, *outputs), code.depends, strict=False)
+    }

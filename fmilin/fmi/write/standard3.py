@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from xml.etree.ElementTree import Element, SubElement
 
@@ -15,6 +14,7 @@ from fmilin.fmi.write.description import (
     root_attributes,
     to_bytes,
 )
+from fmilin.fmi.write.platforms import Machine
 from fmilin.fmi.write.variables import Variable
 
 __all__ = ["Fmi3"]
@@ -25,49 +25,55 @@ class Fmi3(Standard):
 
     version = "3.0"
     source = "fmi3.c"
+    runtime = ("fmi3.c", "fmi3_unused.c")
     headers = ("fmi3Functions.h", "fmi3FunctionTypes.h", "fmi3PlatformTypes.h")
 
-    def binary_folder(self) -> str:
-        """Return ``x86_64-linux`` and the like (section 2.5.1.4.1)."""
-        machine = platform.machine().lower()
-        arm = machine in ("aarch64", "arm64")
-        architecture = "aarch64" if arm else ("x86_64" if sys.maxsize > 2**32 else "x86")
-        system = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
-        return f"{architecture}-{system}"
+    def binary_folder(self, machine: Machine) -> str:
+        """Return ``x86_64-linux`` and the like."""
+        return machine.fmi3_folder
 
     def root(self, model: Description, token: str) -> Element:
-        """Return ``fmiModelDescription`` with ``ModelExchange`` in it."""
+        """Return ``fmiModelDescription`` with ``ModelExchange`` and ``CoSimulation`` in it."""
         attributes = {"fmiVersion": "3.0", "instantiationToken": token, **root_attributes(model)}
         root = Element("fmiModelDescription", attributes)
         provided = str(model.directional_derivatives).lower()
-        SubElement(
-            root,
-            "ModelExchange",
-            modelIdentifier=model.identifier,
-            canGetAndSetFMUState="true",
-            canSerializeFMUState="true",
-            providesDirectionalDerivatives=provided,
-            providesAdjointDerivatives=provided,
-        )
+        common = {
+            "modelIdentifier": model.identifier,
+            "canGetAndSetFMUState": "true",
+            "canSerializeFMUState": "true",
+            "providesDirectionalDerivatives": provided,
+            "providesAdjointDerivatives": provided,
+        }
+        if not model.is_sampled:
+            SubElement(root, "ModelExchange", common)
+        steps = {"canHandleVariableCommunicationStepSize": "true"}
+        if model.is_sampled:
+            steps["fixedInternalStepSize"] = repr(model.sample_time)
+        if model.output_slopes:
+            steps["maxOutputDerivativeOrder"] = "1"
+        SubElement(root, "CoSimulation", common | steps)
         return root
 
-    def variable(self, parent: Element, v: Variable) -> None:
+    def variable(self, parent: Element, v: Variable) -> Element:
         """Add a ``Float64``."""
         element = SubElement(parent, "Float64", {**common_attributes(v), **real_attributes(v)})
         if v.derivative_of is not None:
             element.set("derivative", str(v.derivative_of))
+        return element
 
     def structure(self, parent: Element, model: Description) -> None:
         """Add ``Output``, ``ContinuousStateDerivative`` and ``InitialUnknown`` entries."""
         derivatives = [v.reference for v in model.derivatives]
         for name, references, initial in (
-            ("Output", model.interface.outputs, False),
+            ("Output", model.outputs, False),
             ("ContinuousStateDerivative", derivatives, False),
             ("InitialUnknown", model.initial_unknowns(), True),
         ):
             for reference in references:
-                known = numbers(model.dependencies(reference, initial=initial))
-                SubElement(parent, name, valueReference=str(reference), dependencies=known)
+                known = model.dependencies(reference, initial=initial)
+                element = SubElement(parent, name, valueReference=str(reference))
+                if known is not None:
+                    element.set("dependencies", numbers(known))
 
     def extra_sources(self, model: Description) -> dict[str, bytes]:
         """Return ``buildDescription.xml``."""

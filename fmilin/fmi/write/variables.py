@@ -16,10 +16,23 @@ from fmilin.expressions import Expression
 from fmilin.fmi.write.units import rate_unit
 from fmilin.signals import Signal
 
-__all__ = ["DeclaredConstraint", "Interface", "Variable", "lay_out"]
+__all__ = [
+    "ILLEGAL",
+    "DeclaredConstraint",
+    "Interface",
+    "Variable",
+    "check",
+    "free_name",
+    "lay_out",
+    "legal_name",
+    "usable_nominal",
+]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr
+
+ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML document can contain."""
 
 Causality = Literal["independent", "parameter", "input", "output", "local"]
 
@@ -40,6 +53,8 @@ class Variable:
     derivative_of : int or None
         The value reference of the state whose derivative this is.
     is_state : bool
+    is_discrete : bool
+        Whether it changes at samples only.
     """
 
     name: str
@@ -51,6 +66,14 @@ class Variable:
     start: float | None = None
     derivative_of: int | None = None
     is_state: bool = False
+    is_discrete: bool = False
+
+    @property
+    def variability(self) -> str:
+        """In the words of the standard."""
+        if self.causality == "parameter":
+            return "fixed"
+        return "discrete" if self.is_discrete else "continuous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +145,7 @@ def lay_out(system: SymbolicSystem, constraints: Sequence[Constraint]) -> Interf
     taken = {*_names(system), *(o.signal.name for o in outputs)}
     local = [_Computed(Signal(name), e) for name, e in system.extra_names.items() if name not in taken]
     variables = _variables(system, outputs, local, passed_on)
-    _check(variables, system.name)
+    check(variables, system.name)
     reference = {v.name: v.reference for v in variables}
     order = [*system.output_signals.names, *(o.signal.name for o in residuals)]
     knowns = [system.time, *system.states, *system.inputs, *system.parameters]
@@ -164,11 +187,11 @@ def _residuals(
     rates: list[_Computed] = []
     declared: list[DeclaredConstraint] = []
     for number, constraint in enumerate(constraints, 1):
-        name = _free(f"residual[{number}]", taken)
+        name = free_name(f"residual[{number}]", taken)
         computed.append(_residual(system, name, constraint.label, constraint.expression))
         rate = None
         if constraint.rate is not None:
-            rate = _free(f"residual_rate[{number}]", taken)
+            rate = free_name(f"residual_rate[{number}]", taken)
             rates.append(_residual(system, rate, f"rate of {constraint.label}", constraint.rate))
         declared.append(DeclaredConstraint(name, constraint.level, constraint.name, rate))
     return computed + rates, tuple(declared)
@@ -196,7 +219,7 @@ def _meanings(system: SymbolicSystem, names: Sequence[str], label: str) -> dict[
     return {name: known[name] for name in names}
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """Return ``name``, or one like it where it is taken."""
     while name in taken:
         name = f"fmilin_{name}"
@@ -212,7 +235,7 @@ def _variables(
     def add(signal: Signal, causality: Causality, start: float | None = None) -> None:
         causality = "output" if signal.name in passed_on and causality == "local" else causality
         found.append(
-            Variable(signal.name, len(found), causality, signal.unit, signal.description, _nominal(signal), start)
+            Variable(signal.name, len(found), causality, signal.unit, signal.description, usable_nominal(signal), start)
         )
 
     for signal in system.state_signals:
@@ -232,18 +255,34 @@ def _variables(
     return tuple(found)
 
 
-def _nominal(signal: Signal) -> float | None:
+def usable_nominal(signal: Signal) -> float | None:
+    """Return the nominal value, or None where it is missing, not positive or not finite."""
     usable = signal.nominal is not None and 0 < signal.nominal < math.inf
     return signal.nominal if usable else None
 
 
-def _check(variables: Sequence[Variable], model: str) -> None:
-    """Raise one error with everything that is wrong with the variables."""
+def legal_name(name: str) -> str:
+    r"""Return ``name`` as an FMU can have it.
+
+    >>> legal_name("two\nlines")
+    'two_lines'
+    """
+    return ILLEGAL.sub("_", re.sub(r"[\r\n\t]", "_", name)) or "unnamed"
+
+
+def check(variables: Sequence[Variable], model: str) -> None:
+    """Make sure that an FMU can have these variables.
+
+    Raises
+    ------
+    ModelError
+        With everything that is wrong with them.
+    """
     problems = [
         f"'{name}' stands for several variables" for name, n in Counter(v.name for v in variables).items() if n > 1
     ]
-    problems += [f"{v.name!r} is no name: it is empty or has a line break or tab" for v in variables
-                 if not v.name or re.search(r"[\r\n\t]", v.name)]  # fmt: skip
+    problems += [f"{v.name!r} is no name: it is empty or has a line break, a tab or another control character"
+                 for v in variables if v.name != legal_name(v.name)]  # fmt: skip
     problems += [f"the start value of '{v.name}' is {v.start}" for v in variables
                  if v.start is not None and not math.isfinite(v.start)]  # fmt: skip
     if problems:

@@ -227,16 +227,18 @@ def test_what_does_not_apply_to_fmi_2_says_so(tmp_path: Path) -> None:
         fmu.fmu.setDebugLogging(True, [])
         library, component = fmu.fmu.dll, ctypes.c_void_p(fmu.fmu.component)
         zero = ctypes.c_double(0.0)
-        calls = {
-            "fmi2DoStep": (zero, zero, 0),
-            "fmi2CancelStep": (),
-            "fmi2SetRealInputDerivatives": (None, 0, None, None),
-            "fmi2GetRealOutputDerivatives": (None, 0, None, None),
-            **{f"fmi2Get{kind}Status": (0, None) for kind in ("", "Real", "Integer", "Boolean", "String")},
+        in_steps = "this instance is for model exchange"
+        pending = "no step of this FMU is ever pending"
+        calls: dict[str, tuple[tuple[Any, ...], str]] = {
+            "fmi2DoStep": ((zero, zero, 0), in_steps),
+            "fmi2SetRealInputDerivatives": ((None, 0, None, None), in_steps),
+            "fmi2GetRealOutputDerivatives": ((None, 0, None, None), in_steps),
+            "fmi2CancelStep": ((), pending),
+            **{f"fmi2Get{k}Status": ((0, None), pending) for k in ("", "Real", "Integer", "Boolean", "String")},
         }
-        for name, arguments in calls.items():
+        for name, (arguments, reason) in calls.items():
             assert getattr(library, name)(component, *arguments) == ERROR
-            assert fmu.messages[-1] == f"{name}: this FMU is for model exchange only."
+            assert fmu.messages[-1] == f"{name}: {reason}."
 
 
 def test_what_does_not_apply_to_fmi_3_says_so(tmp_path: Path) -> None:
@@ -245,10 +247,10 @@ def test_what_does_not_apply_to_fmi_3_says_so(tmp_path: Path) -> None:
         library, instance = fmu.fmu.dll, ctypes.c_void_p(fmu.fmu.component)
         zero = ctypes.c_double(0.0)
         calls: dict[str, tuple[tuple[Any, ...], str]] = {
-            "fmi3EnterStepMode": ((), "model exchange only"),
-            "fmi3DoStep": ((zero, zero, False, None, None, None, None), "model exchange only"),
-            "fmi3GetOutputDerivatives": ((None, 0, None, None, 0), "model exchange only"),
-            "fmi3ActivateModelPartition": ((0, zero), "model exchange only"),
+            "fmi3EnterStepMode": ((), "no event mode in co-simulation"),
+            "fmi3DoStep": ((zero, zero, False, None, None, None, None), "this instance is for model exchange"),
+            "fmi3GetOutputDerivatives": ((None, 0, None, None, 0), "this instance is for model exchange"),
+            "fmi3ActivateModelPartition": ((0, zero), "no clocks"),
             "fmi3EnterConfigurationMode": ((), "no structural parameters"),
             "fmi3ExitConfigurationMode": ((), "no structural parameters"),
             "fmi3GetNumberOfVariableDependencies": ((1, None), "modelDescription.xml"),
@@ -287,8 +289,14 @@ def test_counts_of_fmi_3(tmp_path: Path) -> None:
         assert "room for 2 values was given, but there are 1" in fmu.messages[-1]
 
 
-@pytest.mark.parametrize("interface", ["CoSimulation", "ScheduledExecution"])
-def test_other_interfaces_of_fmi_3_give_no_instance(tmp_path: Path, interface: str) -> None:
+@pytest.mark.parametrize(
+    ("interface", "reason"),
+    [
+        ("CoSimulation", "this FMU has no event mode in co-simulation"),
+        ("ScheduledExecution", "this FMU is for model exchange and co-simulation only"),
+    ],
+)
+def test_what_fmi_3_cannot_instantiate_says_so(tmp_path: Path, interface: str, reason: str) -> None:
     with Running(build_fmu(samples.decay(), tmp_path / "model.fmu", fmi_version="3.0")) as fmu:
         said: list[str] = []
         log = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)(
@@ -296,20 +304,9 @@ def test_other_interfaces_of_fmi_3_give_no_instance(tmp_path: Path, interface: s
         )
         instantiate = getattr(fmu.fmu.dll, f"fmi3Instantiate{interface}")
         instantiate.restype, instantiate.argtypes = ctypes.c_void_p, None
-        rest = (
-            (False, False, None, 0, None, log, None) if interface == "CoSimulation" else (None, log, None, None, None)
-        )
+        rest = (True, False, None, 0, None, log, None) if interface == "CoSimulation" else (None, log, None, None, None)
         assert instantiate(b"a", b"t", None, False, False, *rest) is None
-        assert said == [f"fmi3Instantiate{interface}: this FMU is for model exchange only."]
-
-
-def test_co_simulation_of_fmi_2_gives_no_instance(tmp_path: Path) -> None:
-    with Running(build_fmu(samples.decay(), tmp_path / "model.fmu")) as fmu:
-        component = fmu.fmu.fmi2Instantiate(
-            b"a", 1, fmu.description.guid.encode(), b"", ctypes.byref(fmu._callbacks), False, False
-        )
-        assert component is None
-        assert fmu.messages == ["fmi2Instantiate: this FMU is for model exchange only."]
+        assert said == [f"fmi3Instantiate{interface}: {reason}."]
 
 
 def test_messages_are_formats_in_fmi_2_and_texts_in_fmi_3(tmp_path: Path, version: str) -> None:

@@ -4,10 +4,12 @@
  */
 #include "fmi2Functions.h"
 
+#define WITH_ADJOINT 0
+#define WITH_INPUT_SLOPES 1
 #include "instance.c"
 
-#define MODEL_EXCHANGE "this FMU is for model exchange only"
 #define ONLY_REALS "the model has Real variables only"
+#define NOT_PENDING "no step of this FMU is ever pending"
 
 /* The logger takes a printf format, in which '#' marks value references: both characters are doubled. */
 static void deliver(const Instance *instance, Status status, const char *category, const char *message)
@@ -39,16 +41,14 @@ fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2Str
                               fmi2String fmuResourceLocation, const fmi2CallbackFunctions *functions,
                               fmi2Boolean visible, fmi2Boolean loggingOn)
 {
-    (void)fmuResourceLocation, (void)visible, (void)loggingOn;
+    (void)visible, (void)loggingOn;
     if (!functions) return NULL;
-    Instance *instance = instance_new(instanceName, fmuGUID, deliver, (AnyFunction *)functions->logger,
-                                      functions->componentEnvironment);
-    if (instance && fmuType != fmi2ModelExchange) {
-        (void)not_applicable(instance, "fmi2Instantiate", MODEL_EXCHANGE);
-        instance_free(instance);
-        return NULL;
-    }
-    return instance;
+    const Wish wish = {
+        .name = instanceName, .token = fmuGUID, .resources = fmuResourceLocation,
+        .co_simulation = fmuType == fmi2CoSimulation, .deliver = deliver, .logger = (AnyFunction *)functions->logger,
+        .environment = functions->componentEnvironment,
+    };
+    return instance_new(wish, "fmi2Instantiate");
 }
 
 void fmi2FreeInstance(fmi2Component c) { instance_free(c); }
@@ -56,11 +56,8 @@ void fmi2FreeInstance(fmi2Component c) { instance_free(c); }
 fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean toleranceDefined, fmi2Real tolerance, fmi2Real startTime,
                                fmi2Boolean stopTimeDefined, fmi2Real stopTime)
 {
-    (void)toleranceDefined, (void)tolerance, (void)stopTimeDefined, (void)stopTime;
-    Instance *instance = c;
-    Status status = set_time(instance, startTime, INSTANTIATED, "fmi2SetupExperiment");
-    if (status == STATUS_OK) instance->start_time = startTime;
-    return (fmi2Status)status;
+    (void)stopTimeDefined, (void)stopTime;
+    return (fmi2Status)set_up(c, toleranceDefined, tolerance, startTime, "fmi2SetupExperiment");
 }
 
 fmi2Status fmi2EnterInitializationMode(fmi2Component c)
@@ -70,12 +67,12 @@ fmi2Status fmi2EnterInitializationMode(fmi2Component c)
 
 fmi2Status fmi2ExitInitializationMode(fmi2Component c)
 {
-    return (fmi2Status)enter(c, INITIALIZATION, EVENT, "fmi2ExitInitializationMode");
+    return (fmi2Status)exit_initialization(c, "fmi2ExitInitializationMode");
 }
 
 fmi2Status fmi2Terminate(fmi2Component c)
 {
-    return (fmi2Status)enter(c, EVENT + CONTINUOUS, TERMINATED, "fmi2Terminate");
+    return (fmi2Status)enter(c, EVENT + CONTINUOUS + STEP, TERMINATED, "fmi2Terminate");
 }
 
 fmi2Status fmi2Reset(fmi2Component c)
@@ -131,7 +128,7 @@ fmi2Status fmi2SerializedFMUstateSize(fmi2Component c, fmi2FMUstate FMUstate, si
 {
     (void)FMUstate;
     if (!allowed(c, ANY_MODE, "fmi2SerializedFMUstateSize")) return fmi2Error;
-    *size = SERIALIZED_SIZE;
+    *size = serialized_size(c);
     return fmi2OK;
 }
 
@@ -188,7 +185,7 @@ fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean noSetFMUStat
 
 fmi2Status fmi2SetTime(fmi2Component c, fmi2Real time)
 {
-    return (fmi2Status)set_time(c, time, EVENT + CONTINUOUS, "fmi2SetTime");
+    return (fmi2Status)set_time(c, time, "fmi2SetTime");
 }
 
 fmi2Status fmi2SetContinuousStates(fmi2Component c, const fmi2Real x[], size_t nx)
@@ -218,42 +215,55 @@ fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real x_nominal
     return (fmi2Status)get_nominals(c, x_nominal, nx, "fmi2GetNominalsOfContinuousStates");
 }
 
-/* Co-simulation: every function is there, none applies. */
 fmi2Status fmi2SetRealInputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t nvr,
                                        const fmi2Integer order[], const fmi2Real value[])
 {
-    (void)vr, (void)nvr, (void)order, (void)value;
-    return (fmi2Status)not_applicable(c, "fmi2SetRealInputDerivatives", MODEL_EXCHANGE);
+    return (fmi2Status)set_slopes(c, vr, order, nvr, value, "fmi2SetRealInputDerivatives");
 }
 
 fmi2Status fmi2GetRealOutputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t nvr,
                                         const fmi2Integer order[], fmi2Real value[])
 {
-    (void)vr, (void)nvr, (void)order, (void)value;
-    return (fmi2Status)not_applicable(c, "fmi2GetRealOutputDerivatives", MODEL_EXCHANGE);
+    return (fmi2Status)output_slopes(c, vr, order, nvr, value, "fmi2GetRealOutputDerivatives");
 }
 
 fmi2Status fmi2DoStep(fmi2Component c, fmi2Real currentCommunicationPoint, fmi2Real communicationStepSize,
                       fmi2Boolean noSetFMUStatePriorToCurrentPoint)
 {
-    (void)currentCommunicationPoint, (void)communicationStepSize, (void)noSetFMUStatePriorToCurrentPoint;
-    return (fmi2Status)not_applicable(c, "fmi2DoStep", MODEL_EXCHANGE);
+    (void)noSetFMUStatePriorToCurrentPoint;
+    return (fmi2Status)do_step(c, currentCommunicationPoint, communicationStepSize, "fmi2DoStep");
 }
 
+/* No step is ever pending: there is nothing to cancel, and a status to ask for only about steps that failed. */
 fmi2Status fmi2CancelStep(fmi2Component c)
 {
-    return (fmi2Status)not_applicable(c, "fmi2CancelStep", MODEL_EXCHANGE);
+    return (fmi2Status)not_applicable(c, "fmi2CancelStep", NOT_PENDING);
+}
+
+fmi2Status fmi2GetRealStatus(fmi2Component c, const fmi2StatusKind s, fmi2Real *value)
+{
+    const Instance *instance = c;
+    if (!allowed(instance, ANY_MODE, "fmi2GetRealStatus")) return fmi2Error;
+    if (s != fmi2LastSuccessfulTime) return (fmi2Status)not_applicable(c, "fmi2GetRealStatus", NOT_PENDING);
+    *value = *instance->v.time;
+    return fmi2OK;
+}
+
+fmi2Status fmi2GetBooleanStatus(fmi2Component c, const fmi2StatusKind s, fmi2Boolean *value)
+{
+    if (!allowed(c, ANY_MODE, "fmi2GetBooleanStatus")) return fmi2Error;
+    if (s != fmi2Terminated) return (fmi2Status)not_applicable(c, "fmi2GetBooleanStatus", NOT_PENDING);
+    *value = fmi2False;
+    return fmi2OK;
 }
 
 #define NO_STATUS(Name, Type)                                                                                        \
     fmi2Status fmi2Get##Name(fmi2Component c, const fmi2StatusKind s, fmi2##Type *value)                             \
     {                                                                                                                \
         (void)s, (void)value;                                                                                        \
-        return (fmi2Status)not_applicable(c, "fmi2Get" #Name, MODEL_EXCHANGE);                                       \
+        return (fmi2Status)not_applicable(c, "fmi2Get" #Name, NOT_PENDING);                                          \
     }
 
 NO_STATUS(Status, Status)
-NO_STATUS(RealStatus, Real)
 NO_STATUS(IntegerStatus, Integer)
-NO_STATUS(BooleanStatus, Boolean)
 NO_STATUS(StringStatus, String)

@@ -4,11 +4,11 @@
  */
 #include "fmi3Functions.h"
 
+#define WITH_ADJOINT 1
+#define WITH_INPUT_SLOPES 0 /* the standard has no function for them */
 #include "instance.c"
 
-#define MODEL_EXCHANGE "this FMU is for model exchange only"
 #define ONLY_FLOAT64 "the model has Float64 variables only"
-#define NO_CLOCKS "the model has no clocks"
 
 static void deliver(const Instance *instance, Status status, const char *category, const char *message)
 {
@@ -31,8 +31,19 @@ fmi3Instance fmi3InstantiateModelExchange(fmi3String instanceName, fmi3String in
                                           fmi3InstanceEnvironment instanceEnvironment,
                                           fmi3LogMessageCallback logMessage)
 {
-    (void)resourcePath, (void)visible, (void)loggingOn;
-    return instance_new(instanceName, instantiationToken, deliver, (AnyFunction *)logMessage, instanceEnvironment);
+    (void)visible, (void)loggingOn;
+    const Wish wish = {
+        .name = instanceName, .token = instantiationToken, .resources = resourcePath, .deliver = deliver,
+        .logger = (AnyFunction *)logMessage, .environment = instanceEnvironment,
+    };
+    return instance_new(wish, "fmi3InstantiateModelExchange");
+}
+
+/* Before there is an instance: a reason why there will be none. */
+static fmi3Instance no_instance(fmi3LogMessageCallback logger, fmi3InstanceEnvironment environment, const char *reason)
+{
+    if (logger) logger(environment, fmi3Error, "logStatusError", reason);
+    return NULL;
 }
 
 fmi3Instance fmi3InstantiateCoSimulation(fmi3String instanceName, fmi3String instantiationToken,
@@ -44,13 +55,16 @@ fmi3Instance fmi3InstantiateCoSimulation(fmi3String instanceName, fmi3String ins
                                          fmi3LogMessageCallback logMessage,
                                          fmi3IntermediateUpdateCallback intermediateUpdate)
 {
-    (void)instanceName, (void)instantiationToken, (void)resourcePath, (void)visible, (void)loggingOn;
-    (void)eventModeUsed, (void)earlyReturnAllowed, (void)requiredIntermediateVariables;
+    (void)visible, (void)loggingOn, (void)earlyReturnAllowed, (void)requiredIntermediateVariables;
     (void)nRequiredIntermediateVariables, (void)intermediateUpdate;
-    if (logMessage)
-        logMessage(instanceEnvironment, fmi3Error, "logStatusError",
-                   "fmi3InstantiateCoSimulation: " MODEL_EXCHANGE ".");
-    return NULL;
+    if (eventModeUsed)
+        return no_instance(logMessage, instanceEnvironment,
+                           "fmi3InstantiateCoSimulation: this FMU has no event mode in co-simulation.");
+    const Wish wish = {
+        .name = instanceName, .token = instantiationToken, .resources = resourcePath, .co_simulation = 1,
+        .deliver = deliver, .logger = (AnyFunction *)logMessage, .environment = instanceEnvironment,
+    };
+    return instance_new(wish, "fmi3InstantiateCoSimulation");
 }
 
 fmi3Instance fmi3InstantiateScheduledExecution(fmi3String instanceName, fmi3String instantiationToken,
@@ -62,10 +76,8 @@ fmi3Instance fmi3InstantiateScheduledExecution(fmi3String instanceName, fmi3Stri
 {
     (void)instanceName, (void)instantiationToken, (void)resourcePath, (void)visible, (void)loggingOn;
     (void)clockUpdate, (void)lockPreemption, (void)unlockPreemption;
-    if (logMessage)
-        logMessage(instanceEnvironment, fmi3Error, "logStatusError",
-                   "fmi3InstantiateScheduledExecution: " MODEL_EXCHANGE ".");
-    return NULL;
+    return no_instance(logMessage, instanceEnvironment,
+                       "fmi3InstantiateScheduledExecution: this FMU is for model exchange and co-simulation only.");
 }
 
 void fmi3FreeInstance(fmi3Instance instance) { instance_free(instance); }
@@ -73,17 +85,15 @@ void fmi3FreeInstance(fmi3Instance instance) { instance_free(instance); }
 fmi3Status fmi3EnterInitializationMode(fmi3Instance c, fmi3Boolean toleranceDefined, fmi3Float64 tolerance,
                                        fmi3Float64 startTime, fmi3Boolean stopTimeDefined, fmi3Float64 stopTime)
 {
-    (void)toleranceDefined, (void)tolerance, (void)stopTimeDefined, (void)stopTime;
-    Instance *instance = c;
-    Status status = set_time(instance, startTime, INSTANTIATED, "fmi3EnterInitializationMode");
-    if (status != STATUS_OK) return (fmi3Status)status;
-    instance->start_time = startTime;
-    return (fmi3Status)enter(instance, INSTANTIATED, INITIALIZATION, "fmi3EnterInitializationMode");
+    (void)stopTimeDefined, (void)stopTime;
+    const char *const function = "fmi3EnterInitializationMode";
+    Status status = set_up(c, toleranceDefined, tolerance, startTime, function);
+    return (fmi3Status)(status == STATUS_OK ? enter(c, INSTANTIATED, INITIALIZATION, function) : status);
 }
 
 fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 {
-    return (fmi3Status)enter(instance, INITIALIZATION, EVENT, "fmi3ExitInitializationMode");
+    return (fmi3Status)exit_initialization(instance, "fmi3ExitInitializationMode");
 }
 
 fmi3Status fmi3EnterEventMode(fmi3Instance instance)
@@ -93,7 +103,7 @@ fmi3Status fmi3EnterEventMode(fmi3Instance instance)
 
 fmi3Status fmi3Terminate(fmi3Instance instance)
 {
-    return (fmi3Status)enter(instance, EVENT + CONTINUOUS, TERMINATED, "fmi3Terminate");
+    return (fmi3Status)enter(instance, EVENT + CONTINUOUS + STEP, TERMINATED, "fmi3Terminate");
 }
 
 fmi3Status fmi3Reset(fmi3Instance instance)
@@ -119,85 +129,6 @@ fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference valueR
     return (fmi3Status)set_values(instance, valueReferences, nValueReferences, values, "fmi3SetFloat64");
 }
 
-/* Other types: nothing can be asked for, and asking for nothing is no error. */
-static fmi3Status no_variables(const Instance *instance, size_t n, const char *function)
-{
-    return n ? (fmi3Status)not_applicable(instance, function, ONLY_FLOAT64) : fmi3OK;
-}
-
-#define NO_VARIABLES(Type)                                                                                           \
-    fmi3Status fmi3Get##Type(fmi3Instance instance, const fmi3ValueReference valueReferences[],                      \
-                             size_t nValueReferences, fmi3##Type values[], size_t nValues)                           \
-    {                                                                                                                \
-        (void)valueReferences, (void)values, (void)nValues;                                                          \
-        return no_variables(instance, nValueReferences, "fmi3Get" #Type);                                            \
-    }                                                                                                                \
-    fmi3Status fmi3Set##Type(fmi3Instance instance, const fmi3ValueReference valueReferences[],                      \
-                             size_t nValueReferences, const fmi3##Type values[], size_t nValues)                     \
-    {                                                                                                                \
-        (void)valueReferences, (void)values, (void)nValues;                                                          \
-        return no_variables(instance, nValueReferences, "fmi3Set" #Type);                                            \
-    }
-
-NO_VARIABLES(Float32)
-NO_VARIABLES(Int8)
-NO_VARIABLES(UInt8)
-NO_VARIABLES(Int16)
-NO_VARIABLES(UInt16)
-NO_VARIABLES(Int32)
-NO_VARIABLES(UInt32)
-NO_VARIABLES(Int64)
-NO_VARIABLES(UInt64)
-NO_VARIABLES(Boolean)
-NO_VARIABLES(String)
-
-fmi3Status fmi3GetBinary(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
-                         size_t valueSizes[], fmi3Binary values[], size_t nValues)
-{
-    (void)valueReferences, (void)valueSizes, (void)values, (void)nValues;
-    return no_variables(instance, nValueReferences, "fmi3GetBinary");
-}
-
-fmi3Status fmi3SetBinary(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
-                         const size_t valueSizes[], const fmi3Binary values[], size_t nValues)
-{
-    (void)valueReferences, (void)valueSizes, (void)values, (void)nValues;
-    return no_variables(instance, nValueReferences, "fmi3SetBinary");
-}
-
-fmi3Status fmi3GetClock(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
-                        fmi3Clock values[])
-{
-    (void)valueReferences, (void)values;
-    return no_variables(instance, nValueReferences, "fmi3GetClock");
-}
-
-fmi3Status fmi3SetClock(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
-                        const fmi3Clock values[])
-{
-    (void)valueReferences, (void)values;
-    return no_variables(instance, nValueReferences, "fmi3SetClock");
-}
-
-fmi3Status fmi3GetNumberOfVariableDependencies(fmi3Instance instance, fmi3ValueReference valueReference,
-                                               size_t *nDependencies)
-{
-    (void)valueReference, (void)nDependencies;
-    return (fmi3Status)not_applicable(instance, "fmi3GetNumberOfVariableDependencies",
-                                      "the dependencies of scalar variables are in modelDescription.xml");
-}
-
-fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference dependent,
-                                       size_t elementIndicesOfDependent[], fmi3ValueReference independents[],
-                                       size_t elementIndicesOfIndependents[], fmi3DependencyKind dependencyKinds[],
-                                       size_t nDependencies)
-{
-    (void)dependent, (void)elementIndicesOfDependent, (void)independents, (void)elementIndicesOfIndependents;
-    (void)dependencyKinds, (void)nDependencies;
-    return (fmi3Status)not_applicable(instance, "fmi3GetVariableDependencies",
-                                      "the dependencies of scalar variables are in modelDescription.xml");
-}
-
 fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *FMUState)
 {
     return (fmi3Status)save(instance, FMUState, "fmi3GetFMUState");
@@ -217,7 +148,7 @@ fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUState FMUSta
 {
     (void)FMUState;
     if (!allowed(instance, ANY_MODE, "fmi3SerializedFMUStateSize")) return fmi3Error;
-    *size = SERIALIZED_SIZE;
+    *size = serialized_size(instance);
     return fmi3OK;
 }
 
@@ -243,108 +174,15 @@ fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueRe
                                               "fmi3GetDirectionalDerivative");
 }
 
-#if HAS_DERIVATIVES
-#include "adjoint.c"
-
-fmi3Status fmi3GetAdjointDerivative(fmi3Instance c, const fmi3ValueReference unknowns[], size_t nUnknowns,
-                                    const fmi3ValueReference knowns[], size_t nKnowns, const fmi3Float64 seed[],
-                                    size_t nSeed, fmi3Float64 sensitivity[], size_t nSensitivity)
-{
-    const char *const function = "fmi3GetAdjointDerivative";
-    Instance *instance = c;
-    Status status = check_derivative(instance, unknowns, nUnknowns, knowns, nKnowns, function);
-    if (status == STATUS_OK) status = right_count(instance, nSeed, nUnknowns, function);
-    if (status == STATUS_OK) status = right_count(instance, nSensitivity, nKnowns, function);
-    if (status != STATUS_OK) return (fmi3Status)status;
-    Model *m = &instance->model;
-    memset(m->dz, 0, sizeof m->dz);
-    for (size_t k = 0; k < nUnknowns; k++)
-        if (row_of(unknowns[k]) >= 0) m->dz[row_of(unknowns[k])] += seed[k];
-    status = solved(instance, model_adjoint_product(m), function);
-    if (status != STATUS_OK) return (fmi3Status)status;
-    for (size_t k = 0; k < nUnknowns; k++)
-        if (row_of(unknowns[k]) < 0) m->ds[column_of(unknowns[k])] += seed[k];
-    for (size_t k = 0; k < nKnowns; k++) sensitivity[k] = m->ds[column_of(knowns[k])];
-    return fmi3OK;
-}
-#else
 fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t nUnknowns,
                                     const fmi3ValueReference knowns[], size_t nKnowns, const fmi3Float64 seed[],
                                     size_t nSeed, fmi3Float64 sensitivity[], size_t nSensitivity)
 {
-    (void)unknowns, (void)nUnknowns, (void)knowns, (void)nKnowns, (void)seed, (void)nSeed;
-    (void)sensitivity, (void)nSensitivity;
-    return (fmi3Status)not_applicable(instance, "fmi3GetAdjointDerivative",
-                                      "this FMU was built without directional derivatives");
-}
-#endif
-
-fmi3Status fmi3EnterConfigurationMode(fmi3Instance instance)
-{
-    return (fmi3Status)not_applicable(instance, "fmi3EnterConfigurationMode", "the model has no structural parameters");
-}
-
-fmi3Status fmi3ExitConfigurationMode(fmi3Instance instance)
-{
-    return (fmi3Status)not_applicable(instance, "fmi3ExitConfigurationMode", "the model has no structural parameters");
-}
-
-fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                                  size_t nValueReferences, fmi3Float64 intervals[], fmi3IntervalQualifier qualifiers[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)intervals, (void)qualifiers;
-    return (fmi3Status)not_applicable(instance, "fmi3GetIntervalDecimal", NO_CLOCKS);
-}
-
-fmi3Status fmi3GetIntervalFraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                                   size_t nValueReferences, fmi3UInt64 counters[], fmi3UInt64 resolutions[],
-                                   fmi3IntervalQualifier qualifiers[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)counters, (void)resolutions, (void)qualifiers;
-    return (fmi3Status)not_applicable(instance, "fmi3GetIntervalFraction", NO_CLOCKS);
-}
-
-fmi3Status fmi3GetShiftDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                               size_t nValueReferences, fmi3Float64 shifts[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)shifts;
-    return (fmi3Status)not_applicable(instance, "fmi3GetShiftDecimal", NO_CLOCKS);
-}
-
-fmi3Status fmi3GetShiftFraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                                size_t nValueReferences, fmi3UInt64 counters[], fmi3UInt64 resolutions[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)counters, (void)resolutions;
-    return (fmi3Status)not_applicable(instance, "fmi3GetShiftFraction", NO_CLOCKS);
-}
-
-fmi3Status fmi3SetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                                  size_t nValueReferences, const fmi3Float64 intervals[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)intervals;
-    return (fmi3Status)not_applicable(instance, "fmi3SetIntervalDecimal", NO_CLOCKS);
-}
-
-fmi3Status fmi3SetIntervalFraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                                   size_t nValueReferences, const fmi3UInt64 counters[],
-                                   const fmi3UInt64 resolutions[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)counters, (void)resolutions;
-    return (fmi3Status)not_applicable(instance, "fmi3SetIntervalFraction", NO_CLOCKS);
-}
-
-fmi3Status fmi3SetShiftDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                               size_t nValueReferences, const fmi3Float64 shifts[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)shifts;
-    return (fmi3Status)not_applicable(instance, "fmi3SetShiftDecimal", NO_CLOCKS);
-}
-
-fmi3Status fmi3SetShiftFraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],
-                                size_t nValueReferences, const fmi3UInt64 counters[], const fmi3UInt64 resolutions[])
-{
-    (void)valueReferences, (void)nValueReferences, (void)counters, (void)resolutions;
-    return (fmi3Status)not_applicable(instance, "fmi3SetShiftFraction", NO_CLOCKS);
+    const char *const function = "fmi3GetAdjointDerivative";
+    if (!allowed(instance, ANY_MODE, function)) return fmi3Error;
+    if (right_count(instance, nSeed, nUnknowns, function) != STATUS_OK) return fmi3Error;
+    if (right_count(instance, nSensitivity, nKnowns, function) != STATUS_OK) return fmi3Error;
+    return (fmi3Status)adjoint_derivative(instance, unknowns, nUnknowns, knowns, nKnowns, seed, sensitivity, function);
 }
 
 fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
@@ -384,7 +222,7 @@ fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean noSetF
 
 fmi3Status fmi3SetTime(fmi3Instance instance, fmi3Float64 time)
 {
-    return (fmi3Status)set_time(instance, time, EVENT + CONTINUOUS, "fmi3SetTime");
+    return (fmi3Status)set_time(instance, time, "fmi3SetTime");
 }
 
 fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const fmi3Float64 continuousStates[],
@@ -426,35 +264,32 @@ fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *nEventI
 fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *nContinuousStates)
 {
     if (!allowed(instance, ANY_MODE, "fmi3GetNumberOfContinuousStates")) return fmi3Error;
-    *nContinuousStates = NX;
+    *nContinuousStates = ((const Instance *)instance)->v.nf;
     return fmi3OK;
-}
-
-fmi3Status fmi3EnterStepMode(fmi3Instance instance)
-{
-    return (fmi3Status)not_applicable(instance, "fmi3EnterStepMode", MODEL_EXCHANGE);
 }
 
 fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueReference valueReferences[],
                                     size_t nValueReferences, const fmi3Int32 orders[], fmi3Float64 values[],
                                     size_t nValues)
 {
-    (void)valueReferences, (void)nValueReferences, (void)orders, (void)values, (void)nValues;
-    return (fmi3Status)not_applicable(instance, "fmi3GetOutputDerivatives", MODEL_EXCHANGE);
+    const char *const function = "fmi3GetOutputDerivatives";
+    if (!allowed(instance, ANY_MODE, function)) return fmi3Error;
+    if (right_count(instance, nValues, nValueReferences, function) != STATUS_OK) return fmi3Error;
+    return (fmi3Status)output_slopes(instance, valueReferences, orders, nValueReferences, values, function);
 }
 
 fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 currentCommunicationPoint, fmi3Float64 communicationStepSize,
                       fmi3Boolean noSetFMUStatePriorToCurrentPoint, fmi3Boolean *eventHandlingNeeded,
                       fmi3Boolean *terminateSimulation, fmi3Boolean *earlyReturn, fmi3Float64 *lastSuccessfulTime)
 {
-    (void)currentCommunicationPoint, (void)communicationStepSize, (void)noSetFMUStatePriorToCurrentPoint;
-    (void)eventHandlingNeeded, (void)terminateSimulation, (void)earlyReturn, (void)lastSuccessfulTime;
-    return (fmi3Status)not_applicable(instance, "fmi3DoStep", MODEL_EXCHANGE);
+    (void)noSetFMUStatePriorToCurrentPoint;
+    Status status = do_step(instance, currentCommunicationPoint, communicationStepSize, "fmi3DoStep");
+    if (!instance || status == STATUS_ERROR) return fmi3Error;
+    if (eventHandlingNeeded) *eventHandlingNeeded = fmi3False;
+    if (terminateSimulation) *terminateSimulation = fmi3False;
+    if (earlyReturn) *earlyReturn = fmi3False;
+    if (lastSuccessfulTime) *lastSuccessfulTime = *((const Instance *)instance)->v.time;
+    return (fmi3Status)status;
 }
 
-fmi3Status fmi3ActivateModelPartition(fmi3Instance instance, fmi3ValueReference clockReference,
-                                      fmi3Float64 activationTime)
-{
-    (void)clockReference, (void)activationTime;
-    return (fmi3Status)not_applicable(instance, "fmi3ActivateModelPartition", MODEL_EXCHANGE);
-}
+#include "fmi3_unused.c"

@@ -1,0 +1,125 @@
+"""Shared libraries for the machines of an FMU; those of the linear runtime are kept, whatever the model."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fmilin.codegen.compiler import Compiler, cache_folder, compile_library, find_compiler
+from fmilin.codegen.zig import zig_command
+from fmilin.errors import ModelError, UsageError
+from fmilin.fmi.write.description import Standard
+from fmilin.fmi.write.platforms import Machine, host
+from fmilin.fmi.write.universal import universal
+
+__all__ = ["compiled", "compiled_for", "linear_library"]
+
+
+def compiled_for(
+    machines: Sequence[Machine], standard: Standard, identifier: str, compile_one: Callable[[Machine], bytes]
+) -> dict[str, bytes]:
+    """Return the libraries of an FMU under their names in the archive.
+
+    Raises
+    ------
+    UsageError
+        When two machines share a folder and cannot share a file there.
+    """
+    together: dict[str, list[Machine]] = {}
+    for machine in machines:
+        name = f"binaries/{standard.binary_folder(machine)}/{identifier}{machine.suffix}"
+        together.setdefault(name, []).append(machine)
+    for sharing in together.values():
+        if len(sharing) > 1 and sharing[0].system != "darwin":
+            both = " and ".join(machine.fmi3_folder for machine in sharing)
+            raise UsageError(f"FMI {standard.version} has one folder for {both}. Take FMI 3.0, or one of the two.")
+    files = {}
+    for name, sharing in together.items():
+        libraries = [compile_one(machine) for machine in sharing]
+        files[name] = libraries[0] if len(libraries) == 1 else universal(libraries)
+    return files
+
+
+def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler: Compiler | None = None) -> bytes:
+    """Compile one translation unit for a machine: with the C compiler of this one, else with zig.
+
+    Raises
+    ------
+    ModelError
+        When no compiler is there, or it fails.
+    """
+    if machine == host() and compiler is None:
+        compiler = _own_compiler(machine)
+    elif machine != host():
+        compiler = _cross_compiler(machine)
+    with tempfile.TemporaryDirectory(prefix="fmilin-") as folder:
+        library = Path(folder) / f"model{machine.suffix}"
+        return compile_library(sources, unit, library, compiler or Compiler()).read_bytes()
+
+
+def _own_compiler(machine: Machine) -> Compiler:
+    try:
+        return Compiler(find_compiler())
+    except ModelError:
+        command = None if os.environ.get("CC") else zig_command(machine.architecture, machine.system)
+        if command is None:
+            raise
+        return Compiler(command, ("-s",))
+
+
+def _cross_compiler(machine: Machine) -> Compiler:
+    command = zig_command(machine.architecture, machine.system)
+    if command is None:
+        raise ModelError(
+            f"Binaries for {machine.fmi3_folder} are compiled by zig, which is not installed here. Install it with "
+            f"pip install 'fmilin[cross]'; or leave that platform out: the C sources are inside the FMU."
+        )
+    return Compiler(command, ("-s",))
+
+
+def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) -> bytes:
+    """Return the library that runs every linear model on a machine; compiled once, then kept.
+
+    Raises
+    ------
+    ModelError
+        When none is kept and none can be compiled.
+    """
+    kept = cache_folder() / f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
+    with contextlib.suppress(OSError):
+        return kept.read_bytes()
+    try:
+        library = compiled(sources, unit, machine)
+    except ModelError as error:
+        raise ModelError(
+            f"An FMU needs a small C library for {machine.fmi3_folder}, and none is at hand: {error} Three ways out: "
+            f"install a C compiler; pip install 'fmilin[cross]', which brings one; or export once on a machine that "
+            f"has one, with this version of fmilin, and copy the file it keeps to {kept}."
+        ) from None
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to fail
+        _keep(kept, library)
+    return library
+
+
+def _key(sources: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(sources):
+        digest.update(f"{len(name)}:{name}{len(sources[name])}:".encode() + sources[name])
+    return digest.hexdigest()[:32]
+
+
+def _keep(path: Path, library: bytes) -> None:
+    """Write a file such that it is never seen half-written."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".fmilin-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(library)
+        Path(name).chmod(0o755)
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -1,0 +1,288 @@
+"""The variables of an FMU that is made from a linear model, and the rows of matrices behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.fmi.write.units import rate_unit
+from fmilin.fmi.write.variables import Causality, Variable, check, free_name, legal_name, usable_nominal
+from fmilin.linear_model import LinearModel
+from fmilin.signals import FloatArray, Signal, Signals
+
+__all__ = ["Affine", "LinearLayout", "lay_out_linear"]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``x' = f0 + A (x - x0) + B (u - u0)``, ``z = g0 + C (x - x0) + D (u - u0)``, with every number that is needed.
+
+    Parameters
+    ----------
+    A, B : array, shape (P, P), (P, nu)
+    C, D : array, shape (nz, P), (nz, nu)
+        Computed outputs, then dependent states.
+    f0, x0 : array, shape (P,)
+    u0 : array, shape (nu,)
+    g0 : array, shape (nz,)
+    """
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    f0: FloatArray
+    x0: FloatArray
+    u0: FloatArray
+    g0: FloatArray
+
+
+@dataclass(frozen=True)
+class LinearLayout:
+    """What an FMU of a linear model consists of.
+
+    Parameters
+    ----------
+    variables : tuple of Variable
+        In the order that the C runtime expects: time, states, their derivatives (none where the model is sampled),
+        inputs, computed outputs, dependent states.
+    outputs : tuple of int
+        References of the outputs, in their order.
+    depends : mapping of int to sequence of int
+        For each derivative and each computed variable, what it depends on.
+    equations : Affine
+    n_outputs : int
+        How many of the computed variables are outputs.
+    """
+
+    variables: tuple[Variable, ...]
+    outputs: tuple[int, ...]
+    depends: Mapping[int, Sequence[int]]
+    equations: Affine
+    n_outputs: int
+
+
+def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
+    """Decide the variables of an FMU.
+
+    An output that is a state, or the derivative of one, under the same name is that variable, and a dependent state
+    that is no output is a local variable. Where an output has the name of something else, an input for example, it
+    is called ``output.NAME``; line breaks and control characters become underscores.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    deviation : bool
+        Signals in deviations from the point instead of absolute values; f0 is then left out.
+
+    Raises
+    ------
+    UsageError
+        When an entry is NaN or infinite, or the point lacks a value.
+    """
+    point = _point(linear, deviation=deviation)
+    names = _Names(linear)
+    copies = _copies(linear, point)
+    own = [i for i in range(len(linear.outputs)) if i not in copies]
+    renamed = {i: names.take(linear.outputs[i].name, "output") for i in own}
+    shown = {*linear.states.names, *linear.outputs.names}
+    dependent = [i for i, s in enumerate(linear.full_states) if s.name not in shown]
+    hidden = {i: names.take(linear.full_states[i].name, "state") for i in dependent}
+    rows = _Rows(linear, names, point)
+    for i, copy in copies.items():
+        rows.pass_on(copy, linear.outputs[i])
+    computed = [rows.add(linear.outputs[i], renamed[i], "output") for i in own]
+    for i in dependent:
+        rows.add(linear.full_states[i], hidden[i], "local")
+    check(rows.variables, linear.model.name or "the linear model")
+    references = copies | dict(zip(own, computed, strict=True))
+    equations = Affine(
+        A=linear.A,
+        B=linear.B,
+        C=np.vstack((linear.C[own], linear.T[dependent])),
+        D=np.vstack((linear.D[own], linear.T_u[dependent])),
+        f0=np.zeros_like(linear.f0) if deviation else linear.f0,
+        x0=point.x,
+        u0=point.u,
+        g0=np.concatenate((point.g[own], point.full[dependent])),
+    )
+    return LinearLayout(
+        variables=tuple(rows.variables),
+        outputs=tuple(references[i] for i in range(len(linear.outputs))),
+        depends=rows.dependencies(equations),
+        equations=equations,
+        n_outputs=len(own),
+    )
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The operating point in numbers; all zero for deviations."""
+
+    x: FloatArray
+    u: FloatArray
+    g: FloatArray
+    full: FloatArray
+
+
+def _point(linear: LinearModel, *, deviation: bool) -> _Point:
+    for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0"):
+        if not np.isfinite(getattr(linear, name)).all():
+            raise UsageError(
+                f"The matrix {name} contains NaN or infinite entries, with which no FMU can run. Linearize again at a "
+                f"point where the model is defined."
+            )
+    sizes = [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
+    if deviation:
+        return _Point(*(np.zeros(size) for size in sizes))
+    return _Point(
+        x=linear.y0,
+        u=_values(linear.inputs, linear.point.inputs, "input"),
+        g=_values(linear.outputs, linear.point.outputs, "output"),
+        full=_values(linear.full_states, linear.point.states, "state"),
+    )
+
+
+def _values(signals: Signals, known: Mapping[str, float], what: str) -> FloatArray:
+    values = np.array([known.get(name, np.nan) for name in signals.names], dtype=np.float64)
+    unknown = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
+    if unknown:
+        raise UsageError(
+            f"An FMU in absolute values needs the operating point, but the {what} '{unknown[0]}' has no value there. "
+            f"Write deviations instead: --deviation."
+        )
+    return values
+
+
+class _Names:
+    """The names of an FMU, each legal and taken once."""
+
+    def __init__(self, linear: LinearModel) -> None:
+        self._taken: set[str] = set()
+        self.states = [self.take(name, "state") for name in linear.states.names]
+        self.inputs = [self.take(name, "input") for name in linear.inputs.names]
+        self.time = self.take("time", "fmilin")
+        copied = _rates_among_outputs(linear)
+        # Names of outputs come before those of derivatives, which nobody chose.
+        others = {legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
+        self.rates: list[str] = []
+        for i, name in enumerate(self.states if not linear.sample_time > 0 else ()):
+            wanted = f"der({name})"
+            rate = wanted if i in copied else free_name(wanted, self._taken | others)
+            self._taken.add(rate)
+            self.rates.append(rate)
+
+    def take(self, name: str, group: str) -> str:
+        """Return ``name``, or one like it where it is not legal or taken."""
+        name = legal_name(name)
+        while name in self._taken:
+            name = f"{group}.{name}"
+        self._taken.add(name)
+        return name
+
+
+def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
+    """Return the states whose derivatives are outputs under their own names, with the numbers of the outputs."""
+    if linear.sample_time > 0:
+        return {}
+    found = {}
+    for i, name in enumerate(linear.states.names):
+        k = linear.outputs.positions_of_own_names.get(f"der({name})")
+        if k is not None and _same(linear.C[k], linear.A[i]) and _same(linear.D[k], linear.B[i]):
+            found[i] = k
+    return found
+
+
+def _copies(linear: LinearModel, point: _Point) -> dict[int, int]:
+    """Return the outputs that are states or derivatives, with the references of these."""
+    n = len(linear.states)
+    found = {}
+    for i, name in enumerate(linear.states.names):
+        k = linear.outputs.positions_of_own_names.get(name)
+        if k is None or linear.D[k].any() or point.g[k] != point.x[i]:
+            continue
+        if np.count_nonzero(linear.C[k]) == 1 and linear.C[k, i] == 1.0:
+            found[k] = 1 + i
+    for i, k in _rates_among_outputs(linear).items():
+        found[k] = 1 + n + i
+    return found
+
+
+def _same(a: FloatArray, b: FloatArray) -> bool:
+    return bool(np.array_equal(a, b))
+
+
+class _Rows:
+    """The variables in their order, with growing references."""
+
+    def __init__(self, linear: LinearModel, names: _Names, point: _Point) -> None:
+        self.linear = linear
+        self.variables: list[Variable] = []
+        self._add(Signal(names.time, "s", description="Time"), "independent")
+        is_sampled = linear.sample_time > 0
+        for name, s, value in zip(names.states, linear.states, point.x, strict=True):
+            self._add(replace(s, name=name), "local", start=float(value), is_state=True, is_discrete=is_sampled)
+        for i, name in enumerate(names.rates):
+            self._add(Signal(name, rate_unit(linear.states[i].unit)), "local", derivative_of=1 + i)
+        for name, s, value in zip(names.inputs, linear.inputs, point.u, strict=True):
+            self._add(replace(s, name=name), "input", start=float(value))
+        self._first = len(self.variables)
+
+    def add(self, signal: Signal, name: str, causality: Causality) -> int:
+        """Add a computed variable; return its reference."""
+        self._add(replace(signal, name=name), causality, is_discrete=self.linear.sample_time > 0)
+        return len(self.variables) - 1
+
+    def pass_on(self, reference: int, output: Signal) -> None:
+        """Make a state or derivative an output; what only the output tells about itself is told."""
+        v = self.variables[reference]
+        self.variables[reference] = replace(
+            v,
+            causality="output",
+            unit=v.unit or output.unit,
+            description=v.description or output.description,
+            nominal=v.nominal if v.nominal is not None else usable_nominal(output),
+        )
+
+    def dependencies(self, equations: Affine) -> dict[int, Sequence[int]]:
+        """Return the non-zero places of every row, as references."""
+        n, m = self.linear.B.shape
+        rates = 0 if self.linear.sample_time > 0 else n
+        known = np.concatenate((np.arange(1, 1 + n), np.arange(1 + n + rates, 1 + n + rates + m)))
+        upper = np.hstack((equations.A, equations.B))[:rates]
+        rows = np.vstack((upper, np.hstack((equations.C, equations.D))))
+        references = [*range(1 + n, 1 + n + rates), *range(self._first, self._first + len(equations.C))]
+        every: list[int] = known.tolist()
+        found: dict[int, Sequence[int]] = {}
+        for reference, row in zip(references, rows, strict=True):
+            places = np.flatnonzero(row)
+            found[reference] = every if len(places) == len(every) else known[places].tolist()
+        return found
+
+    def _add(
+        self,
+        signal: Signal,
+        causality: Causality,
+        *,
+        start: float | None = None,
+        derivative_of: int | None = None,
+        is_state: bool = False,
+        is_discrete: bool = False,
+    ) -> None:
+        self.variables.append(
+            Variable(
+                name=signal.name,
+                reference=len(self.variables),
+                causality=causality,
+                unit=signal.unit,
+                description=signal.description,
+                nominal=usable_nominal(signal),
+                start=start,
+                derivative_of=derivative_of,
+                is_state=is_state,
+                is_discrete=is_discrete,
+            )
+        )
