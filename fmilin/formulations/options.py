@@ -60,11 +60,16 @@ class UCS:
         Damping ratio of a violation: Theta = 2 xi omega I.
     omega : float
         Frequency of a violation in rad/s: Omega = omega^2 I.
+    displaced : bool
+        At an equilibrium: go where the penalized system rests, which takes a violation Phi = lambda/(alpha omega^2)
+        to carry the multipliers. By default the point stays, and the penalties carry lambda there (their springs are
+        set so): that is nearer to the constrained system, and the same at every point.
     """
 
     alpha: float = 1e6
     xi: float = 1.0
     omega: float = 10.0
+    displaced: bool = False
 
     def __post_init__(self) -> None:
         for name, value, least in (("alpha", self.alpha, "positive"), ("omega", self.omega, "positive")):

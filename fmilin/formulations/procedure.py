@@ -86,7 +86,7 @@ def spectrum(
     if source.singular:
         _require_way_out(source, options, at_singularity=at_singularity)
     basis = _basis(source, options, independent)
-    if isinstance(options, UCS) and source.form.is_equilibrium:
+    if isinstance(options, UCS) and options.displaced and source.form.is_equilibrium:
         solved = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
     else:
         solved = _solve(source.form, basis, options)
@@ -127,7 +127,7 @@ def spectrum_of_form(
     ----------
     form : ConstrainedForm
     formulation
-        As in :func:`spectrum`. The penalized system is taken at the given point, which it does not rest at exactly.
+        As in :func:`spectrum`; without a model a penalized system cannot be displaced.
     independent : sequence of str, optional
         Among ``form.names``.
 

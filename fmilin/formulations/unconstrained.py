@@ -8,8 +8,10 @@ With lambda* = alpha (Phi'' + 2 xi omega Phi' + omega^2 Phi) in place of the mul
     K_p = K + alpha Phi_q' (gamma_q + 2 xi omega Phi_q_dot + omega^2 Phi_q)
 
 is a system of 2n eigenvalues: approximations of the 2(n - m) of the constrained system, and 2m spurious ones, whose
-eigenvectors violate Phi_q v = 0. K takes lambda* at the point. The gamma and Phi_q_dot vanish at an equilibrium, and
-so does what carries the tangent space along elsewhere (:mod:`fmilin.formulations.carrying`).
+eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi where the penalized system itself
+rests, and lambda at a point of the constrained one (Phi measured from where it balances lambda). The gamma and
+Phi_q_dot vanish at an equilibrium, and so does what carries the tangent space along elsewhere
+(:mod:`fmilin.formulations.carrying`).
 """
 
 from __future__ import annotations
