@@ -1,41 +1,106 @@
-"""``fmilin convert LINEAR -o FILE``: between the formats of linear models."""
+"""``fmilin convert LINEAR... -o FILE``: between the formats of linear models, made smaller or sampled on the way."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fmilin.cli import options
+from fmilin.cli.conditioning import (
+    BalanceOption,
+    DiscretizeOption,
+    KeepOption,
+    MinimalOption,
+    ModalOption,
+    ReduceOption,
+    SampleTimeOption,
+    conditioned,
+    conditioning,
+)
 from fmilin.cli.desk import Desk, work
+from fmilin.errors import UsageError
+from fmilin.export.registry import holds_arrays
 from fmilin.export.writing import Writing
+
+if TYPE_CHECKING:
+    from fmilin.linear_model import LinearModel
 
 __all__ = ["command"]
 
 
+class Modelica(StrEnum):
+    """How a Modelica model meets its surroundings."""
+
+    BLOCKS = "blocks"
+    EQUATIONS = "equations"
+
+
 def command(
-    linear: Annotated[Path, typer.Argument(metavar="LINEAR", help="A linear model: .mat, .npz or .json")],
+    linear: Annotated[
+        list[Path],
+        typer.Argument(metavar="LINEAR...", help="A linear model: .mat .npz .json; several make an array (.m)"),
+    ],
     output: Annotated[
         list[Path],
-        typer.Option("-o", "--output", metavar="FILE", help="Repeatable; the suffix picks the format: .mat .npz .json"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Repeatable; the suffix picks the format: .mat .npz .json .m .mo .tex .txt, dslin.mat as Dymola's.",
+        ),
     ],
     deviation: Annotated[
         bool, typer.Option("--deviation", help="Signals in deviations from the point, where a format has the choice.")
     ] = False,
+    modelica: Annotated[
+        Modelica, typer.Option(help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.")
+    ] = Modelica.BLOCKS,
+    minimal: MinimalOption = False,
+    keep_frequencies: KeepOption = None,
+    reduce: ReduceOption = None,
+    discretize: DiscretizeOption = None,
+    sample_time: SampleTimeOption = None,
+    modal: ModalOption = False,
+    balance: BalanceOption = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Convert a linear model; nothing is lost between .mat, .npz and .json."""
     files = options.checked_outputs(output)
-    writing = Writing(deviation=deviation)
+    if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
+        raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
+    writing = Writing(deviation=deviation, modelica=modelica.value)
+    steps = conditioning(
+        minimal=minimal,
+        keep=keep_frequencies,
+        reduce=reduce,
+        hold=discretize,
+        sample_time=sample_time,
+        modal=modal,
+        balance=balance,
+    )
 
     def job(_: Desk) -> None:
         from fmilin.export.atomic import write_atomically
-        from fmilin.export.registry import dumps, load
+        from fmilin.export.registry import load
 
-        model = load(linear)
-        contents = [dumps(model, path, writing) for path in files]
+        given = [load(path) for path in linear]
+        models = conditioned(given, steps)
+        contents = [_content(models, path, writing) for path in files]
         for path, content in zip(files, contents, strict=True):
             write_atomically(path, content)
+        for old, new in zip(given, models, strict=True):
+            for remark in new.warnings[len(old.warnings) :]:
+                sys.stderr.write(f"Warning: {remark}\n")
 
     return work(job, isolate=False, debug=debug)
+
+
+def _content(models: Sequence[LinearModel], path: Path, writing: Writing) -> bytes:
+    from fmilin.export.registry import dumps, dumps_array
+
+    return dumps(models[0], path, writing) if len(models) == 1 else dumps_array(models, path, writing=writing)

@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fmilin.cli import options
+from fmilin.cli.conditioning import (
+    BalanceOption,
+    DiscretizeOption,
+    KeepOption,
+    MinimalOption,
+    ModalOption,
+    ReduceOption,
+    SampleTimeOption,
+    conditioned,
+    conditioning,
+)
 from fmilin.cli.desk import Desk, work
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
@@ -129,9 +140,21 @@ def command(
     at_singularity: Annotated[
         bool, typer.Option("--at-singularity", help="At a singular configuration: over the enlarged set of velocities.")
     ] = False,
+    minimal: MinimalOption = False,
+    keep_frequencies: KeepOption = None,
+    reduce: ReduceOption = None,
+    discretize: DiscretizeOption = None,
+    sample_time: SampleTimeOption = None,
+    modal: ModalOption = False,
+    balance: BalanceOption = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Repeatable; the suffix picks the format: .mat .npz .json"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Repeatable; the suffix picks the format: .mat .npz .json .m .mo .tex .txt",
+        ),
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="The linear model as one JSON document on standard output.")
@@ -173,12 +196,23 @@ def command(
         if simulate_to is not None or one_sided is not None or at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
         options.checked_outputs([file_at(path, t) for path in files for t in times])
+    steps = conditioning(
+        minimal=minimal,
+        keep=keep_frequencies,
+        reduce=reduce,
+        hold=discretize,
+        sample_time=sample_time,
+        modal=modal,
+        balance=balance,
+    )
 
     def job(desk: Desk) -> None:
         if times:
-            deliver_each(linear_models(request, times, desk), times, files, desk, as_json=json)
+            models = conditioned(linear_models(request, times, desk), steps)
+            deliver_each(models, times, files, desk, as_json=json)
             return
         linear, point = linear_model(request, desk)
+        (linear,) = conditioned([linear], steps)
         deliver(linear, point, files, desk, as_json=json)
 
     return work(

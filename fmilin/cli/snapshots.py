@@ -83,12 +83,17 @@ def linear_models(request: Request, times: Sequence[float], desk: Desk) -> list[
 def deliver_each(
     models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], desk: Desk, *, as_json: bool
 ) -> None:
-    """Write a file of each kind for each time, all of them made before the first is written; or JSON; or tables."""
+    """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables.
+
+    All files are made before the first is written.
+    """
     from fmilin.export.atomic import write_atomically
-    from fmilin.export.registry import dumps
+    from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
     desk.come_home()
-    contents = {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in files}
+    contents = {path: dumps_array(models, path) for path in files if holds_arrays(path)}
+    singles = [path for path in files if path not in contents]
+    contents |= {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in singles}
     for path, content in contents.items():
         write_atomically(path, content)
     if as_json:

@@ -85,7 +85,7 @@ def test_frequency_responses_are_those_of_python_control(hold: Hold, model: Line
 
 
 def test_the_double_integrator_in_closed_form() -> None:
-    linear = from_matrices([[0, 1.0], [0, 0]], [[0], [1.0]], [[1.0, 0]])
+    linear = from_matrices(np.eye(2, k=1), np.eye(2)[:, 1:], np.eye(2)[:1])
     zoh = discretize(replace(linear, f0=np.array([0.0, 2.0])), H)
     assert np.allclose(zoh.A, [[1.0, H], [0.0, 1.0]], rtol=1e-15)
     assert np.allclose(zoh.B, [[H**2 / 2], [H]], rtol=1e-14)
