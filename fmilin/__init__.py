@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fmilin.signals import Signal, Signals
     from fmilin.simulation.run import simulate, snapshots
     from fmilin.simulation.trajectory import Trajectory
+    from fmilin.stepped import Stepping
     from fmilin.trimming.procedure import trim, trim_each
     from fmilin.trimming.result import TrimmedPoint
     from fmilin.verifying.procedure import verify
@@ -46,6 +47,7 @@ _HOMES = {
     "OperatingPoint": "model",
     "Signal": "signals",
     "Signals": "signals",
+    "Stepping": "stepped",
     "Trajectory": "simulation.trajectory",
     "TrimmedPoint": "trimming.result",
     "UnknownNameError": "errors",
@@ -76,6 +78,7 @@ __all__ = [
     "OperatingPoint",
     "Signal",
     "Signals",
+    "Stepping",
     "Trajectory",
     "TrimmedPoint",
     "UnknownNameError",

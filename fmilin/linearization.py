@@ -29,6 +29,7 @@ from fmilin.operating_points import model_at, operating_point
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.singular import linearize_at_singularity, singularity_of
+from fmilin.stepped import Stepped, Stepping
 from fmilin.visits import VisitedModel
 
 __all__ = ["linearize", "linearize_along"]
@@ -48,6 +49,7 @@ def linearize(
     derivatives: str | Differences = "auto",
     one_sided: Literal["left", "right"] | None = None,
     at_singularity: bool = False,
+    stepping: Stepping | None = None,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -69,9 +71,11 @@ def linearize(
         manifold.
     one_sided : {"left", "right"}, optional
         Slopes on one side of the point, by differences: for points at a kink or an event.
-
     at_singularity : bool
         At a singular configuration: over the enlarged set of velocities (:mod:`fmilin.singular`).
+    stepping : Stepping, optional
+        For a model that brings its own solver (a co-simulation FMU): which way to go, which step to take, and
+        whether the discrete model is wanted.
 
     Returns
     -------
@@ -108,10 +112,19 @@ def linearize(
         if chosen is not None and len(set(chosen)) != len(chosen):
             raise UsageError(f"An input is named twice in {', '.join(inputs or ())}.")
         model = model if outputs is None else model.with_interface(None, outputs)
-    if at_singularity:
+    choice = _Choice(independent, coordinates, derivatives)
+    if isinstance(model, Stepped) or (stepping is not None and stepping.lifted):
+        from fmilin.identification.procedure import Task, linearize_stepped
+
+        if at_singularity:
+            raise UsageError("--at-singularity is for native models, not for models that are stepped.")
+        asked = stepping or Stepping()
+        task = Task(model, point, asked, independent, coordinates, lambda: _linearized(model, point, choice, None)[0])
+        linear = linearize_stepped(task)
+    elif at_singularity:
         linear = linearize_at_singularity(model, point, independent=independent or ())
     else:
-        linear = _linearized(model, point, _Choice(independent, coordinates, derivatives), None)[0]
+        linear = _linearized(model, point, choice, None)[0]
     return linear if inputs is None else _with_inputs(linear, chosen or [])
 
 

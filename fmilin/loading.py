@@ -45,6 +45,11 @@ class _Request:
     constraints_file: str | Path | None
     parameters: Mapping[str, Value]
     time: float | None
+    interface: str | None = None
+
+
+INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
+"""What a user calls the interfaces of an FMU."""
 
 
 def load(
@@ -54,13 +59,14 @@ def load(
     constraints_file: str | Path | None = None,
     parameters: Mapping[str, Value] | None = None,
     time: float | None = None,
+    interface: str | None = None,
 ) -> Model:
     """Return the model behind ``source``.
 
     Parameters
     ----------
     source : str or Path
-        The path of an FMU (2.0 or 3.0, model exchange), ``path/to/file.py:name`` or ``package.module:name``:
+        The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
         a :class:`~fmilin.model.Model` or a function that returns one, with literal keyword arguments if any; or a
         file that an installed adapter claims, ``ADAPTER:FILE`` where several could.
     constraints : sequence of str or Constraint, optional
@@ -73,6 +79,8 @@ def load(
         Parameters and start values by name, set before an FMU is initialized.
     time : float, optional
         Start time in seconds; without it the FMU's own.
+    interface : {"me", "cs"}, optional
+        Of an FMU: model exchange or co-simulation; without it model exchange where the FMU has it.
 
     Returns
     -------
@@ -90,7 +98,9 @@ def load(
     """
     if isinstance(constraints, str):
         raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
-    request = _Request(constraints, constraints_file, parameters or {}, time)
+    if interface is not None and interface not in INTERFACES:
+        raise UsageError(f"'{interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation).")
+    request = _Request(constraints, constraints_file, parameters or {}, time, interface)
     text = str(source)
     python = _PYTHON.fullmatch(text)
     if python is not None:
@@ -125,6 +135,9 @@ def _from_fmu(path: Path, request: _Request) -> Model:
 
     fmu = FmuFile(path)
     description = fmu.description
+    if request.interface is not None:
+        description = description.through(INTERFACES[request.interface])
+    stepped = description.interface == "CoSimulation"
     declared = _declared(request, lambda name: name in description.by_name)
     independent: tuple[str, ...] = ()
     notes: list[str] = []
@@ -133,9 +146,11 @@ def _from_fmu(path: Path, request: _Request) -> Model:
         declared, independent = ([], ()) if found is None else (list(found.constraints), found.independent)
     elif request.constraints_file is not None:
         independent = _read(request.constraints_file).independent
-    if not declared:
+    if not declared and description.states:
         notes = _left_out(fmu)
-    return open_fmu(
+    if stepped:
+        from fmilin.fmi.read.cosimulation.model import open_stepped_fmu
+    return (open_stepped_fmu if stepped else open_fmu)(
         fmu,
         parameters=request.parameters,
         time=request.time,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 __all__ = ["Remark"]
 
+_INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition"})
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -15,13 +17,19 @@ class Remark:
     ----------
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
-        ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``.
+        ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured model also ``"sampled"``, and
+        as mere information ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """
 
     kind: str
     message: str
+
+    @property
+    def is_information(self) -> bool:
+        """Whether it says how a result was made, rather than what to beware of."""
+        return self.kind in _INFORMATION
 
     def __str__(self) -> str:
         return self.message

@@ -110,6 +110,14 @@ class Stepped(ABC):
     def why_not_settable(self, point: OperatingPoint) -> str:
         """Return why runs cannot start from given states, one sentence; empty when they can."""
 
+    def make_repeatable(self, point: OperatingPoint, step: float) -> str:
+        """See to it that equal runs give equal answers, and say what was needed for that or what is left.
+
+        Empty when they do anyway.
+        """
+        del point, step
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Stepping:

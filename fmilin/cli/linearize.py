@@ -26,11 +26,13 @@ from fmilin.cli.conditioning import (
 from fmilin.cli.desk import Desk, work
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
+from fmilin.cli.stepping import Interface, Way, stepping_of
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.linear_model import LinearModel
     from fmilin.model import OperatingPoint
+    from fmilin.stepped import Stepping
 
 __all__ = ["Request", "command", "deliver", "linear_model"]
 
@@ -87,6 +89,8 @@ class Request:
     point: Path | None = None
     trim: bool = False
     simulate_to: float | None = None
+    interface: str | None = None
+    stepping: Stepping | None = None
 
 
 def command(
@@ -140,6 +144,22 @@ def command(
     at_singularity: Annotated[
         bool, typer.Option("--at-singularity", help="At a singular configuration: over the enlarged set of velocities.")
     ] = False,
+    interface: Annotated[
+        Interface | None,
+        typer.Option(help="Of an FMU: model exchange or co-simulation; model exchange where it has both."),
+    ] = None,
+    way: Annotated[
+        Way, typer.Option(help="Of a co-simulation FMU: how the linear model is made; the first that works.")
+    ] = Way.AUTO,
+    step: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Of a co-simulation FMU: the communication step.")
+    ] = None,
+    lifted: Annotated[
+        bool, typer.Option("--lifted", help="The discrete model over one step, the base period of a sampled model.")
+    ] = False,
+    order: Annotated[
+        int | None, typer.Option(metavar="N", help="Of an identified model; chosen from singular values otherwise.")
+    ] = None,
     minimal: MinimalOption = False,
     keep_frequencies: KeepOption = None,
     reduce: ReduceOption = None,
@@ -190,6 +210,8 @@ def command(
         point=point,
         trim=trim,
         simulate_to=options.finite(simulate_to, "--simulate-to"),
+        interface=None if interface is None else interface.value,
+        stepping=stepping_of(way, step, order, lifted=lifted),
     )
     times = snapshot_times(snapshots)
     if times:
@@ -232,7 +254,7 @@ def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPo
     model, values = open_model(request, desk)
     point = assembled(model, values, request, saved)
     if request.simulate_to is not None:
-        point = carried(model, point, request.simulate_to)
+        point = carried(model, point, request.simulate_to, request.stepping)
     linear = fl.linearize(
         model,
         point,
@@ -243,6 +265,7 @@ def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPo
         derivatives=request.derivatives,
         one_sided=request.one_sided,
         at_singularity=request.at_singularity,
+        stepping=request.stepping,
     )
     return linear, point
 
@@ -266,7 +289,7 @@ def deliver(
         print_table(linear, desk.results, adjusted=point.adjusted)
     if files and not as_json:
         for warning in linear.warnings:
-            sys.stderr.write(f"Warning: {warning}\n")
+            sys.stderr.write(f"{'Measured' if warning.is_information else 'Warning'}: {warning}\n")
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
         for path in files:
             sys.stderr.write(f"{path}: {order}\n")

@@ -30,17 +30,20 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
     import fmilin as fl
 
     fmu = is_fmu(request.source)
-    names = (
-        _places_in_fmu(request.source, request.settings) if fmu else _places_in_python(request.source, request.settings)
-    )
+    begins: dict[str, float] = {}
+    if fmu:
+        names, begins = _places_in_fmu(request)
+    else:
+        names = _places_in_python(request.source, request.settings)
     point = {name: value for name, value in request.settings.items() if name in names}
     try:
         model = fl.load(
             request.source,
             constraints=request.constraints,
             constraints_file=request.constraints_file,
-            parameters={name: value for name, value in request.settings.items() if name not in names},
+            parameters={name: value for name, value in request.settings.items() if name not in names} | begins,
             time=request.time if fmu else None,
+            interface=request.interface,
         )
     except UnknownNameError as error:
         near = nearest_names(error.name, names)
@@ -51,19 +54,32 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
     return desk.borrow(model), point
 
 
-def _places_in_fmu(source: str, settings: Mapping[str, float]) -> set[str]:
-    """Return which names are continuous states or inputs, from the description alone."""
-    if not settings:
-        return set()
+def _places_in_fmu(request: Request) -> tuple[set[str], dict[str, float]]:
+    """Return which settings are states or inputs, from the description alone, and which of them it begins with.
+
+    A co-simulation FMU may not let its states be set later, so it begins with them.
+    """
+    if not request.settings:
+        return set(), {}
     from fmilin.fmi.read.archive import read_description
     from fmilin.fmi.read.layout import Layout
     from fmilin.fmi.read.settings import structural_sizes
+    from fmilin.loading import INTERFACES
 
-    description = read_description(Path(source))
-    layout = Layout(description, structural_sizes(description, settings))
-    found = {name: layout.find(name) for name in settings}
-    places = {name: layout.place(scalar) for name, scalar in found.items() if scalar is not None}
-    return {name for name, place in places.items() if place is not None and place.kind in ("state", "input")}
+    description = read_description(Path(request.source))
+    if request.interface is not None:
+        description = description.through(INTERFACES[request.interface])
+    layout = Layout(description, structural_sizes(description, request.settings))
+    found = {name: layout.find(name) for name in request.settings}
+    kinds = {
+        name: (place.kind, scalar.variable.is_settable)
+        for name, scalar in found.items()
+        if scalar is not None and (place := layout.place(scalar)) is not None
+    }
+    names = {name for name, (kind, _) in kinds.items() if kind in ("state", "input")}
+    stepped = description.interface == "CoSimulation"
+    begins = [name for name, kind in kinds.items() if stepped and kind == ("state", True)]
+    return names, {name: request.settings[name] for name in begins}
 
 
 def _places_in_python(source: str, settings: Mapping[str, float]) -> set[str]:

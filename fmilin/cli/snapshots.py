@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from fmilin.cli.progress import progress_bar
 from fmilin.errors import UsageError
+from fmilin.stepped import Stepped
 
 if TYPE_CHECKING:
     from fmilin.cli.desk import Desk
     from fmilin.cli.linearize import Request
     from fmilin.linear_model import LinearModel
     from fmilin.model import Model, OperatingPoint
+    from fmilin.stepped import Stepping
 
 __all__ = ["carried", "deliver_each", "file_at", "linear_models", "snapshot_times"]
 
@@ -40,7 +42,7 @@ def snapshot_times(text: str | None) -> tuple[float, ...]:
     return times
 
 
-def carried(model: Model, point: OperatingPoint, to: float) -> OperatingPoint:
+def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
     """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then.
 
     Raises
@@ -52,6 +54,8 @@ def carried(model: Model, point: OperatingPoint, to: float) -> OperatingPoint:
 
     if to < point.time:
         raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
+    if isinstance(model, Stepped):
+        return model.advance(point, to, stepping.step if stepping is not None else None)
     with progress_bar(model.info.name, point.time, to) as progress:
         (there,) = fl.snapshots(model, point, times=[to], progress=progress)
         return there
@@ -68,6 +72,8 @@ def linear_models(request: Request, times: Sequence[float], desk: Desk) -> list[
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
     start = assembled(model, values, request, saved)
+    if isinstance(model, Stepped):
+        return list(_one_by_one(model, start, times, request))
     view = model if request.inputs is None else model.with_interface(request.inputs, None)
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
         points = fl.snapshots(model, start, times=times, progress=progress)
@@ -77,6 +83,24 @@ def linear_models(request: Request, times: Sequence[float], desk: Desk) -> list[
             independent=request.independent,
             coordinates=request.coordinates,
             derivatives=request.derivatives,
+        )
+
+
+def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:
+    """Lead a stepped model from time to time and linearize it at each."""
+    import fmilin as fl
+
+    point = start
+    for t in times:
+        point = carried(model, point, t, request.stepping)
+        yield fl.linearize(
+            model,
+            point,
+            independent=request.independent,
+            inputs=request.inputs,
+            coordinates=request.coordinates,
+            derivatives=request.derivatives,
+            stepping=request.stepping,
         )
 
 

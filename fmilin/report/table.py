@@ -49,8 +49,9 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
             console.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0))
         console.print()
         for warning in linear.warnings:
-            console.print(fact("Warning", str(warning).split(), console.width, separator=" "))
-        if not linear.warnings:
+            word = "Measured" if warning.is_information else "Warning"
+            console.print(fact(word, str(warning).split(), console.width, separator=" "))
+        if all(warning.is_information for warning in linear.warnings):
             console.print("No warnings.")
 
 
@@ -156,6 +157,7 @@ def _choice(linear: LinearModel) -> str:
         "named": "name",
         "partition": "partition (QR)",
         "tangent": "tangent space (SVD)",
+        "identified": "the order of the responses",
         "enlarged": "pivoted QR, enlarged set of velocities",
     }
     return words.get(linear.method.coordinates, linear.method.coordinates)
@@ -183,6 +185,9 @@ def _derivatives(linear: LinearModel) -> list[str]:
         "exact": "exact directional derivatives",
         "differences": "central differences on the manifold",
         "mixed": "exact where that can be trusted",
+        "steps": "differences over one step of the model's own solver",
+        "responses": "identified from responses to pulses",
+        "multisine": "identified from the frequency response",
     }
     method = linear.method
     pieces = [words.get(method.derivatives, method.derivatives)]

@@ -113,8 +113,8 @@ class SteppedInstance(Instance):
         self.sink.forget()
         if float(pool.values[0]) != self._time:
             raise ModelError(
-                f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot be "
-                f"asked at t = {float(pool.values[0]):g} s. Lead it there with --simulate-to."
+                f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot "
+                f"be asked at t = {float(pool.values[0]):g} s. Lead it there with --simulate-to."
             )
         for group in pool.inputs:
             self.write(group)

@@ -35,8 +35,9 @@ class SteppedInstance3(SteppedInstance, Instance3):
 
     def _do_step(self, time: float, step: float) -> None:
         answers = ctypes.addressof(self._answers)
+        forgets = False  # ``noSetFMUStatePriorToCurrentPoint``: a state may be restored later
         self._step(
-            self._component, time, step, False, answers, answers + 1, answers + 2, ctypes.addressof(self._reached)
+            self._component, time, step, forgets, answers, answers + 1, answers + 2, ctypes.addressof(self._reached)
         )
         if self._answers[1]:
             self.health = 3  # nothing but freeing is allowed now

@@ -59,11 +59,12 @@ class SteppedSession(Session):
         """Whether runs start from a state that the FMU restores, rather than from a fresh instance."""
         return self._saved is not None
 
-    def distrust_restoring(self) -> None:
-        """Lead a fresh instance to the anchor for each run from now on."""
-        self._restores = False
+    def trust_restoring(self, *, trusted: bool) -> None:
+        """Start runs from restored states from now on, or else lead a fresh instance to the anchor for each run."""
+        self._restores = trusted
         self._forget_saved()
         self._away = True
+        self.come_back()
 
     def come_back(self) -> SteppedInstance:
         """Return the instance, standing at the anchor, as nobody had ever stepped it further."""
@@ -136,8 +137,8 @@ class SteppedSession(Session):
         kind = kinds.get(description.fmi_version.split(".")[0])
         if kind is None:
             raise ModelError(
-                f"'{description.source}' is a co-simulation FMU of FMI {description.fmi_version}; fmilin steps those of "
-                "FMI 2.0 and 3.0. Export the model again."
+                f"'{description.source}' is a co-simulation FMU of FMI {description.fmi_version}; fmilin steps those "
+                "of FMI 2.0 and 3.0. Export the model again."
             )
         return kind
 

@@ -1,0 +1,206 @@
+"""Way c, for models too noisy for pulses: frequency response by multisines, then a subspace fit of it.
+
+All M frequencies w_m = 2 pi m / M (m = 1 .. M/2 - 1) are excited at once, with Schroeder's phases, until the motion is
+periodic; the inputs are held during each step, so that the quotient of the transforms is G(exp(i w)) of the discrete
+model itself. Averages over periods lower the noise, and what differs between them measures it. The inverse transform of
+G gives Markov parameters wrapped around at M; their Hankel matrix has the same column space as that of the true ones
+(McKelvey, Akcay and Ljung 1996, algorithm 1), which gives A and C; B and D follow by least squares over all
+frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.identification.by_response import ByResponse
+from fmilin.identification.eigensystem import MOST
+from fmilin.identification.holdout import held_out
+from fmilin.identification.pulses import Probe
+from fmilin.identification.realize import Realized
+from fmilin.identification.sampled import Sampled
+from fmilin.identification.steps import DEFAULT, base_period, rounded
+from fmilin.linear_model import LinearModel
+from fmilin.signals import FloatArray
+
+__all__ = ["ByMultisine"]
+
+LENGTH = 256
+"""M, steps per period."""
+PERIODS = 8
+SETTLING = 6
+"""Periods at most until the motion must be periodic."""
+PART = 0.1
+"""Amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted."""
+
+
+@dataclass(frozen=True)
+class _Frequencies:
+    """G at M frequencies around the unit circle, and its standard errors."""
+
+    G: np.ndarray
+    """Shape (M, ny, nu), complex."""
+    errors: FloatArray
+
+
+@dataclass(frozen=True)
+class ByMultisine(ByResponse):
+    """Linearizes by frequency response."""
+
+    def linearize(self, independent: Sequence[str] | None) -> LinearModel:
+        """Return the linear model.
+
+        Raises
+        ------
+        UsageError
+            When there are no inputs or outputs.
+        NumericalError
+            When the motion does not become periodic (unstable or integrating models), or no order predicts it.
+        """
+        self._require_channels()
+        step = self._given_step()
+        reading = self._reading(step)
+        frequencies = self._measured(step, reading)
+        held = held_out(self.runner, step)
+        realized = self._fitted(frequencies, step, reading)
+        self._note(realized, held)
+        self.findings.way = "multisine"
+        return self._delivered(realized, independent)
+
+    def _given_step(self) -> float:
+        cadence = self.runner.stepped.cadence
+        if self.stepping.step is not None:
+            return self.stepping.step
+        if self.stepping.lifted:
+            return base_period(None, cadence)
+        return rounded(cadence.step or cadence.internal or DEFAULT, cadence)
+
+    def _reading(self, step: float) -> str:
+        probe = Probe(self.runner)
+        amplitudes = self.runner.choose_amplitudes(step)
+        return probe.reading(step, [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes.tolist())])
+
+    def _measured(self, step: float, reading: str) -> _Frequencies:
+        nu = len(self.runner.scales)
+        columns = [self._column(j, step, reading) for j in range(nu)]
+        return _Frequencies(np.stack([G for G, _ in columns], axis=2), np.stack([e for _, e in columns], axis=2))
+
+    def _column(self, j: int, step: float, reading: str) -> tuple[np.ndarray, FloatArray]:
+        """Return G[:, :, j] and its errors, shapes (M, ny + N)."""
+        wave = _multisine(LENGTH)
+        amplitude = PART * float(self.runner.scales[j])
+        deviations = np.zeros((LENGTH * (SETTLING + PERIODS), len(self.runner.scales)))
+        deviations[:, j] = amplitude * np.tile(wave, SETTLING + PERIODS)
+        up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
+        outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]
+        states = [np.vstack((np.tile(self.point.states, (1, 1)), r.states[:-1])) for r in (up, down)]
+        y = np.hstack(((outputs[0] - outputs[1]) / 2, (states[0] - states[1]) / 2))
+        periods = y.reshape(SETTLING + PERIODS, LENGTH, -1)
+        self._require_periodic(periods)
+        spectra = np.fft.fft(periods[SETTLING:], axis=1) / np.fft.fft(amplitude * wave)[None, :, None]
+        mean = np.mean(spectra, axis=0)
+        error = np.std(spectra, axis=0) / np.sqrt(PERIODS - 1)
+        return mean, error
+
+    def _require_periodic(self, periods: FloatArray) -> None:
+        """Compare how the last periods differ with how early ones do: noise is the same in all of them."""
+        tail = periods[SETTLING:]
+        middle = len(tail) // 2
+        drift = np.linalg.norm(np.mean(tail[middle:], axis=0) - np.mean(tail[:middle], axis=0), axis=0)
+        spread = np.linalg.norm(np.std(tail, axis=0), axis=0)
+        size = np.linalg.norm(np.mean(tail, axis=0), axis=0) + 1e-300
+        bad = (drift > 1e-2 * size) & (drift > 1.5 * spread) | ~np.isfinite(size)
+        if bad.any():
+            i = int(np.argmax(bad))
+            names = (*self.model.outputs.names, *self.model.states.names)
+            raise NumericalError(
+                f"'{names[i]}' does not become periodic within {SETTLING} periods of {LENGTH} steps: the model is "
+                "unstable, integrates, or is damped too lightly for a frequency response in steps of this size. Take "
+                "--way response, or a larger --step."
+            )
+
+    def _fitted(self, frequencies: _Frequencies, step: float, reading: str) -> Realized:
+        ny = len(self.model.outputs)
+        rows = np.max(np.abs(frequencies.G), axis=(0, 2))
+        rows = np.where(rows > 0, rows, 1.0)
+        columns = self.runner.scales
+        G = frequencies.G / rows[:, None] * columns[None, :]
+        noise = frequencies.errors / rows[:, None] * columns[None, :]
+        P, s = _column_space(G)
+        most = max(1, self._significant(s, noise))
+        orders = [self.stepping.order] if self.stepping.order is not None else range(1, most + 1)
+        weights = 1.0 / np.maximum(noise, 1e-9)
+        fits = [_subspace(G, P, n, weights) for n in orders]
+        losses = np.array([loss + fit.size_penalty for fit, loss in fits])
+        A, B, C, D = fits[int(np.argmin(losses))][0].matrices
+        C, D = C * rows[:, None], D * rows[:, None] / columns[None, :]
+        B = B / columns[None, :]
+        n = len(A)
+        model = Sampled(A, B, C[:ny], D[:ny], step, reading, C[ny:], np.zeros(n))
+        spread = float(np.sqrt(np.mean(noise**2)))
+        doubt = replace(model, A=A * (1 + spread), B=B * (1 + spread), C=C[:ny] * (1 + spread), D=D[:ny] * (1 + spread))
+        return Realized(model, doubt, s[: MOST + 1], float("nan"))
+
+    @staticmethod
+    def _significant(s: FloatArray, noise: FloatArray) -> int:
+        size = float(np.sqrt(np.mean(noise**2))) / np.sqrt(LENGTH)
+        floor = max(2.0 * size * 2 * np.sqrt(LENGTH / 2), 1e-13 * float(s[0]))
+        return min(int(np.count_nonzero(s > floor)), 40)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+    size_penalty: float
+
+
+def _multisine(length: int) -> FloatArray:
+    """Return one period of all frequencies below half the sampling frequency, Schroeder's phases, largest value 1."""
+    count = length // 2 - 1
+    m = np.arange(1, count + 1)
+    phases = -np.pi * m * (m - 1) / count
+    k = np.arange(length)[:, None]
+    wave = np.sum(np.cos(2 * np.pi * m * k / length + phases), axis=1)
+    # the transform must not vanish at frequency 0 and at half the sampling frequency: their quotients are used, too
+    wave = wave + 1.0 + (-1.0) ** np.arange(length)
+    scaled: FloatArray = wave / np.max(np.abs(wave))
+    return scaled
+
+
+def _column_space(G: np.ndarray) -> tuple[FloatArray, FloatArray]:
+    """Return the left singular vectors and the singular values of the wrapped Hankel matrix."""
+    impulse = np.fft.ifft(G, axis=0).real  # (M, ny, nu): h[0] is D and what wraps around
+    M, ny, nu = impulse.shape
+    rows = M // 2
+    columns = M - rows
+    H = np.array([[impulse[1 + i + j] for j in range(columns - 1)] for i in range(rows)])  # (i, j, ny, nu)
+    tall = np.moveaxis(H, 2, 1).reshape(rows * ny, (columns - 1) * nu)
+    P, s, _ = np.linalg.svd(tall, full_matrices=False)
+    return P, s
+
+
+def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> tuple[_Fit, float]:
+    """Return the model of order n and its weighted loss; the penalty is that of Akaike's criterion."""
+    M, ny, nu = G.shape
+    A = np.asarray(np.linalg.lstsq(P[:-ny, :n], P[ny:, :n], rcond=None)[0], dtype=np.float64)
+    C = P[:ny, :n]
+    z = np.exp(2j * np.pi * np.arange(M) / M)
+    resolvent = np.linalg.inv(z[:, None, None] * np.eye(n) - A)
+    CR = C @ resolvent  # (M, ny, n)
+    regressor = np.concatenate((CR, np.broadcast_to(np.eye(ny), (M, ny, ny))), axis=2)
+    B, D, loss = np.empty((n, nu)), np.empty((ny, nu)), 0.0
+    for j in range(nu):
+        W = weights[:, :, j].reshape(-1, 1)
+        left = regressor.reshape(M * ny, n + ny) * W
+        right = G[:, :, j].reshape(-1) * W[:, 0]
+        stacked, target = np.vstack((left.real, left.imag)), np.concatenate((right.real, right.imag))
+        found = np.linalg.lstsq(stacked, target, rcond=None)[0]
+        B[:, j], D[:, j] = found[:n], found[n:]
+        loss += float(np.sum((target - stacked @ found) ** 2))
+    count = 2 * M * ny * nu
+    # negative log likelihood with the noise level unknown, and one parameter per number of a canonical form
+    likelihood = count * float(np.log(max(loss, 1e-300) / count))
+    return _Fit((A, B, C, D), 2.0 * n * (ny + nu)), likelihood

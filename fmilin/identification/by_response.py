@@ -1,0 +1,219 @@
+"""Way b, from pulses to linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.identification.holdout import HeldOut, held_out
+from fmilin.identification.pulses import Probe, Runner
+from fmilin.identification.realize import Realized, named_coordinates, realize
+from fmilin.identification.result import Coordinates, Measured, linear_model
+from fmilin.identification.sampled import Continuous, Sampled, continuous_of
+from fmilin.identification.steps import base_period, confirmed, fitting_step
+from fmilin.identification.words import Findings
+from fmilin.linear_model import LinearModel
+from fmilin.model import Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+from fmilin.stepped import Stepping
+
+__all__ = ["ByResponse"]
+
+SHORT, LONG = 60, 200
+"""Steps of a run: while a step is looked for, and at last."""
+
+MOST_NUMBERS = 4_000_000
+"""Of the Hankel matrix."""
+
+MOVES = 1e-7
+"""A rate above this, in sizes of the states per second, is a motion and not the solver's noise."""
+
+
+@dataclass(frozen=True)
+class ByResponse:
+    """Linearizes by pulses on the inputs."""
+
+    model: Model
+    point: OperatingPoint
+    stepping: Stepping
+    runner: Runner
+    findings: Findings
+
+    def linearize(self, independent: Sequence[str] | None) -> LinearModel:
+        """Return the linear model.
+
+        Raises
+        ------
+        UsageError
+            When there are no inputs or outputs.
+        NumericalError
+            When there is no linear model.
+        """
+        self._require_channels()
+        probe = Probe(self.runner)
+        step = self._step(probe)
+        realized, held = self._realized(probe, step, LONG)
+        self._note(realized, held)
+        return self._delivered(realized, independent)
+
+    # ------------------------------------------------------------------ shared with other ways of identification
+
+    def _delivered(self, realized: Realized, independent: Sequence[str] | None) -> LinearModel:
+        coordinates, S, S_half = self._coordinates(realized, independent)
+        sampled = self._with_drift(realized.model.in_coordinates(S), coordinates)
+        half = replace(realized.half.in_coordinates(S_half), drift=sampled.drift)
+        steps = self.runner.stepped.steps
+        way = {"response": "responses"}.get(self.findings.way, self.findings.way)
+        measured: Measured
+        if self.stepping.lifted:
+            measured = Measured(sampled, _difference(sampled, half), way, steps)
+        else:
+            found = confirmed(sampled, self.runner, self.findings.error)
+            self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
+            measured = Measured(found.model, self._continuous_errors(found.model, half), way, steps)
+        outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
+        linear = linear_model(measured, coordinates, self.model, self.point, outputs)
+        self._note_motion(linear)
+        return linear
+
+    def _require_channels(self) -> None:
+        missing = [
+            word for word, there in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not there
+        ]
+        if missing:
+            raise UsageError(
+                f"'{self.model.info.name}' has no {' and no '.join(missing)}, so there are no responses to identify a "
+                "model from, and its states cannot be used instead. Export it for model exchange, or with inputs and "
+                "outputs."
+            )
+
+    def _step(self, probe: Probe) -> float:
+        if self.stepping.step is not None:
+            return self.stepping.step
+        cadence = self.runner.stepped.cadence
+        if self.stepping.lifted and (cadence.sampled or cadence.period):
+            return base_period(None, cadence)
+
+        def attempt(step: float) -> tuple[Sampled, float]:
+            realized, _ = self._realized(probe, step, SHORT)
+            return realized.model, realized.error
+
+        return fitting_step(attempt, self.runner, cadence)
+
+    def _realized(self, probe: Probe, step: float, count: int) -> tuple[Realized, HeldOut | None]:
+        rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
+        count = max(20, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
+        markov = probe.measure(step, count)
+        if not np.isfinite(markov.Y).all():
+            raise NumericalError(
+                f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
+                "point, or a smaller --step."
+            )
+        held = held_out(self.runner, step)
+        amplitudes = self.runner.choose_amplitudes(step)
+        return realize(markov, len(self.model.outputs), held, self.stepping.order, amplitudes), held
+
+    def _note(self, realized: Realized, held: HeldOut | None) -> None:
+        findings = self.findings
+        findings.way, findings.step, findings.lifted = "response", realized.model.step, self.stepping.lifted
+        findings.reading, findings.order = realized.model.reading, realized.model.order
+        findings.singular_values = realized.singular_values
+        if held is not None:
+            findings.fit(held.errors(realized.model), held.step)
+        if realized.model.order == 0:
+            findings.extra.append(
+                Remark("order", "No output answers with any memory: the model is a table of gains, D alone.")
+            )
+
+    def _coordinates(
+        self, realized: Realized, independent: Sequence[str] | None
+    ) -> tuple[Coordinates, FloatArray, FloatArray]:
+        model, n = realized.model, realized.model.order
+        known = self.model.states
+        wanted = [known.index_of(name, "a declared state of the model") for name in independent or ()]
+        if independent is not None and len(wanted) != n:
+            raise UsageError(
+                f"The responses show {n} independent states, {len(wanted)} were named: name {n}, or leave it out."
+            )
+        preferred = wanted or [known.index_of(name) for name in self.model.independent]
+        chosen = named_coordinates(model, known.scales(self.point.states), preferred)
+        if chosen is None:
+            return Coordinates.hidden(n, self.point, self.model), np.eye(n), np.eye(n)
+        if wanted and chosen != wanted:
+            raise NumericalError(
+                f"The states {', '.join(independent or ())} do not determine the identified ones. Leave the choice out."
+            )
+        coordinates = Coordinates.of_states(chosen, self.point, self.model)
+        return coordinates, model.T[chosen], realized.half.T[chosen]
+
+    def _with_drift(self, model: Sampled, coordinates: Coordinates) -> Sampled:
+        """Measure how the point itself moves during a step, inputs held."""
+        n = model.order
+        once, again = (self._drift(model, coordinates) for _ in range(2))
+        small = MOVES * model.step * coordinates.states.scales(coordinates.y0) + 10 * np.abs(once - again)
+        if n == 0 or not (np.abs(once) > small).any():
+            return replace(model, drift=np.zeros(n))
+        return replace(model, drift=once)
+
+    def _drift(self, model: Sampled, coordinates: Coordinates) -> FloatArray:
+        still = self.runner.run(np.zeros((max(2 * model.order, 4), len(self.runner.scales))), model.step)
+        if coordinates.full_states is self.model.states:
+            chosen = [self.model.states.index_of(name) for name in coordinates.states.names]
+            return np.asarray(still.states[0][chosen] - self.point.states[chosen], dtype=np.float64)
+        return _drift_seen(model, still.at_once if model.reading == "at once" else still.after)
+
+    def _continuous_errors(self, model: Continuous, half: Sampled) -> Continuous:
+        try:
+            other = continuous_of(half)
+        except FmilinError:
+            other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
+        return Continuous(
+            A=np.abs(model.A - other.A),
+            B=np.abs(model.B - other.B),
+            C=np.abs(model.C - other.C),
+            D=np.abs(model.D - other.D),
+            f0=np.abs(model.f0 - other.f0),
+            T=np.abs(model.T - other.T),
+            nyquist=0.0,
+        )
+
+    def _note_motion(self, linear: LinearModel) -> None:
+        moving = np.flatnonzero(linear.f0)
+        if moving.size:
+            name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
+            self.findings.extra.append(
+                Remark(
+                    "off-equilibrium",
+                    f"The point is no equilibrium: '{name}' moves while inputs are held. What was identified are "
+                    "deviations from that motion; f0 is its beginning.",
+                )
+            )
+
+
+def _difference(model: Sampled, half: Sampled) -> Sampled:
+    return replace(
+        model,
+        A=np.abs(model.A - half.A),
+        B=np.abs(model.B - half.B),
+        C=np.abs(model.C - half.C),
+        D=np.abs(model.D - half.D),
+        T=np.abs(model.T - half.T),
+    )
+
+
+def _drift_seen(model: Sampled, outputs: FloatArray) -> FloatArray:
+    """Return d from outputs of a run with inputs held: y[k] - y[0] = C (1 + A + ... + A^(k-1)) d."""
+    n = model.order
+    rows, S = [], np.zeros((n, n))
+    for _ in range(len(outputs)):
+        rows.append(model.C @ S)
+        S = np.eye(n) + model.A @ S
+    change = (outputs - outputs[0]).ravel()
+    if n == 0 or not np.isfinite(change).all():
+        return np.zeros(n)
+    drift: FloatArray = np.linalg.lstsq(np.vstack(rows), change, rcond=1e-10)[0]
+    return drift

@@ -1,0 +1,132 @@
+"""Way a, from frame to linear model: see :mod:`fmilin.identification.displacements`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.errors import FmilinError, UsageError
+from fmilin.identification.displacements import Displacements
+from fmilin.identification.holdout import HeldOut, held_out
+from fmilin.identification.pulses import Runner
+from fmilin.identification.result import Coordinates, Measured, linear_model
+from fmilin.identification.sampled import Continuous, Sampled, continuous_of
+from fmilin.identification.steps import base_period, confirmed, fitting_step
+from fmilin.identification.words import Findings
+from fmilin.linear_model import LinearModel
+from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.nonlinear import has_expressions
+from fmilin.model import Model, OperatingPoint
+from fmilin.stepped import Stepped, Stepping
+
+__all__ = ["ByStep"]
+
+
+@dataclass(frozen=True)
+class ByStep:
+    """Linearizes by one step from displaced states."""
+
+    model: Model
+    point: OperatingPoint
+    stepping: Stepping
+    runner: Runner
+    findings: Findings
+
+    def linearize(self, independent: Sequence[str] | None, kind: str) -> LinearModel:
+        """Return the linear model.
+
+        Raises
+        ------
+        UsageError
+            When the model's states cannot be set, or coordinates are expressions.
+        NumericalError
+            When there is no continuous model.
+        """
+        stepped = self.runner.stepped
+        frame = self._frame(stepped, independent, kind)
+        displacements = Displacements(self.model, stepped, self.point, frame)
+        step = self._step(stepped, displacements)
+        sampled, errors = displacements.measure(step)
+        held = held_out(self.runner, step)
+        self._note(sampled, held)
+        measured: Measured
+        if self.stepping.lifted:
+            measured = Measured(sampled, errors, "steps", stepped.steps)
+        else:
+            found = confirmed(sampled, self.runner, self.findings.error)
+            self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
+            model = _settled(found.model, frame)
+            measured = Measured(model, self._errors(found.model, errors, displacements, step), "steps", stepped.steps)
+        outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
+        coordinates = Coordinates(
+            frame.signals,
+            self.model.states,
+            frame.parametrization.y0,
+            frame.kind,
+            frame.condition_number,
+            frame.residual,
+        )
+        linear = linear_model(measured, coordinates, self.model, self.point, outputs)
+        return replace(linear, warnings=(*frame.warnings, *linear.warnings))
+
+    def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
+        if reason := stepped.why_not_settable(self.point):
+            raise UsageError(f"--way step cannot be gone. {reason} Try --way response, which needs no states.")
+        if len(self.model.constraints) and (reason := stepped.why_not_direct(self.point)):
+            raise UsageError(
+                f"--way step needs derivatives to find what constraints mean for velocities. {reason} Try --way "
+                "response, which finds the order by itself."
+            )
+        named = tuple(independent) if independent is not None else ()
+        if independent is None and kind == "partition" and len(self.model.constraints):
+            named = self.model.independent
+        if has_expressions(named):
+            raise UsageError(
+                "--way step takes states as coordinates, no expressions. Name states, or use --way direct."
+            )
+        return frame_at(self.model, self.point, named=named, kind=kind)
+
+    def _step(self, stepped: Stepped, displacements: Displacements) -> float:
+        if self.stepping.step is not None:
+            return self.stepping.step
+        if self.stepping.lifted:
+            return base_period(None, stepped.cadence)
+
+        def attempt(step: float) -> tuple[Sampled, float]:
+            sampled, _ = displacements.measure(step)
+            held = held_out(self.runner, step)
+            return sampled, float("nan") if held is None else held.error(sampled)
+
+        return fitting_step(attempt, self.runner, stepped.cadence)
+
+    def _note(self, sampled: Sampled, held: HeldOut | None) -> None:
+        findings = self.findings
+        findings.way, findings.step, findings.reading = "step", sampled.step, sampled.reading
+        findings.lifted = self.stepping.lifted
+        if held is not None:
+            findings.fit(held.errors(sampled), sampled.step)
+
+    def _errors(self, model: Continuous, errors: Sampled, displacements: Displacements, step: float) -> Continuous:
+        """Return what differences say, and what another step says, whichever is larger."""
+        try:
+            other = continuous_of(displacements.measure(step / 2)[0])
+        except FmilinError:
+            other = model
+
+        return Continuous(
+            A=np.maximum(np.abs(model.A - other.A), errors.A / step),
+            B=np.maximum(np.abs(model.B - other.B), errors.B / step),
+            C=np.maximum(np.abs(model.C - other.C), errors.C),
+            D=np.maximum(np.abs(model.D - other.D), errors.D),
+            f0=np.zeros_like(model.f0),
+            T=errors.T,
+            nyquist=0.0,
+        )
+
+
+def _settled(model: Continuous, frame: Frame) -> Continuous:
+    """Return the model with f0 = 0 where only the solver's noise moves the point."""
+    still = np.abs(model.f0) <= 1e-9 * frame.y_scales
+    return replace(model, f0=np.where(still, 0.0, model.f0))

@@ -1,0 +1,81 @@
+"""Held-out responses: random inputs that no identification has seen, against what a linear model says about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import FmilinError
+from fmilin.identification.pulses import Runner
+from fmilin.identification.sampled import Sampled
+from fmilin.signals import FloatArray
+
+__all__ = ["HeldOut", "held_out"]
+
+COUNT = 60
+PART = 0.3
+"""Of the amplitudes of single pulses: many steps add up."""
+_QUIET = 1e-9
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """One held-out experiment: every input moves at every step, up and down by turns.
+
+    Attributes
+    ----------
+    inputs : array, shape (K, nu)
+        Deviations.
+    at_once, after : array, shape (K, ny)
+        Deviations of the outputs, even terms taken out.
+    step : float
+    """
+
+    inputs: FloatArray
+    at_once: FloatArray
+    after: FloatArray
+    step: float
+
+    def errors(self, model: Sampled) -> FloatArray:
+        """Return the error of each output, relative to its own response, shape (ny,).
+
+        An output that stays far more quiet than the pulses would let expect has the error 0.
+        """
+        measured = self.at_once if model.reading == "at once" else self.after
+        off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
+        size = np.linalg.norm(measured, axis=0)
+        largest = float(np.max(size, initial=0.0))
+        heard = size > _QUIET * largest
+        errors: FloatArray = np.where(
+            heard, off / np.where(heard, size, 1.0), np.where(off > _QUIET * largest, 1.0, 0.0)
+        )
+        return np.where(np.isfinite(errors), errors, np.inf)
+
+    def error(self, model: Sampled) -> float:
+        """Return the largest of :meth:`errors`."""
+        return float(np.max(self.errors(model), initial=0.0))
+
+
+def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
+    """Measure one; None when there are no inputs or outputs, or the model does not take such steps.
+
+    Parameters
+    ----------
+    runner : Runner
+    step : float
+        In seconds.
+    seed : int
+        Of the random inputs.
+    """
+    nu, ny = len(runner.scales), len(runner.model.outputs)
+    if not nu or not ny:
+        return None
+    random = np.random.default_rng(seed)
+    try:
+        amplitudes = runner.choose_amplitudes(step)
+        inputs = random.uniform(-1.0, 1.0, (COUNT, nu)) * amplitudes * PART
+        up, down = runner.run(inputs, step), runner.run(-inputs, step)
+    except FmilinError:
+        return None
+    return HeldOut(inputs, (up.at_once - down.at_once) / 2, (up.after - down.after) / 2, step)

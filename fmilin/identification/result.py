@@ -1,0 +1,129 @@
+"""From a measured discrete or continuous model to a LinearModel with names and accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.identification.sampled import Continuous, Sampled
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model import Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signal, Signals
+
+__all__ = ["Coordinates", "Measured", "linear_model"]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What the states of a measured model are called.
+
+    Attributes
+    ----------
+    states, full_states : Signals
+    y0 : array, shape (n,)
+    kind : str
+        As in :class:`~fmilin.linear_model.Method`.
+    conditioning, residual : float
+    """
+
+    states: Signals
+    full_states: Signals
+    y0: FloatArray
+    kind: str
+    conditioning: float = 1.0
+    residual: float = 0.0
+
+    @classmethod
+    def hidden(cls, order: int, point: OperatingPoint, model: Model) -> Coordinates:
+        """Return coordinates without a meaning of their own."""
+        del point, model
+        signals = Signals(Signal(f"z[{i + 1}]", description="identified, balanced") for i in range(order))
+        return cls(signals, signals, np.zeros(order), "identified")
+
+    @classmethod
+    def of_states(cls, chosen: list[int], point: OperatingPoint, model: Model) -> Coordinates:
+        """Return some of the declared states."""
+        return cls(model.states.select(chosen), model.states, point.states[chosen], "identified")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A discrete or continuous model with errors of the same shapes, ready to be named."""
+
+    matrices: Sampled | Continuous
+    errors: Sampled | Continuous
+    way: str
+    evaluations: int
+
+
+def linear_model(
+    measured: Measured, coordinates: Coordinates, model: Model, point: OperatingPoint, outputs: FloatArray
+) -> LinearModel:
+    """Put names, the point and accuracies to a measured model.
+
+    Parameters
+    ----------
+    measured : Measured
+    coordinates : Coordinates
+    model : Model
+    point : OperatingPoint
+    outputs : array, shape (ny,)
+        At the point.
+    """
+    M, E = measured.matrices, measured.errors
+    n = len(M.A)
+    hidden = coordinates.full_states is coordinates.states
+    T, T_error = (np.eye(n), np.zeros((n, n))) if hidden else (M.T, E.T)
+    f0 = M.drift if isinstance(M, Sampled) else M.f0
+    errors = EntryErrors(E.A, E.B, E.C, E.D, T_error)
+    accuracy = Accuracy(
+        A=_relative(E.A, M.A),
+        B=_relative(E.B, M.B),
+        C=_relative(E.C, M.C),
+        D=_relative(E.D, M.D),
+        T=_relative(T_error, T),
+        f0=float(np.finfo(float).eps),
+        constraint_residual=coordinates.residual,
+        conditioning=coordinates.conditioning,
+    )
+    held = Point(
+        time=point.time,
+        states=dict(
+            zip(coordinates.full_states.names, (np.zeros(n) if hidden else point.states).tolist(), strict=True)
+        ),
+        inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        outputs=dict(zip(model.outputs.names, outputs.tolist(), strict=True)),
+        parameters=dict(point.parameters),
+    )
+    return LinearModel(
+        A=M.A,
+        B=M.B,
+        C=M.C,
+        D=M.D,
+        T=T,
+        f0=f0,
+        states=coordinates.states,
+        full_states=coordinates.full_states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        y0=coordinates.y0,
+        point=held,
+        accuracy=accuracy,
+        method=Method(measured.way, coordinates.kind, measured.evaluations),
+        model=model.info,
+        sample_time=M.step if isinstance(M, Sampled) else 0.0,
+        errors=errors,
+    )
+
+
+def with_remarks(linear: LinearModel, remarks: list[Remark]) -> LinearModel:
+    """Return the model with further remarks, which come first."""
+    return replace(linear, warnings=(*remarks, *linear.warnings))
+
+
+def _relative(error: FloatArray, matrix: FloatArray) -> float:
+    largest = float(np.max(np.abs(matrix), initial=0.0))
+    worst = float(np.max(error, initial=0.0))
+    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -1,0 +1,143 @@
+"""How long a step should be: long enough to show the slowest motion, short enough to follow the fastest.
+
+A continuous model counts only when it is confirmed at half the step: there the alias of a fast motion has another
+frequency, and a sampled part answers with its own period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.identification.holdout import held_out
+from fmilin.identification.pulses import Runner
+from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.stepped import Cadence
+
+__all__ = ["Confirmed", "confirmed", "fitting_step"]
+
+DEFAULT = 0.01
+"""Seconds: where to begin when the model says nothing."""
+
+ATTEMPTS = 8
+FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05
+"""Radians that the fastest motion makes during a step: at most, as wished, at least."""
+
+CONFIRMED = 2e-2
+"""Largest error at half the step of a model that counts as continuous, relative to the response."""
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A continuous model and how well it predicts held-out responses at half the step.
+
+    Attributes
+    ----------
+    model : Continuous
+    error : float
+        NaN where the model does not take such steps, or there is nothing to compare.
+    """
+
+    model: Continuous
+    error: float
+
+
+def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confirmed:
+    """Return the continuous model, confirmed at half the step.
+
+    Raises
+    ------
+    NumericalError
+        When there is no continuous model, or it is not confirmed.
+    """
+    model = continuous_of(sampled)
+    half = held_out(runner, sampled.step / 2)
+    if half is None:
+        return Confirmed(model, float("nan"))
+    error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
+    allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), 0.5)
+    if not error <= allowed:
+        raise NumericalError(
+            f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
+            f"the prediction is off by {100 * error:.2g}% of the response at half the step. The model is sampled (ask "
+            f"for the discrete model over its base period: --lifted --step SECONDS), or moves faster than the step "
+            f"shows (take a smaller --step)."
+        )
+    return Confirmed(model, error)
+
+
+Try = Callable[[float], tuple[Sampled, float]]
+"""From a step to a discrete model and its held-out error."""
+
+
+def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
+    """Find a step, in seconds.
+
+    Raises
+    ------
+    NumericalError
+        When no step leads to a continuous model.
+    """
+    step = rounded(cadence.step or cadence.internal or DEFAULT, cadence)
+    reason: FmilinError | None = None
+    tried: dict[float, int] = {}
+    for _ in range(ATTEMPTS):
+        try:
+            sampled, error = attempt(step)
+            fastest = _fastest(confirmed(sampled, runner, error).model)
+        except NumericalError as failure:
+            reason = reason or failure
+            tried[step] = 0
+            step = rounded(step / 4, cadence)
+        else:
+            tried[step] = sampled.order
+            wanted = _better(fastest, step)
+            if wanted is None:
+                return step
+            step = rounded(wanted, cadence)
+        if step in tried:
+            break
+    best = max(tried.values())
+    if best == 0 and reason is not None:
+        raise reason
+    return max(s for s, order in tried.items() if order == best)
+
+
+def rounded(step: float, cadence: Cadence) -> float:
+    """Return a step of three digits; a multiple of the solver's own fixed step where there is one."""
+    if cadence.internal:
+        return max(1, round(step / cadence.internal)) * cadence.internal
+    return float(f"{step:.3g}")
+
+
+def base_period(wanted: float | None, cadence: Cadence) -> float:
+    """Return the period over which a sampled model is lifted.
+
+    Raises
+    ------
+    UsageError
+        When nobody says it.
+    """
+    period = wanted or cadence.period or cadence.internal or cadence.step
+    if period is None:
+        raise UsageError(
+            "The model does not declare the period of its sampled parts, nor a step: say the base period with --step "
+            "SECONDS."
+        )
+    return period
+
+
+def _fastest(model: Continuous) -> float:
+    return float(np.max(np.abs(np.linalg.eigvals(model.A)), initial=0.0)) if len(model.A) else 0.0
+
+
+def _better(fastest: float, step: float) -> float | None:
+    """Return a step that suits better; None when this one does."""
+    if fastest * step > FASTEST:
+        return IDEAL / fastest
+    if fastest * step < SLOWEST:
+        return min(IDEAL / fastest, 20 * step) if fastest > 0 else 20 * step
+    return None
