@@ -77,6 +77,8 @@ class MechanismDescription:
         Name of what does not move.
     independent : sequence of str
         States that the author recommends to keep.
+    remarks : sequence of str
+        What a user should know of where the description comes from; every linear model says it.
 
     Raises
     ------
@@ -107,11 +109,12 @@ class MechanismDescription:
     gravity: Vector = (0.0, 0.0, -9.81)
     ground: str = "ground"
     independent: Sequence[str] = ()
+    remarks: Sequence[str] = ()
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
     def __post_init__(self) -> None:
-        for what in ("bodies", "joints", "loops", "wheels", "skates", "springs", "inputs", "sensors", "independent"):
+        for what in ("bodies", "joints", "loops", "wheels", "skates", "springs", "inputs", "sensors", "independent", "remarks"):
             object.__setattr__(self, what, tuple(getattr(self, what)))
         object.__setattr__(self, "gravity", vector(self.gravity, f"Gravity of the mechanism '{self.name}'"))
         problems = [*_repeated(self), *_unknown_bodies(self), *_unknown_others(self)]
