@@ -114,7 +114,18 @@ class MechanismDescription:
     """The joints, each after the joint of its parent."""
 
     def __post_init__(self) -> None:
-        for what in ("bodies", "joints", "loops", "wheels", "skates", "springs", "inputs", "sensors", "independent", "remarks"):
+        for what in (
+            "bodies",
+            "joints",
+            "loops",
+            "wheels",
+            "skates",
+            "springs",
+            "inputs",
+            "sensors",
+            "independent",
+            "remarks",
+        ):
             object.__setattr__(self, what, tuple(getattr(self, what)))
         object.__setattr__(self, "gravity", vector(self.gravity, f"Gravity of the mechanism '{self.name}'"))
         problems = [*_repeated(self), *_unknown_bodies(self), *_unknown_others(self)]
