@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from fmilin.singular import linearize_at_singularity, singularity_of
 from fmilin.stepped import Stepped, Stepping
 from fmilin.visits import VisitedModel
 
+if TYPE_CHECKING:
+    from fmilin.formulations.options import Formulation
+
 __all__ = ["linearize", "linearize_along"]
 
 EQUILIBRIUM = 1e-9
@@ -50,6 +53,7 @@ def linearize(
     one_sided: Literal["left", "right"] | None = None,
     at_singularity: bool = False,
     stepping: Stepping | None = None,
+    formulation: str | Formulation | None = None,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -76,6 +80,9 @@ def linearize(
     stepping : Stepping, optional
         For a model that brings its own solver (a co-simulation FMU): which way to go, which step to take, and
         whether the discrete model is wanted.
+    formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS, optional
+        For a model of Lagrange's equations: by that formulation (:mod:`fmilin.formulations`, which also returns
+        its spurious eigenvalues) in place of the general procedure.
 
     Returns
     -------
@@ -107,6 +114,21 @@ def linearize(
     if point is None:
         point = operating_point(model)
     model = model_at(model, point)
+    if formulation is not None:
+        from fmilin.formulations.procedure import linearized
+
+        if coordinates != "partition" or derivatives not in ("auto", "exact") or stepping is not None:
+            raise UsageError(
+                "A formulation takes exact slopes and coordinates of its own: leave the other choices out."
+            )
+        return linearized(
+            model,
+            point,
+            formulation,
+            independent=independent or (),
+            interface=(inputs, outputs),
+            at_singularity=at_singularity,
+        )
     if inputs is not None or outputs is not None:
         chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
         if chosen is not None and len(set(chosen)) != len(chosen):

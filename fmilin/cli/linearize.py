@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fmilin.cli import options
+from fmilin.cli import formulations, options
 from fmilin.cli.conditioning import (
     BalanceOption,
     DiscretizeOption,
@@ -24,6 +24,7 @@ from fmilin.cli.conditioning import (
     conditioning,
 )
 from fmilin.cli.desk import Desk, work
+from fmilin.cli.formulations import BasisOption, FormulationOption, PenaltyOption, SpuriousOption
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
 from fmilin.cli.stepping import Interface, Way, stepping_of
@@ -167,6 +168,10 @@ def command(
     sample_time: SampleTimeOption = None,
     modal: ModalOption = False,
     balance: BalanceOption = None,
+    formulation: FormulationOption = None,
+    basis: BasisOption = None,
+    spurious: SpuriousOption = None,
+    penalty: PenaltyOption = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -214,6 +219,9 @@ def command(
         stepping=stepping_of(way, step, order, lifted=lifted),
     )
     times = snapshot_times(snapshots)
+    chosen = formulations.checked(formulation, basis, spurious, penalty)
+    if chosen is not None:
+        formulations.require_plain(request, chosen, files, ["--snapshots"] if times else [])
     if times:
         if simulate_to is not None or one_sided is not None or at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
@@ -233,9 +241,18 @@ def command(
             models = conditioned(linear_models(request, times, desk), steps)
             deliver_each(models, times, files, desk, as_json=json)
             return
-        linear, point = linear_model(request, desk)
+        if chosen is not None and chosen.form is formulations.Form.ALL:
+            formulations.compare(request, chosen, desk, as_json=json)
+            return
+        spectrum = None
+        if chosen is not None:
+            spectrum, linear, point = formulations.one(request, chosen, desk)
+        else:
+            linear, point = linear_model(request, desk)
         (linear,) = conditioned([linear], steps)
         deliver(linear, point, files, desk, as_json=json)
+        if spectrum is not None and not files and not json:
+            formulations.add_spectrum(spectrum, desk)
 
     return work(
         job,

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from fmilin.formulations.bases import Basis, basis_of
 from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.formulations.of_model import form_of
+from fmilin.formulations.options import MCS, RCS, UCS, Formulation
+from fmilin.formulations.procedure import spectra, spectrum, spectrum_of_form
 from fmilin.formulations.spectrum import Spectrum
+from fmilin.formulations.statics import Equilibrium, equilibrium, penalized_equilibrium
 
-__all__ = ["ConstrainedForm", "Motion", "Spectrum"]
+__all__ = [
+    "MCS",
+    "RCS",
+    "UCS",
+    "Basis",
+    "ConstrainedForm",
+    "Equilibrium",
+    "Formulation",
+    "Motion",
+    "Spectrum",
+    "basis_of",
+    "equilibrium",
+    "form_of",
+    "penalized_equilibrium",
+    "spectra",
+    "spectrum",
+    "spectrum_of_form",
+]

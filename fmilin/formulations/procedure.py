@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis, basis_of, rank_of
 from fmilin.formulations.form import ConstrainedForm
-from fmilin.formulations.linear import Source, linear_model
+from fmilin.formulations.linear import Source, linear_model, with_inputs
 from fmilin.formulations.minimal import solve_minimal
 from fmilin.formulations.of_model import form_of, is_at_rest, numeric_form, second_order
 from fmilin.formulations.options import MCS, UCS, Formulation, formulation_named
@@ -17,14 +17,17 @@ from fmilin.formulations.solved import Solved
 from fmilin.formulations.spectrum import Spectrum
 from fmilin.formulations.statics import penalized_equilibrium
 from fmilin.formulations.unconstrained import solve_unconstrained
+from fmilin.linear_model import LinearModel
 from fmilin.model import Model, OperatingPoint
 from fmilin.operating_points import model_at, operating_point
 from fmilin.remarks import Remark
 from fmilin.singular import explanation, singularity_of
 
-__all__ = ["ALL", "spectra", "spectrum", "spectrum_of_form"]
+__all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
 
 ALL = ("mcs", "rcs", "ucs")
+
+Interface = tuple[Sequence[str] | None, Sequence[str] | None]
 
 
 def spectrum(
@@ -33,7 +36,7 @@ def spectrum(
     formulation: str | Formulation = "mcs",
     *,
     independent: Sequence[str] = (),
-    outputs: Sequence[str] | None = None,
+    interface: Interface = (None, None),
     at_singularity: bool = False,
 ) -> Spectrum:
     """Return the eigenvalues of a model by one formulation, labelled true or spurious, and the linear model.
@@ -51,8 +54,8 @@ def spectrum(
         The objects have options: ``MCS(basis="svd")``, ``RCS(spurious="zero")``, ``UCS(alpha=1e7, xi=1, omega=10)``.
     independent : sequence of str, optional
         Positions to keep as coordinates (their velocities may be named, too); the author's by default, else chosen.
-    outputs : sequence of str, optional
-        Of the linear model, as in :func:`fmilin.linearize`.
+    interface : (inputs, outputs)
+        Of the linear model, each a sequence of names as in :func:`fmilin.linearize`, or None for all.
     at_singularity : bool
         MCS at a singular configuration: over the enlarged set of velocities. RCS and UCS need no such word.
 
@@ -80,6 +83,7 @@ def spectrum(
     if point is None:
         point = operating_point(model)
     model = model_at(model, point)
+    inputs, outputs = interface
     if outputs is not None:
         model = model.with_interface(None, outputs)
     source = _source(model, point)
@@ -90,7 +94,34 @@ def spectrum(
         solved = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
     else:
         solved = _solve(source.form, basis, options)
-    return _with_model(source, solved, options)
+    found = _with_model(source, solved, options)
+    if inputs is None or found.linear is None:
+        return found
+    return replace(found, linear=with_inputs(found.linear, inputs))
+
+
+def linearized(
+    model: Model,
+    point: OperatingPoint,
+    formulation: str | Formulation,
+    *,
+    independent: Sequence[str] = (),
+    interface: Interface = (None, None),
+    at_singularity: bool = False,
+) -> LinearModel:
+    """Return the linear model of one formulation; the arguments are those of :func:`spectrum`.
+
+    Raises
+    ------
+    UsageError, UnknownNameError, ConstraintError, NumericalError
+        As :func:`spectrum`; and when no linear model can be made of the true eigenvalues alone.
+    """
+    found = spectrum(
+        model, point, formulation, independent=independent, interface=interface, at_singularity=at_singularity
+    )
+    if found.linear is None:
+        raise NumericalError(" ".join(str(remark) for remark in found.remarks))
+    return found.linear
 
 
 def spectra(

@@ -1,0 +1,268 @@
+"""``fmilin linearize MODEL --formulation mcs|rcs|ucs|all``: labelled spectra of constrained coordinates."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fmilin.cli.desk import Desk
+from fmilin.errors import FmilinError, NumericalError, UsageError
+
+if TYPE_CHECKING:
+    from fmilin.cli.linearize import Request
+    from fmilin.formulations import Formulation, Spectrum
+    from fmilin.linear_model import LinearModel
+    from fmilin.model import Model, OperatingPoint
+
+__all__ = [
+    "BasisOption",
+    "Chosen",
+    "Form",
+    "FormulationOption",
+    "PenaltyOption",
+    "SpuriousOption",
+    "add_spectrum",
+    "checked",
+    "compare",
+    "one",
+    "require_plain",
+]
+
+
+class Form(StrEnum):
+    """Which coordinates the linearized equations are written in."""
+
+    MCS = "mcs"
+    RCS = "rcs"
+    UCS = "ucs"
+    ALL = "all"
+
+
+class Basis(StrEnum):
+    """How MCS finds the velocities that the constraints leave free."""
+
+    COORDINATES = "coordinates"
+    ZERO_EIGENVALUE = "zero-eigenvalue"
+    SVD = "svd"
+    QR = "qr"
+    GRAM_SCHMIDT = "gram-schmidt"
+
+
+class Spurious(StrEnum):
+    """Where RCS puts its spurious eigenvalues."""
+
+    INFINITE = "infinite"
+    ZERO = "zero"
+
+
+FormulationOption = Annotated[
+    Form | None,
+    typer.Option(
+        "--formulation",
+        help="Of a model of Lagrange's equations: minimal, redundant or unconstrained coordinates with their spurious "
+        "eigenvalues; all: a comparison.",
+    ),
+]
+BasisOption = Annotated[
+    Basis | None, typer.Option("--basis", help="With mcs: how the velocities left free by the constraints are found.")
+]
+SpuriousOption = Annotated[
+    Spurious | None, typer.Option("--spurious", help="With rcs: where the spurious eigenvalues are put.")
+]
+PenaltyOption = Annotated[
+    str | None, typer.Option("--penalty", metavar="ALPHA,XI,OMEGA", help="With ucs: weight, damping ratio, rad/s.")
+]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A formulation and its options as they stand on the command line; None where nothing was said."""
+
+    form: Form
+    basis: Basis | None = None
+    spurious: Spurious | None = None
+    penalty: tuple[float, float, float] | None = None
+
+    def options(self, form: Form) -> Formulation:
+        """Return the formulation ``form`` with these options."""
+        from fmilin.formulations import MCS, RCS, UCS
+
+        if form is Form.MCS:
+            return MCS() if self.basis is None else MCS(self.basis.value)
+        if form is Form.RCS:
+            return RCS("zero" if self.spurious is Spurious.ZERO else "infinite")
+        return UCS() if self.penalty is None else UCS(*self.penalty)
+
+
+def checked(form: Form | None, basis: Basis | None, spurious: Spurious | None, penalty: str | None) -> Chosen | None:
+    """Return what was chosen; None without ``--formulation``.
+
+    Raises
+    ------
+    UsageError
+        When an option does not belong to the formulation, or the penalty is no three numbers.
+    """
+    belongs = (("--basis", basis, Form.MCS), ("--spurious", spurious, Form.RCS), ("--penalty", penalty, Form.UCS))
+    for option, value, owner in belongs:
+        if value is not None and form not in (owner, Form.ALL):
+            raise UsageError(f"{option} goes with --formulation {owner.value} (or all) only. Leave it out or add that.")
+    if form is None:
+        return None
+    chosen = Chosen(form, basis, spurious, None if penalty is None else _three(penalty))
+    for one_of_them in (Form.MCS, Form.RCS, Form.UCS):
+        chosen.options(one_of_them)  # values out of range are said before any model is loaded
+    return chosen
+
+
+def _three(text: str) -> tuple[float, float, float]:
+    try:
+        alpha, xi, omega = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--penalty '{text}' is not ALPHA,XI,OMEGA: three numbers, as in --penalty 1e6,1,10."
+        ) from None
+    return alpha, xi, omega
+
+
+def require_plain(request: Request, chosen: Chosen, files: Sequence[Path], others: Sequence[str]) -> None:
+    """Refuse options that say how the general procedure works.
+
+    Raises
+    ------
+    UsageError
+        With the option that does not go with ``--formulation``.
+    """
+    contradicting = list(others)
+    if request.derivatives == "differences" or request.one_sided is not None:
+        contradicting.append("--derivatives differences" if request.one_sided is None else "--one-sided")
+    if request.coordinates != "partition":
+        contradicting.append(f"--coordinates {request.coordinates} (use --basis svd)")
+    if request.constraints is not None or request.constraints_file is not None:
+        contradicting.append("--constraint, --constraints or --no-constraints")
+    if contradicting:
+        raise UsageError(
+            f"--formulation {chosen.form.value} takes the model's own equations; it does not go with "
+            f"{' and '.join(contradicting)}. Leave one of them out."
+        )
+    if chosen.form is Form.ALL and files:
+        raise UsageError(
+            "--formulation all prints a comparison and saves no linear model. Choose mcs, rcs or ucs for --output."
+        )
+
+
+def one(request: Request, chosen: Chosen, desk: Desk) -> tuple[Spectrum, LinearModel, OperatingPoint]:
+    """Return the spectrum of one formulation, its linear model and the point."""
+    from fmilin.formulations import spectrum
+
+    model, point = _at(request, desk)
+    found = spectrum(
+        model,
+        point,
+        chosen.options(chosen.form),
+        independent=tuple(request.independent or ()),
+        interface=(request.inputs, request.outputs),
+        at_singularity=request.at_singularity,
+    )
+    if found.linear is None:
+        raise NumericalError(" ".join(str(remark) for remark in found.remarks))
+    return found, found.linear, point
+
+
+def add_spectrum(spectrum: Spectrum, desk: Desk) -> None:
+    """Print, below the table of the linear model, what the formulation found beside it."""
+    from fmilin.report.spectrum_table import print_spectrum
+
+    print_spectrum(spectrum, desk.results)
+
+
+def compare(request: Request, chosen: Chosen, desk: Desk, *, as_json: bool) -> None:
+    """Print all formulations side by side."""
+    from fmilin.formulations import spectrum
+    from fmilin.report.spectrum_table import print_comparison
+
+    model, point = _at(request, desk)
+    forms = (Form.MCS, Form.RCS, Form.UCS)
+    found = []
+    for form in forms:
+        try:
+            found.append(
+                spectrum(
+                    model,
+                    point,
+                    chosen.options(form),
+                    independent=tuple(request.independent or ()),
+                    at_singularity=request.at_singularity,
+                )
+            )
+        except FmilinError as error:
+            if form is not Form.MCS or request.at_singularity:
+                raise
+            sys.stderr.write(f"Without mcs: {error}\n")  # a singular configuration: the others go on
+    if as_json:
+        desk.results.write(json.dumps(_document(model, point, found), indent=1, allow_nan=False) + "\n")
+        return
+    print_comparison(found, desk.results)
+
+
+def _at(request: Request, desk: Desk) -> tuple[Model, OperatingPoint]:
+    from fmilin.cli.opening import open_model
+    from fmilin.cli.points import assembled, with_saved_point
+    from fmilin.cli.snapshots import carried
+
+    request, saved = with_saved_point(request)
+    model, values = open_model(request, desk)
+    if request.trim:
+        return model, _balanced(model, values, request)
+    point = assembled(model, values, request, saved)
+    return model, point if request.simulate_to is None else carried(model, point, request.simulate_to, request.stepping)
+
+
+def _balanced(model: Model, values: dict[str, float], request: Request) -> OperatingPoint:
+    """Return the static equilibrium near the point, and say what carries it."""
+    from fmilin.formulations import equilibrium
+    from fmilin.operating_points import operating_point
+
+    start = operating_point(model, values, time=request.time, project=request.project)
+    found = equilibrium(model, start)
+    multipliers = ", ".join(f"{value:.6g}" for value in found.multipliers[:12])
+    more = f", and {len(found.multipliers) - 12} more" if len(found.multipliers) > 12 else ""
+    kind = "" if found.is_determinate else f" (of least norm: {found.rank} constraints are independent)"
+    sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}{more}\n")
+    return found.point
+
+
+def _document(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> dict[str, Any]:
+    return {
+        "format": "fmilin-spectra/1",
+        "model": model.info.name,
+        "point": {
+            "time": point.time,
+            "states": dict(zip(model.states.names, point.states.tolist(), strict=True)),
+            "inputs": dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        },
+        "spectra": [
+            {
+                "formulation": s.formulation,
+                "method": s.method,
+                "sizes": dict(s.sizes),
+                "eigenvalues": [[z.real, z.imag] if abs(z) < float("inf") else None for z in s.eigenvalues.tolist()],
+                "labels": list(s.labels),
+                "violations": _numbers(s.violations.tolist()),
+                "errors": _numbers(s.errors.tolist()),
+                "warnings": [{"kind": r.kind, "message": str(r)} for r in s.remarks],
+            }
+            for s in spectra
+        ],
+    }
+
+
+def _numbers(values: Sequence[float]) -> list[float | None]:
+    """Return numbers with None in place of NaN, which JSON does not have."""
+    return [value if value == value else None for value in values]  # noqa: PLR0124 - NaN differs from itself
