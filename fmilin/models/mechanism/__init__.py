@@ -5,6 +5,8 @@ Spencer (thesis), chapter 4 and appendices A and B.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from fmilin.models.mechanism.description import (
     Body,
     Force,
@@ -21,6 +23,9 @@ from fmilin.models.mechanism.description import (
     Wheel,
 )
 
+if TYPE_CHECKING:
+    from fmilin.models.mechanism.model import Mechanism
+
 __all__ = [
     "Body",
     "Force",
@@ -28,6 +33,7 @@ __all__ = [
     "JointForce",
     "LineForce",
     "Loop",
+    "Mechanism",
     "MechanismDescription",
     "Placement",
     "PointSpring",
@@ -36,3 +42,12 @@ __all__ = [
     "Torque",
     "Wheel",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the model when it is first used: descriptions alone need less."""
+    if name != "Mechanism":
+        raise AttributeError(f"module 'fmilin.models.mechanism' has no attribute '{name}'")
+    from fmilin.models.mechanism.model import Mechanism
+
+    return Mechanism

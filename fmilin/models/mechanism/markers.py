@@ -37,6 +37,8 @@ class Markers:
     _points: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
     _directions: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
     _contacts: list[_Contact] = field(default_factory=list)
+    links: set[int] = field(default_factory=set)
+    """Links whose motion is wanted without any marker."""
 
     def point(self, body: str, position: tuple[float, ...]) -> int:
         """Return the number of a point of a body."""
@@ -57,7 +59,7 @@ class Markers:
     def finished(self, more: set[int]) -> FixedMarkers:
         """Return the markers as arrays; the motion of the links ``more`` is needed beside that of the markers' own."""
         points, directions = list(self._points), list(self._directions)
-        links = sorted({0} | more | {link for link, _ in points} | {link for link, _ in directions})
+        links = sorted({0} | more | self.links | {link for link, _ in points} | {link for link, _ in directions})
         wheels = self._contacts
         return FixedMarkers(
             tree=self.tree,

@@ -27,7 +27,7 @@ from fmilin.models.mechanism.forces import ForceColumns, collect_forces
 from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
 from fmilin.models.mechanism.markers import MarkerColumns, MarkerMotion, Markers
 from fmilin.models.mechanism.null_space import NullSpace, null_space, robust_null_space
-from fmilin.models.mechanism.rows import RowMotion, Rows
+from fmilin.models.mechanism.rows import RowColumns, RowMotion, Rows
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.tree import tree_of
 
@@ -115,6 +115,7 @@ class Columns:
         d(G v)/dtheta.
     motion : Motion
     markers : MarkerColumns
+    rows : RowColumns
     forces : ForceColumns
     """
 
@@ -126,6 +127,7 @@ class Columns:
     rate_q: Array
     motion: Motion
     markers: MarkerColumns
+    rows: RowColumns
     forces: ForceColumns
 
 
@@ -184,7 +186,7 @@ class System:
         A = accelerations(tree, at, v, self.gravity)
         now = self.markers.motion(at)
         wrenches = rows.motion(now)
-        s = self._sizes(at, now, wrenches, u)
+        s = self.forces.sizes(*self._stretch(at, now, wrenches), u)
         outside = rows.spread @ (s[..., None] * wrenches.W)
         tau_NE = generalized(tree, at.S, net_forces(inertia, A) - outside)
         W, W_dot = wrenches.W[..., self.places, :], wrenches.W_dot[..., self.places, :]
@@ -220,8 +222,14 @@ class System:
         if dependent.any() and dependent.ndim:
             return self._one_by_one(state, used)
         if dependent.any():
-            used = np.arange(len(self.bonds))
-            spaces = robust_null_space(state.M, state.G)
+            return self.solve_robustly(state, np.arange(len(self.bonds)))
+        return self._solution(state, spaces, used)
+
+    def solve_robustly(self, state: State, used: Array) -> Solution:
+        """Solve at one point with constraints that may depend on each other."""
+        return self._solution(state, robust_null_space(state.M, state.G[used]), used)
+
+    def _solution(self, state: State, spaces: NullSpace, used: Array) -> Solution:
         v_dot, some = (a[..., 0] for a in spaces.solve(state.F[..., None], state.c[..., used, None]))
         multipliers = np.zeros((*some.shape[:-1], len(self.bonds)), dtype=some.dtype)
         multipliers[..., used] = some
@@ -244,12 +252,11 @@ class System:
             A.reshape(*shape, *A.shape[1:]),
         )
 
-    def _sizes(self, at: Velocities, now: MarkerMotion, wrenches: RowMotion, u: Array) -> Array:
-        d, L_rate = self._stretch(at, now, wrenches)
-        return self.forces.sizes(d, L_rate, u)
+    def stretch(self, state: State) -> tuple[Array, Array]:
+        """Return d = p_b - p_a (..., ns, 3) and L L' (..., ns) of the springs and of forces along lines."""
+        return self._stretch(state.at, state.now, state.rows)
 
     def _stretch(self, at: Velocities, now: MarkerMotion, wrenches: RowMotion) -> tuple[Array, Array]:
-        """Return d = p_b - p_a and L L' of the springs."""
         p, rows = now.p, self.rows
         d = p[..., rows.rod_second[self.rods], :] - p[..., rows.rod_first[self.rods], :]
         springs = self.forces.rows
@@ -264,7 +271,7 @@ class System:
         moving = motion(tree, at, solution.A)
         along = self.markers.columns(moving, state.now)
         of_rows = rows.columns(state.now, along)
-        forces = self._force_columns(state, along, of_rows.W)
+        forces = self._force_columns(state, along, of_rows)
         s = forces.s.copy()
         s[..., self.places] = s[..., self.places] - solution.multipliers
         outside = rows.spread @ (s[..., None] * state.rows.W)
@@ -288,22 +295,27 @@ class System:
             rate_q=rate_q,
             motion=moving,
             markers=along,
+            rows=of_rows,
             forces=forces,
         )
 
-    def _force_columns(self, state: State, along: MarkerColumns, W_q: Array) -> ForceColumns:
+    def _force_columns(self, state: State, along: MarkerColumns, of_rows: RowColumns) -> ForceColumns:
+        d, L_rate = self.stretch(state)
+        return self.forces.columns(d, L_rate, state.u, self.stretch_columns(state, along, of_rows))
+
+    def stretch_columns(self, state: State, along: MarkerColumns, of_rows: RowColumns) -> tuple[Array, Array]:
+        """Return G of the springs, the derivative of L^2/2 by theta and of L L' by v, and that of L L' by theta."""
         springs, rows = self.forces.rows, self.rows
-        d, L_rate = self._stretch(state.at, state.now, state.rows)
         W, V = state.rows.W[..., springs, :], rows.relative(state.at.V, springs)
         beside = rows.relative_columns(along.links, springs)
-        rate_q = (W_q[..., springs, :, :] * V[..., None, :]).sum(-1) + (beside.V_q * W[..., None, :]).sum(-1)
-        G = rows.jacobian(W, state.at.S, springs)
-        return self.forces.columns(d, L_rate, state.u, (G, rate_q))
+        dW = of_rows.W[..., springs, :, :]
+        rate_q = (dW * V[..., None, :]).sum(-1) + (beside.V_q * W[..., None, :]).sum(-1)
+        return rows.jacobian(W, state.at.S, springs), rate_q
 
-    def _constraint_columns(self, solution: Solution, along: MarkerColumns, of_rows: object) -> tuple[Array, ...]:
+    def _constraint_columns(self, solution: Solution, along: MarkerColumns, of_rows: RowColumns) -> tuple[Array, ...]:
         state, rows, these = solution.state, self.rows, self.places
         W, W_dot = state.rows.W[..., these, None, :], state.rows.W_dot[..., these, None, :]
-        dW, dW_dot = of_rows.W[..., these, :, :], of_rows.W_dot[..., these, :, :]  # type: ignore[attr-defined]
+        dW, dW_dot = of_rows.W[..., these, :, :], of_rows.W_dot[..., these, :, :]
         V = rows.relative(state.at.V, these)[..., None, :]
         A = rows.relative(solution.A, these)[..., None, :]
         beside = rows.relative_columns(along.links, these)

@@ -1,0 +1,313 @@
+"""The exact linearization of a mechanism in independent coordinates, with the blocks of Spencer (thesis), section 4.2.
+
+With y_q = R_q q, y_v = R_v v and (R_v; G)^-1 = (K N), a change of the positions along K_q changes velocities that obey
+the constraints by Kdot, and accelerations with the same ydot_v by Kddot:
+
+    Kdot = -N d(G v)/dq K_q,     Kddot = -N d(G vdot + Gdot v)/d(q, v) (K_q; Kdot),
+
+and a change along y_v changes accelerations by "2 Kdot" = -N d(Gdot v)/dv K. The local state-space form then has
+
+    A_21 = -(K' M K)^-1 K' (d rho/dq K_q + d rho/dv Kdot + M Kddot),
+    A_22 = -(K' M K)^-1 K' (d rho/dv K + M 2 Kdot),
+
+with rho = tau_NE + G' lambda - tau. The term with dK'/dy of the source is in d(G' lambda)/dq: K' G' = 0, so that
+(dK'/dy) (tau_NE - tau) = -(dK'/dy) G' lambda = K' (dG'/dy) lambda, which takes one column for each freedom instead of a
+tensor. Quaternions and nonholonomic constraints make K_q another matrix than K: the source has neither. All points of
+a batch and all columns are computed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.errors import ConstraintError, NumericalError, UsageError
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.manifold.coordinates import conditioning
+from fmilin.manifold.selection import DOUBTFUL, REFUSED
+from fmilin.model import OperatingPoint
+from fmilin.models.mechanism.kinematics import coordinate_columns, displacement_of
+from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.system import Solution
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from fmilin.models.mechanism.model import Mechanism
+
+__all__ = ["Choice", "Matrices", "choose", "linearize", "matrices"]
+
+ON_MANIFOLD = 1e-8
+EQUILIBRIUM = 1e-9
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which positions and velocities are kept, by number among q and v."""
+
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The linear model at one point or at many, and what it is made of.
+
+    Attributes
+    ----------
+    A, B, C, D, T : array
+        Shapes (..., P, P), (..., P, nu), (..., ny, P), (..., ny, nu), (..., N, P).
+    f0, values : array, shape (..., P), (..., ny)
+    K_q, K, K_dot, K_ddot, K_dot_twice : array
+        The terms of the local state-space form: (..., n, p_q), (..., n, p_v), (..., n, p_q), (..., n, p_q),
+        (..., n, p_v).
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    T: Array
+    f0: Array
+    values: Array
+    K_q: Array
+    K: Array
+    K_dot: Array
+    K_ddot: Array
+    K_dot_twice: Array
+
+
+def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
+    """Return the linear models at the points x (..., N), u (..., nu), which are not verified.
+
+    Raises
+    ------
+    NumericalError
+        When the coordinates are singular at a point.
+    """
+    system, tree = model.system, model.system.tree
+    solution = model.solution(x, u)
+    state, columns = solution.state, system.columns(solution)
+    used = model.independence.all
+    dq = _tangent_positions(model, solution, choice)
+    theta = displacement_of(tree, state.q, dq)
+    K, N = _split(np.eye(tree.n)[list(choice.v)], state.G[..., used, :])
+    K_dot = -N @ (columns.rate_q[..., used, :] @ theta)
+    c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
+    K_ddot = -N @ (c_q @ theta + c_v @ K_dot)
+    K_dot_twice = -N @ (c_v @ K)
+    M, K_t, N_t = state.M, np.swapaxes(K, -1, -2), np.swapaxes(N, -1, -2)
+    pushes = np.concatenate(
+        (
+            columns.rho_q @ theta + columns.rho_v @ K_dot + M @ K_ddot,
+            columns.rho_v @ K + M @ K_dot_twice,
+            columns.rho_u[..., model.kept_inputs],
+        ),
+        axis=-1,
+    )
+    lower = -np.linalg.solve(K_t @ M @ K, K_t @ pushes)
+    dv_dot = K @ lower
+    p_q, p = dq.shape[-1], dq.shape[-1] + K.shape[-1]
+    dl = -N_t @ (pushes + M @ dv_dot)
+    dv_dot[..., :p_q] += K_ddot
+    dv_dot[..., p_q:p] += K_dot_twice
+    E, E_q = coordinate_columns(tree, state.q, state.v)
+    R_q = list(choice.q)
+    upper = np.concatenate(((E_q @ dq + E @ K_dot)[..., R_q, :], (E @ K)[..., R_q, :]), axis=-1)
+    zero = np.zeros((*upper.shape[:-1], pushes.shape[-1] - p))
+    whole = np.concatenate((np.concatenate((upper, zero), axis=-1), lower), axis=-2)
+    dv = np.concatenate((K_dot, K), axis=-1)
+    o, ny = model.output_columns(solution, columns), len(model.outputs)
+    dl_all = np.zeros((*dl.shape[:-2], len(system.bonds), dl.shape[-1]))
+    dl_all[..., used, :] = dl
+    seen = o.v_dot @ dv_dot + o.multipliers @ dl_all
+    seen[..., :p_q] += o.q @ dq + o.theta @ theta
+    seen[..., :p] += o.v @ dv
+    seen[..., p:] += o.u[..., model.kept_inputs]
+    T = np.concatenate((np.concatenate((dq, np.zeros((*dq.shape[:-1], p - p_q))), axis=-1), dv), axis=-2)
+    rates = np.concatenate(((E @ state.v[..., None])[..., R_q, 0], solution.v_dot[..., list(choice.v)]), axis=-1)
+    return Matrices(
+        A=whole[..., :p],
+        B=whole[..., p:],
+        C=seen[..., :ny, :p],
+        D=seen[..., :ny, p:],
+        T=T,
+        f0=rates,
+        values=model.output_values(solution)[..., :ny],
+        K_q=theta,
+        K=K,
+        K_dot=K_dot,
+        K_ddot=K_ddot,
+        K_dot_twice=K_dot_twice,
+    )
+
+
+def _tangent_positions(model: Mechanism, solution: Solution, choice: Choice) -> Array:
+    """Return dq/dy_q, shape (..., n_q, p_q)."""
+    H = _position_gradient(model, solution)
+    return _split(np.eye(model.system.tree.n_q)[list(choice.q)], H)[0]
+
+
+def _position_gradient(model: Mechanism, solution: Solution) -> Array:
+    """Return the gradient of the independent constraints on q, lengths of quaternions last, shape (..., m, n_q)."""
+    tree, state = model.system.tree, solution.state
+    all_q = np.broadcast_to(np.eye(tree.n_q), (*state.q.shape[:-1], tree.n_q, tree.n_q))
+    H = state.G[..., model.independence.position, :] @ displacement_of(tree, state.q, all_q)
+    lengths = np.zeros((*state.q.shape[:-1], len(tree.balls), tree.n_q))
+    rows = np.arange(len(tree.balls))[:, None]
+    lengths[..., rows, tree.ball_coordinates] = state.q[..., tree.ball_coordinates]
+    return np.concatenate((H, lengths), axis=-2)
+
+
+def _split(R: FloatArray, G: Array) -> tuple[Array, Array]:
+    """Return (R; G)^-1 in two parts of columns."""
+    n, p = R.shape[1], R.shape[0]
+    both = np.concatenate((np.broadcast_to(R, (*G.shape[:-2], p, n)), G), axis=-2)
+    try:
+        inverse = np.linalg.inv(both)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            "The independent states do not determine the others at this point: choose other ones, or none for those "
+            "that pivoting finds.",
+            condition_number=float("inf"),
+        ) from None
+    return inverse[..., :p], inverse[..., p:]
+
+
+def choose(model: Mechanism, x: FloatArray, u: FloatArray, independent: Sequence[str] | None) -> Choice:
+    """Return the states to keep: those that are named, or recommended, or found by pivoting.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the named states are unknown or too few or many.
+    """
+    tree = model.system.tree
+    solution = model.solution(x, u)
+    p_q = tree.n_q - len(model.independence.position) - len(tree.balls)
+    p_v = tree.n - len(model.independence.all)
+    named = independent if independent is not None else model.independent
+    if not named:
+        q = _pivoted(_position_gradient(model, solution), ())
+        speeds = {int(c): int(s) for c, s in zip(tree.screw_coordinates, tree.screw_speeds, strict=True)}
+        preferred = tuple(speeds[i] for i in q if i in speeds)
+        return Choice(q, _pivoted(solution.state.G[model.independence.all], preferred))
+    places = [model.states.index_of(name, "a state of the mechanism") for name in named]
+    q = tuple(i for i in places if i < tree.n_q)
+    v = tuple(i - tree.n_q for i in places if i >= tree.n_q)
+    if not v and len(q) == p_q == p_v:
+        speeds = {int(c): int(s) for c, s in zip(tree.screw_coordinates, tree.screw_speeds, strict=True)}
+        v = tuple(speeds[i] for i in q if i in speeds)
+    if (len(set(q)), len(set(v))) != (p_q, p_v) or len(set(places)) != len(places):
+        raise UsageError(
+            f"{len(q)} positions and {len(v)} velocities were named as independent, but '{model.info.name}' has "
+            f"{p_q} and {p_v} independent ones."
+        )
+    return Choice(q, v)
+
+
+def _pivoted(H: FloatArray, preferred: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the numbers of independent coordinates under the constraints with gradient H (m, n)."""
+    m, n = H.shape
+    if not m:
+        return tuple(range(n))
+    null = np.linalg.svd(H)[2][m:]
+    if preferred and len(preferred) == n - m and np.linalg.cond(null[:, list(preferred)]) < DOUBTFUL:
+        return tuple(sorted(preferred))
+    _, _, order = linalg.qr(null, mode="economic", pivoting=True)
+    return tuple(sorted(int(i) for i in order[: n - m]))
+
+
+def linearize(model: Mechanism, point: OperatingPoint, independent: Sequence[str] | None) -> LinearModel:
+    """Return the linear model at a point; see :meth:`Mechanism.linearize`."""
+    x, u = point.states, point.inputs
+    residual = _require_consistent(model, point)
+    choice = choose(model, x, u, independent)
+    solution = model.solution(x, u)
+    rows = [*choice.q, *(model.system.tree.n_q + i for i in choice.v)]
+    H = _gradient(model, solution)
+    condition = conditioning(np.eye(len(x))[rows], H, model.states.scales(x))
+    names = [model.states.names[i] for i in rows]
+    if condition > REFUSED:
+        raise NumericalError(
+            f"The coordinates {', '.join(names)} are singular at this point (condition number {condition:.3g}): choose "
+            "others, or a point beside it.",
+            condition_number=condition,
+        )
+    found = matrices(model, x, u, choice)
+    relative = 8 * float(np.finfo(float).eps) * condition
+    sizes = {name: getattr(found, name) for name in "ABCDT"}
+    signals = Signals(replace(model.states[i], start=float(x[i])) for i in rows)
+    return LinearModel(
+        **sizes,
+        f0=found.f0,
+        states=signals,
+        full_states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        y0=x[rows],
+        point=Point(
+            time=point.time,
+            states=dict(zip(model.states.names, x.tolist(), strict=True)),
+            inputs=dict(zip(model.inputs.names, u.tolist(), strict=True)),
+            outputs=dict(zip(model.outputs.names, found.values.tolist(), strict=True)),
+            parameters=dict(point.parameters),
+        ),
+        accuracy=Accuracy(
+            **{name: relative if X.any() else 0.0 for name, X in sizes.items()},
+            f0=relative if found.f0.any() else 0.0,
+            constraint_residual=residual,
+            conditioning=condition,
+        ),
+        method=Method("exact", "named" if independent is not None else "partition", 1, len(rows) + len(u)),
+        model=model.info,
+        warnings=tuple(_remarks(model, point, solution)),
+        errors=EntryErrors(*(np.full(X.shape, relative * np.abs(X).max(initial=0.0)) for X in sizes.values())),
+    )
+
+
+def _gradient(model: Mechanism, solution: Solution) -> NDArray[np.float64]:
+    """Return the gradient of all independent invariants, positions then velocities, shape (M, N)."""
+    tree, used = model.system.tree, model.independence.all
+    columns = model.system.columns(solution)
+    H_q = _position_gradient(model, solution)
+    rates = columns.rate_q[used] @ displacement_of(tree, solution.state.q, np.eye(tree.n_q))
+    zero = np.zeros((len(H_q), tree.n))
+    return np.block([[H_q, zero], [rates, solution.state.G[used]]])
+
+
+def _require_consistent(model: Mechanism, point: OperatingPoint) -> float:
+    g = model.evaluate(point.time, point.states, point.inputs).residuals
+    bad = [i for i in range(len(g)) if not abs(g[i]) <= ON_MANIFOLD]
+    if bad:
+        names = model.constraints.names
+        residuals = {names[i]: float(g[i]) for i in bad}
+        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+        raise ConstraintError(
+            f"The operating point is not on the manifold: {listed}. Let fmilin.operating_point assemble it.",
+            residuals=residuals,
+        )
+    return float(np.abs(g).max(initial=0.0))
+
+
+def _remarks(model: Mechanism, point: OperatingPoint, solution: Solution) -> list[Remark]:
+    x = point.states
+    rates = np.concatenate((model.coordinate_rates(solution), solution.v_dot))
+    remarks = [Remark("model", note) for note in model.notes]
+    speed = np.abs(rates) / model.states.scales(x)
+    if np.max(speed, initial=0.0) > EQUILIBRIUM:
+        i = int(np.argmax(speed))
+        text = f"The point is no equilibrium: '{model.states.names[i]}' changes at {rates[i]:.6g} per second. "
+        remarks.insert(
+            0,
+            Remark(
+                "off-equilibrium",
+                text + "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates.",
+            ),
+        )
+    return remarks

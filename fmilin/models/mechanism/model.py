@@ -1,0 +1,363 @@
+"""A mechanism as a Model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.constraints import Constraint, Constraints
+from fmilin.errors import ModelError, UnknownNameError
+from fmilin.expressions import Expression
+from fmilin.linear_model import LinearModel
+from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.elements import Sensor
+from fmilin.models.mechanism.independence import Independence, independence_of
+from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
+from fmilin.models.mechanism.outputs import OutputColumns, Outputs
+from fmilin.models.mechanism.quantities import available, input_signals, state_signals
+from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Mechanism"]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    inputs: tuple[int, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    constraints: tuple[Constraint, ...] | None = None
+
+
+class Mechanism(Model):
+    """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
+
+    The states are the positions of all joints of the open tree, in the order in which the joints were given, then
+    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+
+    Attributes
+    ----------
+    description : MechanismDescription
+    independence : Independence
+        Which constraints say something, and which are independent.
+    notes : tuple of str
+        What a user should know: redundant constraints.
+
+    Raises
+    ------
+    ModelError
+        When nothing can move, or a freedom moves no mass.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
+    >>> rod = Body("rod", 1.0, center=(0, 0, -0.75), inertia=(0, 0, 0))
+    >>> pin = Joint("pin", "revolute", "ground", "rod", axis=(0, 1, 0))
+    >>> pendulum = Mechanism(MechanismDescription("pendulum", [rod], [pin], gravity=(0, 0, -12)))
+    >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in fl.linearize(pendulum).eigenvalues()]
+    [-4j, 4j]
+    """
+
+    def __init__(self, description: MechanismDescription) -> None:
+        self._set_up(description, _Choice(), None)
+
+    def _set_up(self, description: MechanismDescription, choice: _Choice, known: Independence | None) -> None:
+        self.description, self._choice = description, choice
+        self._system = system = System(description)
+        if not system.tree.n:
+            raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+        self.info = ModelInfo(description.name)
+        self.states, every_input = state_signals(system), input_signals(system)
+        self._kept = list(range(len(every_input)) if choice.inputs is None else choice.inputs)
+        self._held = every_input.starts
+        self.inputs = every_input.select(self._kept)
+        self._available = available(system, self.states, every_input)
+        names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
+        self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
+        self.independence = known or independence_of(system, self.start.states[: system.tree.n_q])
+        self.notes = _notes(system, self.independence)
+        declared = self._own_constraints() if choice.constraints is None else choice.constraints
+        self.constraints = Constraints(
+            declared,
+            self.states,
+            self.inputs,
+            other=lambda name: name if name in self._available else None,
+            known=self._available,
+        )
+        entries = [self._available[n] for n in (*names, *self.constraints.observed)]
+        self.outputs = Signals(entry.signal for entry in entries[: len(names)])
+        self._require_determined(names)
+        self._outputs = Outputs(system, entries)
+        system.finish()
+        self.copies = _copies(names, self.states, self.inputs)
+        self.independent = tuple(description.independent)
+
+    # -- the Model -----------------------------------------------------------------------------------
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point, or at many: x (..., N), u (..., nu).
+
+        Raises
+        ------
+        NumericalError
+            When a freedom moves no mass at this configuration.
+        """
+        solution = self.solution(x, u)
+        state = solution.state
+        rates = np.concatenate((coordinate_rates(self._system.tree, state.q, state.v), solution.v_dot), axis=-1)
+        values = self._outputs.values(solution)
+        ny = len(self.outputs)
+        z = values[..., ny:]
+        return Evaluation(rates, values[..., :ny], self._residuals(t, x, u, z))
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
+        """Return exact directional derivatives along the columns of dx (N, k) and du (nu, k)."""
+        system = self._system
+        solution = self.solution(x, u)
+        columns = system.columns(solution)
+        n_q, ny = system.tree.n_q, len(self.outputs)
+        q, v = solution.state.q, solution.state.v
+        dq, dv, every_du = dx[:n_q], dx[n_q:], self._every(du.T, zero=True).T
+        theta = displacement_of(system.tree, q, dq)
+        dv_dot, dl = accelerations_along(solution, columns, theta, dv, every_du)
+        E, E_q = coordinate_columns(system.tree, q, v)
+        o = self._outputs.columns(solution, columns)
+        out = o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ every_du
+        g = self.constraints.partials(t, x, u, self._outputs.values(solution)[ny:])
+        residuals = g.states @ dx + g.inputs @ du + g.observed @ out[ny:]
+        return Evaluation(np.concatenate((E_q @ dq + E @ dv, dv_dot)), out[:ny], residuals)
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
+        del t
+        system = self._system
+        if len(system.tree.balls) or system.m_q < len(system.bonds):
+            return None
+        state = self._state(x, u)
+        said = np.setdiff1d(np.arange(len(system.bonds)), self.independence.vanishing)
+        solution = system.solve_robustly(state, said)
+        columns = system.columns(solution)
+        n, ny = system.tree.n, len(self.outputs)
+        o = self._outputs.columns(solution, columns)
+        order = np.arange(n)
+        theta = displacement_of(system.tree, state.q, np.eye(n))  # coordinates in the order of freedoms
+        zero = np.zeros(len(self._held))
+
+        def bend(a: FloatArray) -> FloatArray:
+            return np.asarray(system.state(state.q, theta @ a, zero).c[said])
+
+        return SecondOrderForm(
+            positions=order,
+            velocities=n + order,
+            M=theta.T @ state.M @ theta,
+            G=state.G[said] @ theta,
+            multipliers=solution.multipliers[said],
+            accelerations=solution.v_dot,
+            force_states=-np.hstack((columns.rho_q @ theta, columns.rho_v)),
+            force_inputs=-columns.rho_u[:, self._kept],
+            output_states=np.hstack((o.q + o.theta @ theta, o.v))[:ny],
+            output_inputs=o.u[:ny, self._kept],
+            output_unknowns=np.hstack((o.v_dot, o.multipliers[:, said]))[:ny],
+            bend=bend,
+            constraint_states=np.hstack((columns.c_q[said] @ theta, columns.c_v[said])),
+            constraint_inputs=np.zeros((len(said), len(self._kept))),
+        )
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Mechanism:
+        """Return the same mechanism with chosen inputs and outputs; inputs left out keep their start values.
+
+        Beside sensors, states, inputs and ``der(state)`` there are, for every body, its frame's origin
+        ``BODY.x .. BODY.z``, ``BODY.vx ..``, ``BODY.ax ..``; ``SPRING.length``; for loops, wheels and skates
+        ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``,
+        ``potential_energy``, ``energy``.
+        """
+        choice = self._choice
+        if inputs is not None:
+            every = input_signals(self._system)
+            choice = replace(choice, inputs=tuple(every.index_of(n, "an input of the mechanism") for n in inputs))
+        if outputs is not None:
+            for name in outputs:
+                if name not in self._available:
+                    raise UnknownNameError.among(name, self._available, "an output or another quantity")
+            choice = replace(choice, outputs=tuple(outputs))
+        return self._changed(self.description, choice, self.independence)
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Mechanism:
+        """Return the same mechanism that declares these constraints; its loops stay closed all the same."""
+        return self._changed(self.description, replace(self._choice, constraints=tuple(constraints)), self.independence)
+
+    # -- more about a mechanism ------------------------------------------------------------------------
+
+    def linearize(
+        self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
+    ) -> LinearModel:
+        """Return the linear model by the recursive procedure of Spencer (thesis), section 4.2, exact.
+
+        Parameters
+        ----------
+        point : OperatingPoint, optional
+            On the manifold; where the mechanism starts by default.
+        independent : sequence of str, optional
+            States to keep, or the positions among them. By default the recommended ones, else those that pivoting
+            finds.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When the independent states are unknown or too few or many.
+        ConstraintError
+            When the point is not on the manifold.
+        NumericalError
+            When the choice of states is singular, or the configuration is.
+        """
+        from fmilin.models.mechanism.linear import linearize
+
+        return linearize(self, self.start if point is None else point, independent)
+
+    def solution(self, x: FloatArray, u: FloatArray) -> Solution:
+        """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
+        return self._system.solve(self._state(x, u), self.independence.all)
+
+    def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
+        """Return the multipliers of all constraints by name, ``LOOP.reaction[1]``; NaN where they are not determined.
+
+        The bond pushes its second body with -lambda along the direction of the constraint, and pulls the first.
+        """
+        point = self.start if point is None else point
+        values = self.solution(point.states, point.inputs).multipliers.copy()
+        values[self.independence.undetermined] = np.nan
+        names = [f"{b.of}.reaction[{b.index}]" for b in self._system.bonds]
+        return dict(zip(names, values.tolist(), strict=True))
+
+    @property
+    def system(self) -> System:
+        """The equations, for algorithms."""
+        return self._system
+
+    @property
+    def kept_inputs(self) -> list[int]:
+        """Which inputs of the description the model's inputs are."""
+        return self._kept
+
+    def output_values(self, solution: Solution) -> Array:
+        """Return the outputs, then what constraints observe."""
+        return self._outputs.values(solution)
+
+    def output_columns(self, solution: Solution, columns: Columns) -> OutputColumns:
+        """Return the derivatives of the outputs, then those of what constraints observe."""
+        return self._outputs.columns(solution, columns)
+
+    def coordinate_rates(self, solution: Solution) -> Array:
+        """Return q' at a solution."""
+        return coordinate_rates(self._system.tree, solution.state.q, solution.state.v)
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def _changed(self, description: MechanismDescription, choice: _Choice, known: Independence | None) -> Mechanism:
+        model = type(self).__new__(type(self))
+        model._set_up(description, choice, known)
+        return model
+
+    def _state(self, x: Array, u: Array) -> State:
+        n_q = self._system.tree.n_q
+        return self._system.state(x[..., :n_q], x[..., n_q:], self._every(u))
+
+    def _every(self, u: Array, *, zero: bool = False) -> Array:
+        """Return all inputs of the description: the chosen ones, the others at their start values."""
+        if len(self._kept) == len(self._held) and self._kept == sorted(self._kept):
+            return u
+        full = np.zeros((*u.shape[:-1], len(self._held)), dtype=np.result_type(u, np.float64))
+        if not zero:
+            full[...] = self._held
+        full[..., self._kept] = u
+        return full
+
+    def _residuals(self, t: float, x: Array, u: Array, z: Array) -> Array:
+        if x.ndim == 1:
+            return self.constraints.residuals(t, x, u, z)
+        shape = x.shape[:-1]
+        u = np.broadcast_to(u, (*shape, u.shape[-1]))
+        rows = [self.constraints.residuals(t, x[i], u[i], z[i]) for i in np.ndindex(*shape)]
+        return np.array(rows).reshape(*shape, len(self.constraints))
+
+    def _own_constraints(self) -> tuple[Constraint, ...]:
+        """Return the loops, wheels and skates, then the lengths of quaternions."""
+        system, found = self._system, []
+        for i, bond in enumerate(system.bonds):
+            if i in self.independence.vanishing:
+                continue
+            name = f"{bond.of}[{bond.index}]"
+            slip = Expression.variable(f"{bond.of}.slip[{bond.index}]")
+            if bond.level == "velocity":
+                found.append(Constraint(slip, name, "velocity"))
+                continue
+            gap = Expression.variable(f"{bond.of}.gap[{bond.index}]")
+            found.append(Constraint(gap, name, "position", rate=slip))
+        names = system.tree.state_names[0]
+        for joint, coordinates in system.tree.coordinates_of.items():
+            if coordinates and int(coordinates[-1]) in system.tree.ball_coordinates:
+                e = [f"`{names[i]}`" for i in coordinates[-4:]]
+                text = " + ".join(f"{a}^2" for a in e)
+                found.append(Constraint.from_text(f"({text} - 1)/2", name=f"length of the quaternion of {joint}"))
+        return tuple(found)
+
+    def _require_determined(self, names: Sequence[str]) -> None:
+        bonds = self._system.bonds
+        for name in names:
+            source = self._available[name].source
+            if not isinstance(source, Sensor) or source.quantity != "reaction":
+                continue
+            for i in self.independence.undetermined:
+                if (bonds[i].of, bonds[i].index - 1) == (source.of, source.coordinate):
+                    raise ModelError(
+                        f"The output '{name}' is not determined: the constraints of '{source.of}' are redundant, and "
+                        "rigid bodies do not say how they share their load. Use a loop with fewer constraints "
+                        "(spherical or point_on_line instead of revolute, say), or leave the output out."
+                    )
+
+
+def accelerations_along(
+    solution: Solution, columns: Columns, theta: Array, dv: Array, du: Array
+) -> tuple[Array, Array]:
+    """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
+    used = solution.used
+    dF = -(columns.rho_q @ theta + columns.rho_v @ dv + columns.rho_u @ du)
+    dc = columns.c_q[..., used, :] @ theta + columns.c_v[..., used, :] @ dv
+    dv_dot, some = solution.null_space.solve(dF, dc)
+    dl = np.zeros((*some.shape[:-2], solution.multipliers.shape[-1], some.shape[-1]))
+    dl[..., used, :] = some
+    return dv_dot, dl
+
+
+def _copies(names: Sequence[str], states: Signals, inputs: Signals) -> Mapping[int, Copy]:
+    of_states = {i: Copy("state", states.positions[n]) for i, n in enumerate(names) if n in states.positions}
+    return of_states | {i: Copy("input", inputs.positions[n]) for i, n in enumerate(names) if n in inputs.positions}
+
+
+def _notes(system: System, independence: Independence) -> tuple[str, ...]:
+    """Say which constraints are left out of the equations, and why."""
+    notes = []
+    bonds = [bond.of for bond in system.bonds]
+    still = [bonds[i] for i in independence.vanishing]
+    if still:
+        notes.append(
+            f"{len(still)} of the {len(bonds)} constraints hold by themselves (in {', '.join(dict.fromkeys(still))}): "
+            "the other joints keep the links in a plane, say. They were left out of the equations; the motion does not "
+            "depend on them, and their reactions are not determined."
+        )
+    dependent = [b for i, b in enumerate(bonds) if i not in independence.all and i not in independence.vanishing]
+    if dependent:
+        notes.append(
+            f"{len(dependent)} of the {len(bonds)} constraints are redundant (seen in "
+            f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
+            "The motion does not depend on that; how redundant bonds share their load is not determined."
+        )
+    return tuple(notes)

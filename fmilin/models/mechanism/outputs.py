@@ -1,0 +1,276 @@
+"""Outputs of a mechanism and their derivatives, all sensors of a kind together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import ModelError
+from fmilin.models.mechanism.elements import LineForce, Sensor
+from fmilin.models.mechanism.energy import energy, energy_columns
+from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates
+from fmilin.models.mechanism.markers import MarkerColumns
+from fmilin.models.mechanism.quantities import Entry
+from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.system import Columns, Solution, System
+
+__all__ = ["OutputColumns", "Outputs"]
+
+VECTORS = {
+    "position": "p",
+    "velocity": "v",
+    "acceleration": "a",
+    "accelerometer": "f",
+    "direction": "e",
+    "angular_velocity": "w",
+    "gyroscope": "w",
+    "angular_acceleration": "alpha",
+}
+IN_BODY = ("accelerometer", "gyroscope")
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """Derivatives with respect to q (directly), theta, v, vdot, lambda and u, each (..., ny, ...)."""
+
+    q: Array
+    theta: Array
+    v: Array
+    v_dot: Array
+    multipliers: Array
+    u: Array
+
+
+class Outputs:
+    """Outputs of a system, in a given order.
+
+    Parameters
+    ----------
+    system : System
+        Its markers are extended; call ``system.finish()`` afterwards.
+    entries : sequence of Entry
+    """
+
+    def __init__(self, system: System, entries: Sequence[Entry]) -> None:
+        self.system = system
+        tree = system.tree
+        self.count = len(entries)
+        self._direct: list[tuple[int, str, int]] = []
+        """(output, array, place) of what is one number of an array."""
+        self._dots: list[tuple[int, str, int, int]] = []
+        """(output, kind of vector, its number, direction) of what is a component of a vector."""
+        self._lines: list[tuple[int, str, int]] = []
+        self._energies: list[tuple[int, str]] = []
+        self._forces: list[tuple[int, int]] = []
+        for i, entry in enumerate(entries):
+            if isinstance(entry.source, Sensor):
+                self._add(i, entry.source)
+                continue
+            kind, place = entry.source
+            if kind in ("state", "rate"):
+                n_q = tree.n_q
+                kind, place = (f"q_{kind}", place) if place < n_q else (f"v_{kind}", place - n_q)
+            self._direct.append((i, kind, place))
+
+    def _add(self, i: int, sensor: Sensor) -> None:
+        d, tree, markers = self.system.description, self.system.tree, self.system.collector
+        quantity = sensor.quantity
+        if quantity in VECTORS:
+            kind = VECTORS[quantity]
+            axis = markers.direction(sensor.of if quantity in IN_BODY else d.ground, sensor.axis)
+            number = tree.place[sensor.of][0]
+            if kind in "pvaf":
+                number = markers.point(sensor.of, sensor.point)
+            elif kind == "e":
+                number = markers.direction(sensor.of, sensor.pointer)
+            else:
+                markers.links.add(number)
+            self._dots.append((i, kind, number, axis))
+        elif quantity.startswith("joint_"):
+            self._add_joint(i, sensor)
+        elif quantity.startswith("distance"):
+            names = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
+            self._lines.append((i, quantity, names.index(sensor.of)))
+        elif quantity == "reaction":
+            places = [
+                k for k, b in enumerate(self.system.bonds) if b.of == sensor.of and b.index == sensor.coordinate + 1
+            ]
+            if not places:
+                raise ModelError(
+                    f"The sensor '{sensor.name}' asks for the reaction number {sensor.coordinate} of '{sensor.of}', "
+                    f"which has {sum(b.of == sensor.of for b in self.system.bonds)}, counted from 0."
+                )
+            self._direct.append((i, "multiplier", places[0]))
+        else:
+            self._energies.append((i, quantity))
+
+    def _add_joint(self, i: int, sensor: Sensor) -> None:
+        tree = self.system.tree
+        speed = tree.speeds_of[sensor.of][sensor.coordinate]
+        what = sensor.quantity.removeprefix("joint_")
+        if what == "position":
+            if speed not in tree.screw_speeds:
+                raise ModelError(
+                    f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
+                    " use sensors of the body, or the quaternion's states."
+                )
+            place = int(tree.screw_coordinates[tree.screw_speeds.tolist().index(speed)])
+            self._direct.append((i, "q_state", place))
+        elif what == "force":
+            self._forces.append((i, speed))
+        else:
+            self._direct.append((i, "v_state" if what == "velocity" else "v_rate", speed))
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def values(self, solution: Solution) -> Array:
+        """Return the outputs, shape (..., ny)."""
+        state = solution.state
+        parts: list[tuple[Sequence[int], Array]] = []
+        for kind in dict.fromkeys(kind for _, kind, _ in self._direct):
+            chosen = [(i, place) for i, what, place in self._direct if what == kind]
+            parts.append(([i for i, _ in chosen], self._array(kind, solution)[..., [place for _, place in chosen]]))
+        if self._dots:
+            a, b = self._vectors(solution)
+            parts.append(([dot[0] for dot in self._dots], (a * b).sum(axis=-1)))
+        if self._lines:
+            parts.append(([line[0] for line in self._lines], self._line_values(solution)))
+        if self._forces:
+            forces = self.system.forces.joints(state.q, state.v, state.u)
+            parts.append(([f[0] for f in self._forces], forces[..., [f[1] for f in self._forces]]))
+        if self._energies:
+            energies = [energy(self.system, state, what) for _, what in self._energies]
+            parts.append(([i for i, _ in self._energies], np.stack(energies, axis=-1)))
+        return _placed(parts, state.F.shape[:-1])
+
+    def _array(self, kind: str, solution: Solution) -> Array:
+        state = solution.state
+        if kind == "q_rate":
+            return coordinate_rates(self.system.tree, state.q, state.v)
+        if kind == "gap":
+            return self.system.gaps(state)
+        if kind == "slip":
+            return self.system.rates(state)
+        return {
+            "q_state": state.q,
+            "v_state": state.v,
+            "v_rate": solution.v_dot,
+            "input": state.u,
+            "multiplier": solution.multipliers,
+        }[kind]
+
+    def _vectors(self, solution: Solution) -> tuple[Array, Array]:
+        """Return the vectors and the directions along which they are measured, each (..., k, 3)."""
+        state = solution.state
+        vectors = []
+        for _, kind, number, _ in self._dots:
+            if kind in "af":
+                p_ddot = self.system.markers.accelerations(state.at, solution.A, state.now)[..., number, :]
+                vectors.append(p_ddot + self.system.gravity if kind == "a" else p_ddot)
+            elif kind in "pv":
+                vectors.append((state.now.p if kind == "p" else state.now.p_dot)[..., number, :])
+            elif kind == "e":
+                vectors.append(state.now.e[..., number, :])
+            else:
+                vectors.append((state.at.V if kind == "w" else solution.A)[..., number, :3])
+        return np.stack(vectors, axis=-2), state.now.e[..., [dot[3] for dot in self._dots], :]
+
+    def _line_values(self, solution: Solution) -> Array:
+        d, L_rate = self.system.stretch(solution.state)
+        L = np.sqrt((d * d).sum(axis=-1))
+        values = [L[..., k] if what == "distance" else L_rate[..., k] / L[..., k] for _, what, k in self._lines]
+        return np.stack(values, axis=-1)
+
+    # -- derivatives -------------------------------------------------------------------------------
+
+    def columns(self, solution: Solution, columns: Columns) -> OutputColumns:
+        """Return the derivatives of the outputs, exact."""
+        tree, system = self.system.tree, self.system
+        n, m, nu = tree.n, len(system.bonds), solution.state.u.shape[-1]
+        shape = (*solution.state.F.shape[:-1], self.count)
+        out = OutputColumns(*(np.zeros((*shape, k)) for k in (tree.n_q, n, n, n, m, nu)))
+        self._direct_columns(solution, columns, out)
+        if self._dots:
+            self._dot_columns(solution, columns, out)
+        if self._lines:
+            self._line_columns(solution, columns, out)
+        joints = system.forces.joints
+        for i, speed in self._forces:
+            if joints.k[speed]:
+                out.theta[..., i, speed] = -joints.k[speed]
+            out.v[..., i, speed] = -joints.d[speed]
+            out.u[..., i, :] = joints.B[speed]
+        for i, what in self._energies:
+            theta, v = energy_columns(system, solution.state, what)
+            out.theta[..., i, :], out.v[..., i, :] = theta, v
+        return out
+
+    def _direct_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
+        state = solution.state
+        E, E_q = coordinate_columns(self.system.tree, state.q, state.v)
+        for i, kind, place in self._direct:
+            if kind == "q_rate":
+                out.v[..., i, :], out.q[..., i, :] = E[..., place, :], E_q[..., place, :]
+            elif kind == "gap":
+                out.theta[..., i, :] = state.G[..., place, :]
+            elif kind == "slip":
+                out.theta[..., i, :], out.v[..., i, :] = columns.rate_q[..., place, :], state.G[..., place, :]
+            else:
+                arrays = {"q_state": out.q, "v_state": out.v, "v_rate": out.v_dot, "input": out.u}
+                target = arrays.get(kind, out.multipliers)
+                target[..., i, place] = 1.0
+
+    def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
+        vectors, directions = self._vectors(solution)
+        fast: tuple[Array, Array] = (None, None)
+        if any(kind in "af" for _, kind, _, _ in self._dots):
+            markers = self.system.markers
+            fast = markers.acceleration_columns(columns.motion, solution.state.now, columns.markers)
+        for k, (i, kind, number, axis) in enumerate(self._dots):
+            turned = columns.markers.e[..., axis, :, :]
+            out.theta[..., i, :] = (turned @ vectors[..., k, :, None])[..., 0]
+            for target, vector in self._vector_columns((kind, number), columns.markers, fast, out):
+                target[..., i, :] += (vector @ directions[..., k, :, None])[..., 0]
+
+    def _vector_columns(
+        self, vector: tuple[str, int], along: MarkerColumns, fast: tuple[Array, Array], out: OutputColumns
+    ) -> list[tuple[Array, Array]]:
+        """Return where the columns of a vector go, and the columns, each (..., n, 3)."""
+        kind, j = vector
+        if kind in ("w", "alpha"):
+            j = self.system.markers.links.tolist().index(j)
+            of = along.links
+            if kind == "w":
+                return [(out.theta, of.V_q[..., j, :, :3]), (out.v, of.V_v[..., j, :, :3])]
+            A_q, A_v = of.A_q[..., j, :, :3], of.A_v[..., j, :, :3]
+            return [(out.theta, A_q), (out.v, A_v), (out.v_dot, of.V_v[..., j, :, :3])]
+        if kind == "e":
+            return [(out.theta, along.e[..., j, :, :])]
+        p = along.p[..., j, :, :]
+        if kind == "p":
+            return [(out.theta, p)]
+        if kind == "v":
+            return [(out.theta, along.p_dot[..., j, :, :]), (out.v, p)]
+        return [(out.theta, fast[0][..., j, :, :]), (out.v, fast[1][..., j, :, :]), (out.v_dot, p)]
+
+    def _line_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
+        state, system = solution.state, self.system
+        d, L_rate = system.stretch(state)
+        L = np.sqrt((d * d).sum(axis=-1))
+        G, rate_q = system.stretch_columns(state, columns.markers, columns.rows)
+        for i, what, k in self._lines:
+            g, length = G[..., k, :], L[..., k, None]
+            if what == "distance":
+                out.theta[..., i, :] = g / length
+                continue
+            out.theta[..., i, :] = rate_q[..., k, :] / length - L_rate[..., k, None] * g / length**3
+            out.v[..., i, :] = g / length
+
+
+def _placed(parts: list[tuple[Sequence[int], Array]], shape: tuple[int, ...]) -> Array:
+    if not parts:
+        return np.zeros((*shape, 0))
+    order = np.argsort([i for places, _ in parts for i in places])
+    return np.concatenate([np.broadcast_to(v, (*shape, v.shape[-1])) for _, v in parts], axis=-1)[..., order]

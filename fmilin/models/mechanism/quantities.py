@@ -1,0 +1,123 @@
+"""Everything that may be asked for as an output of a mechanism, by name, with its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Sensor
+from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
+from fmilin.models.mechanism.system import System
+from fmilin.models.units import rate_unit
+from fmilin.signals import Signal, Signals
+
+__all__ = ["Entry", "available", "input_signals", "state_signals"]
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+UNITS = {
+    "position": "m",
+    "velocity": "m/s",
+    "acceleration": "m/s2",
+    "accelerometer": "m/s2",
+    "direction": "1",
+    "angular_velocity": "rad/s",
+    "angular_acceleration": "rad/s2",
+    "gyroscope": "rad/s",
+    "distance": "m",
+    "distance_rate": "m/s",
+    "kinetic_energy": "J",
+    "potential_energy": "J",
+    "energy": "J",
+}
+LINEAR = {
+    "prismatic": ("q",),
+    "cylindrical": ("stroke",),
+    "planar": ("x", "y"),
+    "free": ("x", "y", "z"),
+}
+"""Coordinates that are lengths."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What an output is: a sensor, or ("state" | "rate" | "input" | "gap" | "slip", number)."""
+
+    signal: Signal
+    source: Sensor | tuple[str, int]
+
+
+def state_signals(system: System) -> Signals:
+    """Return the states: positions of all joints, then velocities."""
+    positions, speeds = [], []
+    for joint in system.description.joints:
+        for name, what, value in zip(joint.state_names[0], COORDINATES[joint.type], joint.position, strict=True):
+            unit = "m" if _is_length(joint, what) else "" if what[0] == "e" else "rad"
+            positions.append(Signal(name, unit, 1.0 if what[0] == "e" else None, value, f"{what} of {joint.name}"))
+        for i, (name, value) in enumerate(zip(joint.state_names[1], joint.velocity, strict=True)):
+            unit = "m/s" if speed_is_linear(joint, i) else "rad/s"
+            speeds.append(Signal(name, unit, None, value, f"{SPEEDS[joint.type][i]} of {joint.name}"))
+    return Signals([*positions, *speeds])
+
+
+def input_signals(system: System) -> Signals:
+    """Return the inputs."""
+    joints = {j.name: j for j in system.description.joints}
+    found = []
+    for force in system.description.inputs:
+        linear = isinstance(force, Force | LineForce)
+        if isinstance(force, JointForce):
+            linear = speed_is_linear(joints[force.joint], force.coordinate)
+        found.append(Signal(force.name, "N" if linear else "N.m", None, force.start))
+    return Signals(found)
+
+
+def speed_is_linear(joint: Joint, index: int) -> bool:
+    """Whether a speed of a joint is that of a length."""
+    places = COORDINATES[joint.type]
+    return index < len(places) and _is_length(joint, places[index])
+
+
+def _is_length(joint: Joint, coordinate: str) -> bool:
+    return coordinate in LINEAR.get(joint.type, ())
+
+
+def available(system: System, states: Signals, inputs: Signals) -> dict[str, Entry]:
+    """Return all outputs by name; what is declared goes before what comes by itself."""
+    d = system.description
+    found: dict[str, Entry] = {}
+    for i, bond in enumerate(system.bonds):
+        found[f"{bond.of}.reaction[{bond.index}]"] = _of(
+            Sensor(f"{bond.of}.reaction[{bond.index}]", "reaction", bond.of, coordinate=bond.index - 1)
+        )
+        if bond.level == "position":
+            found[f"{bond.of}.gap[{bond.index}]"] = Entry(Signal(f"{bond.of}.gap[{bond.index}]"), ("gap", i))
+        found[f"{bond.of}.slip[{bond.index}]"] = Entry(Signal(f"{bond.of}.slip[{bond.index}]"), ("slip", i))
+    for body in d.bodies:
+        for quantity, letter in (("position", ""), ("velocity", "v"), ("acceleration", "a")):
+            for axis, e in AXES.items():
+                name = f"{body.name}.{letter}{axis}"
+                found[name] = _of(Sensor(name, quantity, body.name, axis=e))  # type: ignore[arg-type]
+    lines = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
+    for line in lines:
+        found[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
+    for energy in ("kinetic_energy", "potential_energy", "energy"):
+        found[energy] = _of(Sensor(energy, energy))
+    found |= {
+        f"der({s.name})": Entry(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)
+    }
+    found |= {s.name: Entry(s, ("input", i)) for i, s in enumerate(inputs)}
+    found |= {s.name: Entry(s, ("state", i)) for i, s in enumerate(states)}
+    return found | {sensor.name: _of(sensor, system) for sensor in d.sensors}
+
+
+def _of(sensor: Sensor, system: System | None = None) -> Entry:
+    unit = UNITS.get(sensor.quantity, "")
+    if system is not None and sensor.quantity.startswith("joint_"):
+        joint = next(j for j in system.description.joints if j.name == sensor.of)
+        base = "m" if speed_is_linear(joint, sensor.coordinate) else "rad"
+        unit = {
+            "joint_position": base,
+            "joint_velocity": f"{base}/s",
+            "joint_acceleration": f"{base}/s2",
+            "joint_force": "N" if base == "m" else "N.m",
+        }[sensor.quantity]
+    return Entry(Signal(sensor.name, unit), sensor)
