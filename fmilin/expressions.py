@@ -8,7 +8,9 @@ whitelist become a sympy expression, one by one.
 from __future__ import annotations
 
 import ast
+import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -223,6 +225,8 @@ def _check(node: ast.expr, text: str, count: int, depth: int = 0) -> None:
                 raise _refusal(text, 0, f"{name} takes {wanted} argument(s), not {len(args)}")
             children = list(args)
         case ast.Constant(value=value) if type(value) in (int, float):
+            if abs(value) > sys.float_info.max:  # type: ignore[arg-type]
+                raise _refusal(text, 0, "it contains a number that is too large")
             children = []
         case ast.Name(id=name) if name in CONSTANTS or re.fullmatch(r"_\d+", name):
             children = []
@@ -242,7 +246,13 @@ class _Builder:
         self.symbols = symbols
 
     def build(self, node: ast.expr) -> Any:
-        """Return the sympy expression of ``node``."""
+        """Return the sympy expression of ``node``; a constant part that is no real number (``1/0``) is NaN."""
+        import sympy
+
+        built = self._built(node)
+        return sympy.nan if built.is_number and not _is_finite(built) else built
+
+    def _built(self, node: ast.expr) -> Any:
         import sympy
 
         match node:
@@ -263,7 +273,8 @@ class _Builder:
                 return -self.build(operand) if isinstance(op, ast.USub) else self.build(operand)
             case ast.Call(func=ast.Name(id=name), args=args):
                 function = {"abs": "Abs", "min": "Min", "max": "Max"}.get(name, name)
-                return getattr(sympy, function)(*(self.build(a) for a in args))
+                built = [self.build(a) for a in args]
+                return sympy.nan if sympy.nan in built else getattr(sympy, function)(*built)
             case ast.Constant(value=value):
                 return sympy.Integer(value) if isinstance(value, int) else sympy.Float(value, 17)
             case ast.Name(id="pi"):
@@ -272,6 +283,13 @@ class _Builder:
                 return self.symbols[self.names[int(name[1:])]]
             case _:  # pragma: no cover - _check lets nothing else pass
                 raise AssertionError(type(node))
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except (TypeError, ValueError, OverflowError):  # imaginary, undefined, or too large even to be written down
+        return False
 
 
 def _power(base: Any, exponent: Any) -> Any:

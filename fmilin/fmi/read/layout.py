@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -78,6 +79,11 @@ class Layout:
             raise ModelError(
                 f"'{description.source}' has {len(self.states)} states but {len(self.derivatives)} derivatives of "
                 f"states: the dimensions of its arrays do not agree."
+            )
+        twice = [s.name for s, number in Counter(self.states).items() if number > 1]
+        if twice:
+            raise ModelError(
+                f"'{description.source}' lists {shortened(twice)} more than once among its states. Export it again."
             )
         self.inputs = self._interface("input")
         self.outputs = self._interface("output")

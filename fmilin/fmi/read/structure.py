@@ -35,21 +35,23 @@ def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArra
     if all(u.dependencies is None for u in unknowns.values()):
         return None
     n = len(layout.states)
-    columns = {s.key: i for i, s in enumerate((*layout.states, *layout.inputs))}
+    columns: dict[tuple[int, int], list[int]] = {}  # lists: in odd descriptions an input is a state, too
+    for i, s in enumerate((*layout.states, *layout.inputs)):
+        columns.setdefault(s.key, []).append(i)
     chosen = np.concatenate((np.arange(n), n + inputs))
-    structure = np.ones((n + len(outputs), len(columns)), dtype=bool)
+    structure = np.ones((n + len(outputs), n + len(layout.inputs)), dtype=bool)
     for row, scalar in enumerate((*layout.derivatives, *outputs)):
         unknown = unknowns.get(scalar.variable.reference)
         if scalar.key in columns:  # it is a state or an input itself
             structure[row] = False
             structure[row, columns[scalar.key]] = True
         elif unknown is not None and unknown.dependencies is not None:
-            structure[row] = _row(layout, unknown, columns)
+            structure[row] = _row(layout, unknown, columns, structure.shape[1])
     return structure[:, chosen]
 
 
-def _row(layout: Layout, unknown: Unknown, columns: dict[tuple[int, int], int]) -> NDArray[np.bool_]:
-    row = np.zeros(len(columns), dtype=bool)
+def _row(layout: Layout, unknown: Unknown, columns: dict[tuple[int, int], list[int]], width: int) -> NDArray[np.bool_]:
+    row = np.zeros(width, dtype=bool)
     known = {s.key for v in unknown.dependencies or () if v.is_float for s in layout.scalars(v)}
-    row[[columns[key] for key in known if key in columns]] = True
+    row[[i for key in known for i in columns.get(key, ())]] = True
     return row

@@ -8,7 +8,9 @@ states, derivatives, inputs or outputs uncertain, and notes the rest.
 
 from __future__ import annotations
 
+import codecs
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +41,7 @@ _VERSIONS = {
         xml3.read_structure, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd"
     ),
 }
+_ENCODING = re.compile(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 _INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
 
 
@@ -58,6 +61,7 @@ def parse_description(xml: bytes, source: str) -> Description:
         When the text is no XML or no model description, when the FMI version or interface is not
         supported yet, or when states, derivatives, inputs or outputs cannot be told.
     """
+    xml, damaged = _decodable(xml)
     pieces = cut(xml) if len(xml) >= LARGE else None
     rest, scanned = (xml, None) if pieces is None else pieces
     root = _root(rest, source)
@@ -76,6 +80,8 @@ def parse_description(xml: bytes, source: str) -> Description:
     attributes = {kind: dict(root.find(kind).attrib) for kind in interfaces}
     chosen = attributes[interface]
     notes = Notes(source)
+    if damaged:
+        notes.add("modelDescription.xml has bytes that are no UTF-8; each became a replacement character.")
     deviations = schema.problems(root, reader.schema) if scanned is None else []
     if deviations:
         notes.add(
@@ -112,6 +118,27 @@ def parse_description(xml: bytes, source: str) -> Description:
     )
 
 
+def _decodable(xml: bytes) -> tuple[bytes, bool]:
+    """Return a text in the encoding that it says to be in; texts in UTF-8 often contain names in another one."""
+    declared = _ENCODING.match(xml[:200])
+    if xml[:2] in (b"\xff\xfe", b"\xfe\xff") or (declared and declared[1].lower() != b"utf-8"):
+        return xml, False
+    try:
+        _check_utf8(xml)
+    except UnicodeDecodeError:
+        return xml.decode("utf-8", "replace").encode("utf-8"), True
+    return xml, False
+
+
+def _check_utf8(text: bytes) -> None:
+    if text.isascii():
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for begin in range(0, len(text), 1 << 20):  # in pieces: all of it might not fit into memory once more
+        decoder.decode(text[begin : begin + (1 << 20)])
+    decoder.decode(b"", final=True)
+
+
 def _root(xml: bytes, source: str) -> Any:
     from lxml import etree
 
@@ -120,8 +147,14 @@ def _root(xml: bytes, source: str) -> Any:
         root = etree.fromstring(xml, parser)
     except etree.XMLSyntaxError as error:
         raise ModelError(
-            f"modelDescription.xml in '{source}' is malformed: {error}. Export the FMU again, or correct the file."
+            f"modelDescription.xml in '{source}' is malformed: {' '.join(str(error).split())}. Export the FMU again, "
+            f"or correct the file."
         ) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise ModelError(
+            f"modelDescription.xml in '{source}' brings a document type with definitions of its own, which FMI does "
+            f"not know and which serves to do harm. Do not use this file unless you know where it comes from."
+        )
     if root.tag != "fmiModelDescription":
         raise ModelError(
             f"modelDescription.xml in '{source}' is no model description: its root element is '{root.tag}', "

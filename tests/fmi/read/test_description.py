@@ -156,11 +156,70 @@ def test_xml_that_is_no_model_description_is_refused() -> None:
 def test_external_entities_are_not_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    xml = description_of("pendulum").replace(
-        "<fmiModelDescription", f'<!DOCTYPE d [<!ENTITY e SYSTEM "{secret.as_uri()}">]>\n<fmiModelDescription', 1
-    )
+    xml = with_doctype(f'<!DOCTYPE d [<!ENTITY e SYSTEM "{secret.as_uri()}">]>')
     xml = xml.replace('<Category name="logStatusError"/>', '<Category name="logStatusError"/>&e;')
-    assert "secret" not in repr(parse_description(xml.encode(), "m.fmu"))
+    with pytest.raises(ModelError, match="brings a document type with definitions of its own") as caught:
+        parse_description(xml.encode(), "m.fmu")
+    assert "secret" not in str(caught.value).replace(str(secret), "")
+
+
+def with_doctype(doctype: str) -> str:
+    return description_of("pendulum").replace("<fmiModelDescription", f"{doctype}\n<fmiModelDescription", 1)
+
+
+_LAUGHS = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("doctype", "name"),
+    [
+        (f'<!DOCTYPE d [<!ENTITY e0 "ha">{_LAUGHS}]>', "&e9;"),
+        (f'<!DOCTYPE d [<!ENTITY e "{"a" * 100_000}">]>', "&e;" * 10_000),
+        ('<!DOCTYPE d [<!ENTITY e "inner">]>', "&e;"),
+        ('<!DOCTYPE d SYSTEM "http://127.0.0.1:9/evil.dtd">', "m"),
+        ('<!DOCTYPE fmiModelDescription [<!ATTLIST fmiModelDescription generationTool CDATA "evil">]>', "m"),
+    ],
+)
+def test_entities_and_document_types_are_refused(doctype: str, name: str) -> None:
+    xml = with_doctype(doctype).replace('modelName="Pendulum"', f'modelName="{name}"')
+    assert name in xml
+    with pytest.raises(ModelError, match=r"brings a document type|is malformed: Maximum entity amplification"):
+        parse_description(xml.encode(), "m.fmu")
+
+
+def test_nesting_without_end_is_refused() -> None:
+    inner = "<a>" * 10_000 + "</a>" * 10_000
+    xml = description_of("pendulum").replace("<ModelVariables>", f"<VendorAnnotations>{inner}</VendorAnnotations>", 1)
+    with pytest.raises(ModelError, match="is malformed: Excessive depth"):
+        parse_description(xml.encode(), "m.fmu")
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "ISO-8859-1", "UTF-8", "US-ASCII"])
+def test_encodings_that_are_declared_are_read(encoding: str) -> None:
+    xml = description_of("pendulum").replace("UTF-8", encoding)
+    assert parse_description(xml.encode(encoding), "m.fmu").states[0].name == "pin.x"
+
+
+def test_bytes_that_are_no_utf_8_are_replaced_and_noted() -> None:
+    xml = description_of("pendulum").encode().replace(b'modelName="Pendulum"', b'modelName="Pr\xfcfstand"')
+    description = parse_description(xml, "m.fmu")
+    assert description.model_name == "Pr\ufffdfstand"
+    assert any("bytes that are no UTF-8" in note for note in description.notes)
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", bytes(100), b"\xff\xfe", b"\xef\xbb\xbf", b"<", b"<?xml?>"])
+def test_what_is_no_text_at_all_is_malformed(content: bytes) -> None:
+    with pytest.raises(ModelError, match="is malformed") as caught:
+        parse_description(content, "m.fmu")
+    assert "\n" not in str(caught.value)
+
+
+def test_arrays_of_absurd_size_are_refused() -> None:
+    xml = description_of("arrays3")
+    huge = re.sub(r'<Dimension start="\d+"/>', '<Dimension start="50000000000"/>', xml)
+    assert huge != xml
+    with pytest.raises(ModelError, match="is an array of 50000000000 numbers; fmilin takes up to 10000000"):
+        Layout(parse_description(huge.encode(), "m.fmu"))
 
 
 def test_fmi_1_is_not_read_yet() -> None:

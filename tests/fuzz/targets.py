@@ -1,0 +1,96 @@
+"""What is fed with arbitrary input: each target takes bytes and must end in a result or in an error of fmilin's own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from fmilin.constraints import Constraint
+from fmilin.constraints_file import read_constraints
+from fmilin.errors import FmilinError
+from fmilin.expressions import parse
+from fmilin.fmi.read import FmuFile
+from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
+from fmilin.fmi.read.structure import declared_structure
+from fmilin.fmi.read.xml import parse_description
+from tests.fmus.make import description_of
+from tests.fuzz.mutation import mutated
+
+__all__ = ["TARGETS"]
+
+_CHANGED = ("pendulum", "arrays3", "switch_and_name", "singles3")
+
+
+def description(data: bytes) -> None:
+    """Read a model description as a whole or, where the first byte is odd, scanned; and use all of it."""
+    scanned = bool(data[:1]) and data[0] % 2 == 1
+    # The validator of the XML library costs most of the time, and is no code of ours.
+    with (
+        mock.patch("fmilin.fmi.read.xml.LARGE", 0 if scanned else 1 << 40),
+        mock.patch("fmilin.fmi.read.schema.problems", return_value=[]),
+    ):
+        found = parse_description(data[1:], "fuzz.fmu")
+    chosen: dict[str, Value] = {"n": "3", "q": "1 2", "u": 1.0}
+    layout = Layout(found, structural_sizes(found, chosen))
+    layout.signals(layout.states)
+    layout.signals(layout.inputs)
+    layout.find("der(x)")
+    layout.find("q[2]")
+    declared_structure(layout, layout.outputs, np.arange(len(layout.inputs)))
+    known = [name for name in chosen if name in found.by_name]
+    settings_of(layout, {name: chosen[name] for name in known})
+
+
+def changed_description(data: bytes) -> None:
+    """Read a description that was changed in as many places as ``data`` has groups of four bytes."""
+    if len(data) > 1:
+        xml = description_of(_CHANGED[data[0] % len(_CHANGED)])
+        description(data[1:2] + mutated(xml, data[2:]).encode())
+
+
+def constraint(data: bytes) -> None:
+    """Parse an expression, and build and differentiate it where it is short."""
+    text = data.decode("utf-8", "replace")
+    Constraint.from_text(text)
+    expression = parse(text)
+    if len(text) < 60:
+        import sympy
+
+        symbols = {name: sympy.Symbol(f"s{i}", real=True) for i, name in enumerate(expression.names)}
+        built = expression.to_sympy(symbols)
+        for symbol in symbols.values():
+            built.diff(symbol)
+
+
+def constraints_file(data: bytes) -> None:
+    """Read a constraints file."""
+    read_constraints(data, "fuzz.toml")
+
+
+def archive(data: bytes) -> None:
+    """Look into an archive and unpack it; nothing may be written outside the directory for it."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch("tempfile.tempdir", folder):
+        path = Path(folder) / "fuzz.fmu"
+        path.write_bytes(data)
+        try:
+            fmu = FmuFile(path)
+            _ = fmu.platforms
+            target = fmu.unpack(("resources", "binaries"))
+        except FmilinError:
+            assert [p.name for p in Path(folder).iterdir()] == ["fuzz.fmu"]
+            raise
+        assert {p.name for p in Path(folder).iterdir()} == {"fuzz.fmu", target.name}
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "description": description,
+    "changed_description": changed_description,
+    "constraint": constraint,
+    "constraints_file": constraints_file,
+    "archive": archive,
+}
