@@ -8,37 +8,61 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fmilin.systems.bicycle_model import bicycle
     from fmilin.systems.disk import rolling_disk
+    from fmilin.systems.five_bar_bodies import five_bar_mechanism
     from fmilin.systems.five_bar_linkage import five_bar
     from fmilin.systems.flexible_pendulum import flexible_double_pendulum
+    from fmilin.systems.four_bar_bodies import four_bar_mechanism
     from fmilin.systems.four_bar_linkage import four_bar
     from fmilin.systems.four_bar_matrices import four_bar_form
+    from fmilin.systems.furuta import furuta_pendulum
+    from fmilin.systems.loader_linkage import loader
+    from fmilin.systems.parallel_four_bar import parallel_robot
     from fmilin.systems.pendulum import cartesian_pendulum
     from fmilin.systems.skate_model import skate
+    from fmilin.systems.slider import slider_crank
+    from fmilin.systems.stewart import stewart_platform
+    from fmilin.systems.suspension import double_wishbone
     from fmilin.systems.torus import rolling_torus
 
 # No module has the name of its function: importing it would put the module in the function's place.
 _HOMES = {
     "bicycle": "bicycle_model",
     "cartesian_pendulum": "pendulum",
+    "double_wishbone": "suspension",
     "five_bar": "five_bar_linkage",
+    "five_bar_mechanism": "five_bar_bodies",
     "flexible_double_pendulum": "flexible_pendulum",
     "four_bar": "four_bar_linkage",
     "four_bar_form": "four_bar_matrices",
+    "four_bar_mechanism": "four_bar_bodies",
+    "furuta_pendulum": "furuta",
+    "loader": "loader_linkage",
+    "parallel_robot": "parallel_four_bar",
     "rolling_disk": "disk",
     "rolling_torus": "torus",
     "skate": "skate_model",
+    "slider_crank": "slider",
+    "stewart_platform": "stewart",
 }
 
 __all__ = [
     "bicycle",
     "cartesian_pendulum",
+    "double_wishbone",
     "five_bar",
+    "five_bar_mechanism",
     "flexible_double_pendulum",
     "four_bar",
     "four_bar_form",
+    "four_bar_mechanism",
+    "furuta_pendulum",
+    "loader",
+    "parallel_robot",
     "rolling_disk",
     "rolling_torus",
     "skate",
+    "slider_crank",
+    "stewart_platform",
 ]
 
 

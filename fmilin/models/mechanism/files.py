@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from fmilin.errors import ModelError
+from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.model import Mechanism
 from fmilin.models.mechanism.places import Places
 from fmilin.models.mechanism.toml_file import Parts, description_of, read_parts
 from fmilin.models.mechanism.urdf_file import beside, read_urdf_description, robot_in
 
-__all__ = ["Source", "read_mechanism_file"]
+__all__ = ["Source", "mechanism_from", "read_mechanism_file"]
+
+Kind = TypeVar("Kind", bound=Mechanism)
 
 
 @dataclass(frozen=True)
@@ -23,13 +28,32 @@ class Source:
     description : MechanismDescription
     places : Places
         Where its parts stand, for messages.
-    remarks : tuple of str
-        What the file says and a linear model cannot contain.
     """
 
     description: MechanismDescription
     places: Places
-    remarks: tuple[str, ...] = ()
+
+
+def mechanism_from(kind: type[Kind], path: Path, additions: Path | None = None) -> Kind:
+    """Return the mechanism of a ``.toml`` or ``.urdf`` file, its loops closed from the first guess in it.
+
+    Parameters
+    ----------
+    kind : type
+        :class:`Mechanism`, or a class that is made of a description, too.
+    path, additions : Path
+        As for :func:`read_mechanism_file`.
+
+    Raises
+    ------
+    ModelError
+        When a file cannot be read or something in it is wrong; with the line and the part.
+    ConstraintError
+        When a loop cannot be closed.
+    """
+    source = read_mechanism_file(path, additions)
+    with source.places.named():
+        return kind(assemble(source.description).description)
 
 
 def read_mechanism_file(path: Path, additions: Path | None = None) -> Source:
@@ -64,4 +88,4 @@ def read_mechanism_file(path: Path, additions: Path | None = None) -> Source:
 
 def _with_robot(path: Path, parts: Parts | None) -> Source:
     description, places, remarks = read_urdf_description(path, parts)
-    return Source(description, places, tuple(remarks))
+    return Source(replace(description, remarks=remarks), places)

@@ -96,9 +96,9 @@ def test_joints_with_one_freedom_are_inputs_and_outputs_unless_a_file_says_other
 
 
 def test_friction_is_left_out_aloud(tmp_path: Path) -> None:
-    (remark,) = read_mechanism_file(written(tmp_path, ARM)).remarks
+    (remark,) = read_mechanism_file(written(tmp_path, ARM)).description.remarks
     assert remark.startswith("The dry friction of shoulder is left out")
-    assert read_mechanism_file(written(tmp_path, ARM.replace(' friction="0.1"', ""))).remarks == ()
+    assert read_mechanism_file(written(tmp_path, ARM.replace(' friction="0.1"', ""))).description.remarks == ()
 
 
 ADDITIONS = """\
