@@ -33,7 +33,8 @@ _PYTHON = re.compile(
 )
 _UNDERSTOOD = (
     "'model.fmu', 'path/to/file.py:name' and 'package.module:name' (a Model or a function that returns one, with "
-    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)')"
+    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), and mechanisms as 'file.toml' or "
+    "'robot.urdf'"
 )
 
 
@@ -68,7 +69,8 @@ def load(
     source : str or Path
         The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
         a :class:`~fmilin.model.Model` or a function that returns one, with literal keyword arguments if any; or a
-        file that an installed adapter claims, ``ADAPTER:FILE`` where several could.
+        file that an installed adapter claims, ``ADAPTER:FILE`` where several could; or a mechanism, ``file.toml`` or
+        ``robot.urdf`` (see ``docs/mechanism.md``).
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
         (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
@@ -115,6 +117,8 @@ def load(
     adapter = adapter_for(Path(text))
     if adapter is not None:
         return _from_adapter(adapter, Path(text), request)
+    if suffix in _UNCLAIMED:
+        return _UNCLAIMED[suffix](Path(text), request)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)
@@ -217,8 +221,20 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
-_READERS: dict[str, Callable[[Path, _Request], Model]] = {".fmu": _from_fmu}
+def _from_mechanism_file(path: Path, request: _Request) -> Model:
+    from fmilin.models.mechanism import Mechanism
+    from fmilin.models.mechanism.files import mechanism_from
+
+    if request.time is not None:
+        raise UsageError(f"'{path}' is no FMU: its start time is not set when it is loaded.")
+    return _as_asked(mechanism_from(Mechanism, path), request)
+
+
+_READERS: dict[str, Callable[[Path, _Request], Model]] = {".fmu": _from_fmu, ".toml": _from_mechanism_file}
 """Who reads a file, by suffix; for other suffixes the adapters are asked."""
+
+_UNCLAIMED: dict[str, Callable[[Path, _Request], Model]] = {".urdf": _from_mechanism_file}
+"""Who reads a file that no installed adapter claims."""
 
 
 # ---------------------------------------------------------------------- Python
