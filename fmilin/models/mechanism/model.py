@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -48,7 +50,7 @@ class Mechanism(Model):
     independence : Independence
         Which constraints say something, and which are independent.
     notes : tuple of str
-        What a user should know: redundant constraints.
+        What a user should know: remarks of the description, redundant constraints.
 
     Raises
     ------
@@ -83,7 +85,7 @@ class Mechanism(Model):
         names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
         self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
         self.independence = known or independence_of(system, self.start.states[: system.tree.n_q])
-        self.notes = _notes(system, self.independence)
+        self.notes = (*description.remarks, *_notes(system, self.independence))
         declared = self._own_constraints() if choice.constraints is None else choice.constraints
         self.constraints = Constraints(
             declared,
@@ -99,6 +101,44 @@ class Mechanism(Model):
         system.finish()
         self.copies = _copies(names, self.states, self.inputs)
         self.independent = tuple(description.independent)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Raises
+        ------
+        ModelError
+            When the file cannot be read or something in it is wrong; with the line and the part.
+        ConstraintError
+            When a loop cannot be closed from the positions in the file.
+        """
+        from fmilin.models.mechanism.files import mechanism_from
+
+        return mechanism_from(cls, Path(path))
+
+    @classmethod
+    def from_urdf(cls, path: str | Path, additions: str | Path | None = None) -> Self:
+        """Return the mechanism of a URDF file, with the loops and whatever else a TOML file adds.
+
+        Parameters
+        ----------
+        path : str or Path
+        additions : str or Path, optional
+            The TOML file; ``STEM.fmilin.toml`` beside the URDF file when left out.
+
+        Raises
+        ------
+        ModelError, ConstraintError
+            As :meth:`from_toml`.
+        """
+        from fmilin.models.mechanism.files import mechanism_from
+
+        return mechanism_from(cls, Path(path), None if additions is None else Path(additions))
 
     # -- the Model -----------------------------------------------------------------------------------
 
