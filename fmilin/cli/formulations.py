@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fmilin.cli.desk import Desk
-from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.linearize import Request
@@ -188,9 +188,8 @@ def compare(request: Request, chosen: Chosen, desk: Desk, *, as_json: bool) -> N
     from fmilin.report.spectrum_table import print_comparison
 
     model, point = _at(request, desk)
-    forms = (Form.MCS, Form.RCS, Form.UCS)
-    found = []
-    for form in forms:
+    at_singularity, found = request.at_singularity, []
+    for form in (Form.MCS, Form.RCS, Form.UCS):
         try:
             found.append(
                 spectrum(
@@ -198,13 +197,13 @@ def compare(request: Request, chosen: Chosen, desk: Desk, *, as_json: bool) -> N
                     point,
                     chosen.options(form),
                     independent=tuple(request.independent or ()),
-                    at_singularity=request.at_singularity,
+                    at_singularity=at_singularity,
                 )
             )
-        except FmilinError as error:
-            if form is not Form.MCS or request.at_singularity:
-                raise
-            sys.stderr.write(f"Without mcs: {error}\n")  # a singular configuration: the others go on
+        except NumericalError as error:
+            if form is not Form.MCS or error.condition_number is None:
+                raise  # only singular configurations have one
+            sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
         desk.results.write(json.dumps(_document(model, point, found), indent=1, allow_nan=False) + "\n")
         return

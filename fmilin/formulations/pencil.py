@@ -96,6 +96,7 @@ def eigenpairs(pencil: Pencil) -> Eigenpairs:
     known = np.isfinite(size) & (overlap > 0)
     backward = EPS * (_norm(A) + np.where(known, size, 0.0) * _norm(E))
     errors = np.where(known, backward * lengths / np.where(known, overlap, 1.0), np.nan)
+    errors = _of_rigid_motions(errors, size, _frequency(pencil))
     order = np.lexsort((values.imag, _rounded(size)))
     return Eigenpairs(
         values=values[order].astype(np.complex128),
@@ -155,6 +156,14 @@ def _norm(matrix: FloatArray) -> float:
     """Return a bound of the 2-norm, near it for a balanced matrix."""
     size = np.abs(matrix)
     return float(np.sqrt(np.max(size.sum(axis=0), initial=0.0) * np.max(size.sum(axis=1), initial=0.0)))
+
+
+def _of_rigid_motions(errors: FloatArray, size: FloatArray, frequency: float) -> FloatArray:
+    """Return the errors with those of double zeros replaced: y* E x = 0 there, and they move like sqrt(eps)."""
+    zero = size < np.sqrt(EPS) * frequency
+    if np.count_nonzero(zero) < 2:
+        return errors
+    return np.where(zero, np.fmin(errors, np.maximum(size, np.sqrt(EPS) * frequency)), errors)
 
 
 def _rounded(size: FloatArray) -> FloatArray:

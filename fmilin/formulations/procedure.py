@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis, basis_of, rank_of
 from fmilin.formulations.form import ConstrainedForm
@@ -192,11 +194,15 @@ def _require_way_out(source: Source, options: Formulation, *, at_singularity: bo
     """Refuse plain MCS at a singular configuration, and any formulation there in motion."""
     text = singularity_of(source.model, source.point)
     if not source.form.is_equilibrium:
-        raise NumericalError(f"{text} No formulation helps in motion: the branches have different velocities there.")
+        raise NumericalError(
+            f"{text} No formulation helps in motion: the branches have different velocities there.",
+            condition_number=np.inf,
+        )
     if isinstance(options, MCS) and not at_singularity:
         raise NumericalError(
             f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
-            "enlarged set as they are."
+            "enlarged set as they are.",
+            condition_number=np.inf,
         )
 
 
@@ -251,7 +257,7 @@ def _remarks(source: Source, solved: Solved, options: Formulation) -> list[Remar
         )
     if source.singular:
         remarks.append(explanation(source.model, source.second_order, source.form.n - solved.spectrum.sizes["rank"]))
-    if isinstance(options, UCS) and solved.reduced is not None:
+    if isinstance(options, UCS) and solved.reduced is not None and solved.reduced.error > 0:
         remarks.append(
             Remark(
                 "penalty-approximation",

@@ -35,6 +35,9 @@ __all__ = ["Equilibrium", "equilibrium", "penalized_equilibrium"]
 TOLERANCE = 1e-12
 """Steps below this, in sizes of the coordinates, end the search."""
 
+BALANCED = 1e-9
+"""Accelerations below this fraction of those that come from a displacement by one size count as none."""
+
 MOST_STEPS = 100
 
 FORGOTTEN = 1e-10
@@ -103,21 +106,25 @@ def equilibrium(
     point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
     point = _at_rest(model, point)
     sizes = model.states.scales(point.states)[second_order(model, point).positions]
-    for step in range(1, MOST_STEPS + 1):
+    step, converged = 0, False
+    while not converged and step < MOST_STEPS:
+        step += 1
         form, Phi = second_order(model, point), constraint_values(model, point)
         # M q'' with the least-norm q'' of the form is f - Phi_q' lambda, and Phi_q q'' = 0 at rest.
         unbalanced = form.M @ form.accelerations
         dq = _newton_step(form, np.concatenate((unbalanced, -Phi)), sizes)
         point = _moved(point, form, _damped(dq, sizes))
-        if np.max(np.abs(dq) / sizes, initial=0.0) < TOLERANCE:
-            form = second_order(model, point)
-            return Equilibrium(point, form.multipliers, rank_of(form.G * sizes), step)
-    rest = np.abs(second_order(model, point).accelerations)
-    names = [model.states.names[int(i)] for i in form.positions]
-    raise NumericalError(
-        f"There is no equilibrium of '{model.info.name}' near the guess: after {MOST_STEPS} steps '"
-        f"{names[int(np.argmax(rest))]}' still accelerates at {np.max(rest):.3g}. Start nearer to it with other values."
-    )
+        converged = bool(np.max(np.abs(dq) / sizes, initial=0.0) < TOLERANCE)
+    form = second_order(model, point)
+    rest = np.abs(form.accelerations) / sizes
+    if not converged or np.max(rest, initial=0.0) > BALANCED * _stiffness(form, sizes):
+        fastest = model.states.names[int(form.positions[int(np.argmax(rest))])]
+        raise NumericalError(
+            f"There is no equilibrium of '{model.info.name}' near the guess: where the search ends, '{fastest}' still "
+            f"accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to one with other values, or leave "
+            "the point where it is: the formulations take any consistent point."
+        )
+    return Equilibrium(point, form.multipliers, rank_of(form.G * sizes), step)
 
 
 def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> OperatingPoint:
@@ -157,6 +164,13 @@ def _newton_step(form: SecondOrderForm, right: FloatArray, sizes: FloatArray, co
     right = np.concatenate((sizes * right[:n] / force, right[n:]))
     step: FloatArray = linalg.lstsq(saddle, right, cond=FORGOTTEN)[0][:n]
     return sizes * step
+
+
+def _stiffness(form: SecondOrderForm, sizes: FloatArray) -> float:
+    """Return what accelerations come from a displacement by the size of a coordinate, in sizes per s^2; at least 1."""
+    K = np.abs(form.force_states[:, form.positions]) * sizes
+    mass = np.maximum(np.abs(np.diagonal(form.M)), 1e-12 * np.max(np.abs(form.M), initial=0.0))
+    return float(np.max(np.max(K, axis=1, initial=0.0) / mass / sizes, initial=1.0))
 
 
 def _damped(dq: FloatArray, sizes: FloatArray) -> FloatArray:

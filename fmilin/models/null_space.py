@@ -24,8 +24,10 @@ from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullS
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints import Constraint
 from fmilin.errors import UsageError
+from fmilin.model import SecondOrderForm
 from fmilin.models.declaration import der
 from fmilin.models.interface import available_outputs
+from fmilin.models.second_order import second_order_form
 from fmilin.models.symbolic import SymbolicModel, _Choice
 from fmilin.signals import FloatArray
 
@@ -70,6 +72,15 @@ class _SaddlePointModel(SymbolicModel):
         others = available_outputs(self._declared)
         observed = tuple(others[name][1] for name in self.constraints.observed)
         return NumericSystem(replace(self.system, outputs=self.system.outputs + observed), self._factors)
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations taken apart, without any stabilization: M, G and their slopes are Lagrange's."""
+        numeric = self._numeric if self.system.right_hand_side == self._unstabilized else self._plain
+        return second_order_form(numeric, (t, x, u, self._p), len(self.outputs))
+
+    @cached_property
+    def _plain(self) -> NumericSystem:
+        return NumericSystem(replace(self.system, right_hand_side=self._unstabilized))
 
     def stabilized(self, alpha: float, beta: float) -> Self:
         """Return the same model with Baumgarte's stabilization, eqs. (3.8) and (3.9).

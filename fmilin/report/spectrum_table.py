@@ -19,6 +19,8 @@ __all__ = ["print_comparison", "print_spectrum"]
 MOST = 40
 """Rows shown of a table; the rest is counted."""
 
+MOST_NAMES = 8
+
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
@@ -39,9 +41,10 @@ def print_comparison(spectra: Sequence[Spectrum], stream: TextIO) -> None:
     with console_on(stream) as console:
         if first.linear is not None:
             linear = first.linear
-            point = ", ".join(f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True))
+            point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
+            more = [f"and {len(point) - MOST_NAMES} more"] if len(point) > MOST_NAMES else []
             console.print(fact("Model", [linear.model.name, order_text(linear)], console.width))
-            console.print(fact("Point", [f"t = {linear.point.time:.8g} s", *point.split(", ")], console.width))
+            console.print(fact("Point", [f"t = {linear.point.time:.8g} s", *point[:MOST_NAMES], *more], console.width))
         sizes = first.sizes
         independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
         console.print(
