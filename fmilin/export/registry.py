@@ -68,6 +68,7 @@ FORMATS = {
     ),
     ".fmu": Format("fmilin.export.fmu_file", "simulation tools", has_choices=True),
     ".mo": Format("fmilin.export.modelica", "Modelica", readable=False, has_choices=True),
+    "dslin.mat": Format("fmilin.export.dslin", "Dymola"),
 }
 
 
@@ -198,7 +199,7 @@ def check_output(path: str | Path) -> None:
 
 
 def _format(path: str | Path, *, reading: bool = False) -> Format:
-    suffix = Path(path).suffix.lower()
+    suffix = "dslin.mat" if Path(path).name.lower().endswith("dslin.mat") else Path(path).suffix.lower()
     known = {s: f for s, f in FORMATS.items() if f.readable or not reading}
     if suffix not in known:
         action = "read" if reading else "write"

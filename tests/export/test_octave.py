@@ -11,9 +11,10 @@ import pytest
 
 from fmilin.export.registry import save_array
 from fmilin.linear_model import LinearModel
+from fmilin.model import ModelInfo
 from fmilin.signals import Signal, Signals
 from tests.export.octave import needs_octave, run, texts
-from tests.hand_made import pendulum, sized
+from tests.hand_made import differences, pendulum, sized
 
 pytestmark = needs_octave
 
@@ -121,3 +122,22 @@ def test_an_array_runs_over_its_grid(tmp_path: Path) -> None:
         i, j = [1.0, 2.0].index(mass), [1.0, 3.0, 5.0].index(v)
         assert np.array_equal(found["A"][:, :, i, j], model.A)
         assert np.array_equal(found["dx"][:, 0, i, j], model.f0)
+
+
+@pytest.mark.parametrize("name", ["größe", "中文", "a\nb 'c'", "β" * 2000, "plain"])
+def test_names_in_any_alphabet_reach_octave_through_the_mat_file(name: str, tmp_path: Path) -> None:
+    linear = replace(sized(1, 0, 0, 1), outputs=Signals([Signal(name, "°")]))
+    linear.save(tmp_path / "plant.mat")
+    found = run(
+        "S = load('plant.mat'); names = texts(S.outputs); unit = texts(S.fmilin.units.values);", tmp_path, "names"
+    )
+    assert texts(found["names"]) == [name]
+
+
+def test_a_file_that_octave_saved_again_still_reads(tmp_path: Path) -> None:
+    # Octave cuts texts short that have characters beyond 16 bits.
+    linear = replace(sized(3, 2, 2, 2), model=ModelInfo("größe", "{1}", "", "3.0"))
+    linear.save(tmp_path / "plant.mat")
+    script = "S = load('plant.mat'); save('-v7', 'again.mat', '-struct', 'S');"
+    run(f"{script} done = 1;", tmp_path, "done")
+    assert differences(linear, LinearModel.load(tmp_path / "again.mat")) == []
