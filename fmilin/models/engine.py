@@ -43,6 +43,8 @@ class Engine(ABC):
         States that the author recommends to keep; may be empty.
     parameters : mapping of str to float
         What constraints may use beside; fixed.
+    notes : sequence of str
+        What a user should know about this model (what was left out): warnings of every linear model.
     """
 
     info: ModelInfo
@@ -53,6 +55,7 @@ class Engine(ABC):
     constraints: tuple[Constraint, ...] = ()
     independent: tuple[str, ...] = ()
     parameters: Mapping[str, float] = MappingProxyType({})
+    notes: Sequence[str] = ()
 
     @abstractmethod
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -110,7 +113,7 @@ class EngineModel(Model):
     def _set_up(
         self, engine: Engine, kept: Sequence[int], outputs: Sequence[str], constraints: Sequence[Constraint]
     ) -> None:
-        self._engine, self._kept = engine, list(kept)
+        self._engine, self._kept, self.notes = engine, list(kept), tuple(engine.notes)
         available = _available(engine)
         for name in outputs:
             if name not in available:

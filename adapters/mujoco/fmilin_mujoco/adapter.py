@@ -1,0 +1,73 @@
+"""Which files are MuJoCo's, and what to say when MuJoCo cannot read them."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fmilin.adapters import Adapter
+from fmilin.errors import ModelError
+
+if TYPE_CHECKING:
+    from fmilin.models.engine import EngineModel
+
+__all__ = ["MujocoAdapter"]
+
+OLDEST = (3, 2)
+"""The first version with the time derivatives of Jacobians (mj_jacDot)."""
+
+_LOOKED_INTO = 65536
+
+
+class MujocoAdapter(Adapter):
+    """Reads MJCF, and URDF when it is asked for by name."""
+
+    suffixes = (".xml", ".mjcf", ".urdf")
+    description = "MuJoCo models with ideal equality constraints"
+
+    def claims(self, path: Path) -> bool:
+        """Whether the file's root is ``<mujoco>``."""
+        with path.open("rb") as file:
+            text = file.read(_LOOKED_INTO).decode("utf-8", "replace")
+        root = re.search(r"<\s*([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!.*?>", "", text, flags=re.DOTALL))
+        return root is not None and root[1] == "mujoco"
+
+    def engine(self) -> str:
+        """Return MuJoCo's version.
+
+        Raises
+        ------
+        ModelError
+            When it is too old.
+        """
+        version = metadata.version("mujoco")
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+            needed = ".".join(map(str, OLDEST))
+            raise ModelError(f"MuJoCo {version} is too old: {needed} is needed. pip install --upgrade mujoco")
+        return f"mujoco {version}"
+
+    def load(self, path: Path) -> EngineModel:
+        """Return the model in an MJCF or URDF file.
+
+        Raises
+        ------
+        ModelError
+            When MuJoCo rejects the file, with its words, or a constraint in it cannot be made ideal.
+        """
+        self.engine()
+        import mujoco
+
+        from fmilin.models.engine import EngineModel
+        from fmilin_mujoco.engine import MujocoEngine
+
+        try:
+            model = mujoco.MjModel.from_xml_path(str(path))
+        except Exception as error:
+            words = " ".join(str(error).split())
+            raise ModelError(
+                f"MuJoCo cannot read '{path}': {words}. Open it with MuJoCo's own viewer (python -m mujoco.viewer) to "
+                "see it there, correct it, and try again."
+            ) from error
+        return EngineModel(MujocoEngine(model, path.stem))

@@ -1,0 +1,201 @@
+"""MuJoCo as an engine: mass matrix, bias and sensors from MuJoCo; constraint forces from the ideal constraints.
+
+    M(q) v' + G' lambda = tau - c(q, v),   G v' = -(dG/dt) v
+
+with the solution of least |lambda| in the metric of M where constraints are redundant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+from scipy import linalg
+
+from fmilin.constraints import Constraint
+from fmilin.errors import ModelError
+from fmilin.model import ModelInfo
+from fmilin.models.engine import Engine
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin_mujoco.equalities import equalities
+from fmilin_mujoco.left_out import remarks, sensors_left_out
+from fmilin_mujoco.names import (
+    QUATERNION,
+    input_signals,
+    quaternion_places,
+    sensor_signals,
+    state_signals,
+    straight_places,
+)
+
+__all__ = ["MujocoEngine"]
+
+REDUNDANT = 1e-9
+"""Singular values of G M^(-1/2) below this fraction of the largest belong to redundant constraints."""
+
+_COMPUTED = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
+"""What MuJoCo keeps for its sensors once it has been computed; mj_forward forgets it, its parts do not."""
+
+_OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY")
+
+
+class MujocoEngine(Engine):
+    """A MuJoCo model with ideal equality constraints; contacts, limits and dry friction left out.
+
+    Parameters
+    ----------
+    model : mujoco.MjModel
+        Copied.
+    name : str
+
+    Raises
+    ------
+    ModelError
+        When an equality constraint cannot be made ideal.
+    """
+
+    def __init__(self, model: Any, name: str) -> None:
+        self._equalities = equalities(model)
+        self.notes = remarks(model)
+        self._m = m = _copy(model)
+        for flag in _OFF:
+            m.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
+        self._d = mujoco.MjData(m)
+        self._flags = [flag for flag in _COMPUTED if hasattr(self._d, flag)]
+        self._quaternions = [(q, v) for _, q, v in quaternion_places(m)]
+        self._straight = list(straight_places(m))
+        home = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_KEY, "home")
+        self.info = ModelInfo(name, tool=f"MuJoCo {mujoco.mj_versionString()}")
+        self.states = state_signals(m, m.qpos0 if home < 0 else m.key_qpos[home])
+        self.inputs = input_signals(m)
+        left_out = sensors_left_out(m, constrained=bool(self._equalities))
+        sensors, self._sensors = sensor_signals(m, left_out)
+        gaps = [
+            (f"{e.name}.gap[{i + 1}]", f"{e.name}.rate[{i + 1}]", u)
+            for e in self._equalities
+            for i, u in enumerate(e.units)
+        ]
+        self.quantities = Signals(
+            [*sensors, *(Signal(g, unit) for g, _, unit in gaps), *(Signal(r, f"{unit}/s") for _, r, unit in gaps)]
+        )
+        self.outputs = sensors.names or tuple(self.states.names[: m.nq])
+        closed = (Constraint.from_text(f"`{g}`", name=g, rate=f"`{r}`") for g, r, _ in gaps)
+        unit = (
+            Constraint.from_text(  # its rate is zero whatever the states are: nothing is hidden
+                " + ".join(f"`{n}.{p}`^2" for p in QUATERNION) + " - 1", name=f"{n}: unit quaternion", level="velocity"
+            )
+            for n, _, _ in quaternion_places(m)
+        )
+        self.constraints = (*closed, *unit)
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rates of all states, the sensors, and gap and rate of each constraint."""
+        m, d = self._m, self._d
+        self._place(t, x, u)
+        for flag in self._flags:
+            setattr(d, flag, False)
+        mujoco.mj_fwdPosition(m, d)
+        mujoco.mj_sensorPos(m, d)
+        mujoco.mj_fwdVelocity(m, d)
+        mujoco.mj_sensorVel(m, d)
+        mujoco.mj_fwdActuation(m, d)
+        mujoco.mj_fwdAcceleration(m, d)
+        g, G = self._rows()
+        a = self._accelerations(G, self._change(d.qvel))
+        d.qacc[:] = a
+        mujoco.mj_rnePostConstraint(m, d)
+        mujoco.mj_sensorAcc(m, d)
+        rates = np.concatenate((self._position_rates(), a, d.act_dot))
+        return rates, np.concatenate((d.sensordata[self._sensors], g, G @ d.qvel))
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return exact slopes of the gaps and their rates; NaN for accelerations and sensors, which have none.
+
+        With dq as a velocity d: dg = G d, and d(G v) = (change of G along d) v + G dv.
+        """
+        del du
+        if not self._equalities:
+            return None
+        m, d, nv = self._m, self._d, self._m.nv
+        self._place(t, x, u)
+        mujoco.mj_fwdPosition(m, d)
+        v, G = d.qvel.copy(), self._rows()[1]
+        dv = dx[m.nq : m.nq + nv]
+        moves = self._as_velocities(x[: m.nq], dx[: m.nq])
+        changes = np.empty((len(G), dx.shape[1]))
+        for column, move in enumerate(moves.T):
+            d.qvel[:] = move
+            mujoco.mj_fwdVelocity(m, d)
+            changes[:, column] = self._change(v)
+        unknown = np.full((len(self._sensors), dx.shape[1]), np.nan)
+        rates = np.full((len(x), dx.shape[1]), np.nan)
+        return rates, np.vstack((unknown, G @ moves, changes + G @ dv))
+
+    def _place(self, t: float, x: FloatArray, u: FloatArray) -> None:
+        d, nq, nv = self._d, self._m.nq, self._m.nv
+        d.time, d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = t, x[:nq], x[nq : nq + nv], x[nq + nv :], u
+
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        if not self._equalities:
+            return np.empty(0), np.empty((0, self._m.nv))
+        g, G = zip(*(e.rows(self._d) for e in self._equalities), strict=True)
+        return np.concatenate(g), np.vstack(G)
+
+    def _change(self, v: FloatArray) -> FloatArray:
+        return np.concatenate([np.empty(0), *(e.change(self._d, v) for e in self._equalities)])
+
+    def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:
+        """Return the velocities (nv, k) that move q along the columns of dq (nq, k); lengths of quaternions left."""
+        moves = np.zeros((self._m.nv, dq.shape[1]))
+        for place, dof, size in self._straight:
+            moves[dof : dof + size] = dq[place : place + size]
+        for place, dof in self._quaternions:
+            unit = q[place : place + 4] / np.linalg.norm(q[place : place + 4])
+            w, r = unit[0], unit[1:]
+            s, d = dq[place], dq[place + 1 : place + 4]
+            moves[dof : dof + 3] = 2.0 * (w * d - np.outer(r, s) - np.cross(r, d, axisb=0, axisc=0))
+            moves[dof : dof + 3] /= np.linalg.norm(q[place : place + 4])
+        return moves
+
+    def _accelerations(self, G: FloatArray, bias: FloatArray) -> FloatArray:
+        """Return v' = a + M^-1 G' mu with G v' = -bias, in Gauss's sense nearest to the free accelerations a."""
+        free: FloatArray = self._d.qacc_smooth.copy()
+        if not len(G):
+            return free
+        try:
+            L = linalg.cholesky(self._mass_matrix(), lower=True)
+        except linalg.LinAlgError:
+            raise ModelError("MuJoCo's mass matrix is not positive definite: give every moving body mass.") from None
+        W = linalg.solve_triangular(L, G.T, lower=True)
+        pull = linalg.pinv(W.T, rtol=REDUNDANT) @ (-bias - G @ free)
+        return np.asarray(free + linalg.solve_triangular(L.T, pull, lower=False))
+
+    def _mass_matrix(self) -> FloatArray:
+        m, d = self._m, self._d
+        M = np.zeros((m.nv, m.nv))
+        try:
+            mujoco.mj_fullM(m, d, M)
+        except TypeError:  # before MuJoCo 4
+            mujoco.mj_fullM(m, M, d.qM)
+        return M
+
+    def _position_rates(self) -> FloatArray:
+        """Return q': v itself, except that quaternions turn by q (0, w)/2, w in the axes of the body."""
+        d = self._d
+        rates = np.zeros(self._m.nq)
+        for q, v, size in self._straight:
+            rates[q : q + size] = d.qvel[v : v + size]
+        for q, v in self._quaternions:
+            turn = np.zeros(4)
+            mujoco.mju_mulQuat(turn, d.qpos[q : q + 4], np.concatenate(([0.0], 0.5 * d.qvel[v : v + 3])))
+            rates[q : q + 4] = turn
+        return rates
+
+
+def _copy(model: Any) -> Any:
+    import copy
+
+    return copy.copy(model)

@@ -1,0 +1,233 @@
+"""Equality constraints of MuJoCo as ideal ones: the gap, its Jacobian, and the acceleration that keeps it closed.
+
+MuJoCo itself holds them by springs and dampers of its own choice (solref, solimp). Here they are g(q) = 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from fmilin.errors import ModelError
+from fmilin.signals import FloatArray
+from fmilin_mujoco.names import name_of
+
+__all__ = ["Equality", "equalities"]
+
+SITE = mujoco.mjtObj.mjOBJ_SITE
+
+
+class Equality(ABC):
+    """g(q) = 0, with dg/dt = G v.
+
+    Attributes
+    ----------
+    name : str
+    units : tuple of str
+        Of each row.
+    """
+
+    name: str
+    units: tuple[str, ...]
+
+    @abstractmethod
+    def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return g (m,) and G (m, nv), at the positions in ``data``."""
+
+    @abstractmethod
+    def change(self, data: Any, v: FloatArray) -> FloatArray:
+        """Return how G v changes (m,), v held, while the positions move with ``data.qvel``.
+
+        For ``data.qvel`` = v this is (dG/dt) v.
+        """
+
+
+class _Anchors:
+    """A point fixed in each of two bodies; differences between the first and the second."""
+
+    def __init__(self, model: Any, bodies: tuple[int, int], points: tuple[FloatArray, FloatArray]) -> None:
+        self.model, self.bodies, self.points = model, bodies, points
+
+    def position(self, data: Any, side: int) -> FloatArray:
+        """Return where the point is in the world."""
+        body = self.bodies[side]
+        return np.asarray(data.xpos[body] + data.xmat[body].reshape(3, 3) @ self.points[side])
+
+    def gap(self, data: Any) -> FloatArray:
+        """Return p_1 - p_2."""
+        return self.position(data, 0) - self.position(data, 1)
+
+    def jacobians(self, data: Any, side: int, derivative: Any = mujoco.mj_jac) -> tuple[FloatArray, FloatArray]:
+        """Return the translational and the rotational Jacobian of one side; or, by mj_jacDot, their rates."""
+        J_p, J_r = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
+        if self.bodies[side]:
+            derivative(self.model, data, J_p, J_r, self.position(data, side), self.bodies[side])
+        return J_p, J_r
+
+    def between(self, data: Any, derivative: Any = mujoco.mj_jac) -> tuple[FloatArray, FloatArray]:
+        """Return the differences of both Jacobians."""
+        (P, R), (p, r) = self.jacobians(data, 0, derivative), self.jacobians(data, 1, derivative)
+        return P - p, R - r
+
+
+class Connect(Equality):
+    """Two points stay together: g = p_1 - p_2 in the world's axes."""
+
+    units = ("m", "m", "m")
+
+    def __init__(self, name: str, anchors: _Anchors) -> None:
+        self.name, self.anchors = name, anchors
+
+    def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return g and G."""
+        return self.anchors.gap(data), self.anchors.between(data)[0]
+
+    def change(self, data: Any, v: FloatArray) -> FloatArray:
+        """Return dG v."""
+        return np.asarray(self.anchors.between(data, mujoco.mj_jacDot)[0] @ v)
+
+
+class Weld(Equality):
+    """Two frames stay together: p_1 = p_2, and twice the vector part of e = conj(q_2) q_1 ``turned`` is zero.
+
+    With w = w_1 - w_2 in the world's axes, e' = conj(q_2) (w/2) q_1 turned.
+    """
+
+    units = ("m", "m", "m", "1", "1", "1")
+
+    def __init__(self, name: str, anchors: _Anchors, turned: FloatArray) -> None:
+        self.name, self.anchors, self.turned = name, anchors, turned
+
+    def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return g and G."""
+        q_1, q_2 = self._sides(data)
+        J_p, J_r = self.anchors.between(data)
+        g = np.concatenate((self.anchors.gap(data), 2.0 * _product(q_2, q_1)[1:]))
+        return g, np.vstack((J_p, _turn(q_1, q_2) @ J_r))
+
+    def change(self, data: Any, v: FloatArray) -> FloatArray:
+        """Return dG v: the bodies turn with ``data.qvel`` while w is that of v."""
+        q_1, q_2 = self._sides(data)
+        D_p, D_r = self.anchors.between(data, mujoco.mj_jacDot)
+        R_1, R_2 = (self.anchors.jacobians(data, side)[1] for side in (0, 1))
+        w = (R_1 - R_2) @ v
+        before = _product(_product(q_2, _pure(-0.5 * R_2 @ data.qvel)), _product(_pure(w), q_1))
+        after = _product(_product(q_2, _pure(w)), _product(_pure(0.5 * R_1 @ data.qvel), q_1))
+        return np.concatenate((D_p @ v, _turn(q_1, q_2) @ (D_r @ v) + (before + after)[1:]))
+
+    def _sides(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return q_1 turned, and conj(q_2)."""
+        first, second = self.anchors.bodies
+        return _product(data.xquat[first], self.turned), _conjugate(data.xquat[second])
+
+
+class JointCoupling(Equality):
+    """One joint follows another: q_1 = c_0 + c_1 q_2 + .. + c_4 q_2^4, both from their reference positions."""
+
+    def __init__(self, name: str, model: Any, joints: tuple[int, int], coefficients: FloatArray) -> None:
+        self.name, self.model, self.joints = name, model, joints
+        self.polynomial = np.polynomial.Polynomial(coefficients)
+        self.units = ("m" if model.jnt_type[joints[0]] == mujoco.mjtJoint.mjJNT_SLIDE else "rad",)
+
+    def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return g = q_1 - P(q_2) and G."""
+        first, second = self.joints
+        G = np.zeros((1, self.model.nv))
+        G[0, self.model.jnt_dofadr[first]] = 1.0
+        s = self._position(data, second) if second >= 0 else 0.0
+        if second >= 0:
+            G[0, self.model.jnt_dofadr[second]] -= self.polynomial.deriv()(s)
+        return np.array([self._position(data, first) - self.polynomial(s)]), G
+
+    def change(self, data: Any, v: FloatArray) -> FloatArray:
+        """Return dG v."""
+        second = self.joints[1]
+        if second < 0:
+            return np.zeros(1)
+        k = self.model.jnt_dofadr[second]
+        return np.array([-self.polynomial.deriv(2)(self._position(data, second)) * data.qvel[k] * v[k]])
+
+    def _position(self, data: Any, joint: int) -> float:
+        place = self.model.jnt_qposadr[joint]
+        return float(data.qpos[place] - self.model.qpos0[place])
+
+
+def equalities(model: Any) -> list[Equality]:
+    """Return the active equality constraints of a model.
+
+    Raises
+    ------
+    ModelError
+        When there is one that cannot be made ideal; with its name.
+    """
+    found = []
+    for i in range(model.neq):
+        if not model.eq_active0[i]:
+            continue
+        name = name_of(model, mujoco.mjtObj.mjOBJ_EQUALITY, i, "equality")
+        kind = mujoco.mjtEq(model.eq_type[i])
+        make = _MAKERS.get(kind)
+        if make is None:
+            word = kind.name.removeprefix("mjEQ_").lower()
+            raise ModelError(
+                f"The equality constraint '{name}' is of the kind '{word}', which cannot be made ideal here: connect, "
+                'weld and joint can. Set active="false" on it, or replace it by one of these.'
+            )
+        found.append(make(model, i, name))
+    return found
+
+
+def _connect(model: Any, i: int, name: str) -> Equality:
+    ids = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i]))
+    if model.eq_objtype[i] == SITE:
+        return Connect(name, _of_sites(model, ids))
+    data = model.eq_data[i]
+    return Connect(name, _Anchors(model, ids, (data[0:3].copy(), data[3:6].copy())))
+
+
+def _weld(model: Any, i: int, name: str) -> Equality:
+    ids, data = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i])), model.eq_data[i]
+    if model.eq_objtype[i] == SITE:
+        turned = _product(model.site_quat[ids[0]], _conjugate(model.site_quat[ids[1]]))
+        return Weld(name, _of_sites(model, ids), turned)
+    return Weld(name, _Anchors(model, ids, (data[3:6].copy(), data[0:3].copy())), data[6:10].copy())
+
+
+def _of_sites(model: Any, sites: tuple[int, int]) -> _Anchors:
+    bodies = (int(model.site_bodyid[sites[0]]), int(model.site_bodyid[sites[1]]))
+    return _Anchors(model, bodies, (model.site_pos[sites[0]].copy(), model.site_pos[sites[1]].copy()))
+
+
+def _joint(model: Any, i: int, name: str) -> Equality:
+    joints = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i]))
+    return JointCoupling(name, model, joints, model.eq_data[i][:5].copy())
+
+
+_MAKERS = {
+    mujoco.mjtEq.mjEQ_CONNECT: _connect,
+    mujoco.mjtEq.mjEQ_WELD: _weld,
+    mujoco.mjtEq.mjEQ_JOINT: _joint,
+}
+
+
+def _product(a: Any, b: Any) -> FloatArray:
+    """Return the product of two quaternions."""
+    product = np.zeros(4)
+    mujoco.mju_mulQuat(product, np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+    return product
+
+
+def _turn(q_1: FloatArray, q_2: FloatArray) -> FloatArray:
+    """Return the matrix that takes w to the vector part of q_2 w q_1."""
+    return np.array([_product(_product(q_2, axis), q_1)[1:] for axis in np.eye(4)[1:]]).T
+
+
+def _conjugate(q: Any) -> FloatArray:
+    return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def _pure(v: FloatArray) -> FloatArray:
+    return np.concatenate(([0.0], v))

@@ -1,0 +1,73 @@
+"""What of a MuJoCo model has no place in a smooth model with ideal constraints: it is named, and left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from fmilin_mujoco.names import SENSOR, name_of
+
+__all__ = ["remarks", "sensors_left_out"]
+
+_OF_CONTACTS = ("TOUCH", "CONTACT", "TACTILE", "JOINTLIMITPOS", "JOINTLIMITVEL", "JOINTLIMITFRC", "TENDONLIMITPOS",
+                "TENDONLIMITVEL", "TENDONLIMITFRC", "PLUGIN", "USER", "INSIDESITE")  # fmt: skip
+_OF_FORCES = ("FORCE", "TORQUE")
+
+
+def remarks(model: Any) -> list[str]:
+    """Return what is left out, a sentence each: contacts and limits at the start, dry friction, sensors of these."""
+    found = []
+    data = mujoco.MjData(model)
+    home = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")
+    if home >= 0:
+        mujoco.mj_resetDataKeyframe(model, data, home)
+    mujoco.mj_forward(model, data)
+    touching = _touching(model, data)
+    if touching:
+        found.append(f"Contacts are left out; at the start these bodies touch: {_listed(touching)}.")
+    limited = _at_limits(model, data)
+    if limited:
+        found.append(f"Limits are left out; at the start these are at theirs: {_listed(limited)}.")
+    rubbing = [_joint(model, int(model.dof_jntid[i])) for i in np.flatnonzero(model.dof_frictionloss)]
+    if rubbing:
+        found.append(f"Dry friction (frictionloss) is left out: {_listed(list(dict.fromkeys(rubbing)))}.")
+    silent = [name_of(model, SENSOR, i, "sensor") for i in sorted(sensors_left_out(model, bool(model.neq)))]
+    if silent:
+        found.append(f"These sensors measure contacts, limits or cut forces, and are left out: {_listed(silent)}.")
+    return found
+
+
+def sensors_left_out(model: Any, constrained: bool) -> set[int]:  # noqa: FBT001 - a fact, no switch
+    """Return the sensors that need forces which are not computed here."""
+    kinds = {*_OF_CONTACTS, *(_OF_FORCES if constrained else ())}
+    names = [mujoco.mjtSensor(kind).name.removeprefix("mjSENS_") for kind in model.sensor_type]
+    return {i for i, name in enumerate(names) if name in kinds}
+
+
+def _touching(model: Any, data: Any) -> list[str]:
+    pairs = []
+    for i in range(data.ncon):
+        bodies = [int(model.geom_bodyid[g]) for g in data.contact[i].geom if g >= 0]
+        pairs.append(" and ".join(name_of(model, mujoco.mjtObj.mjOBJ_BODY, b, "body") for b in bodies))
+    return list(dict.fromkeys(pairs))
+
+
+def _at_limits(model: Any, data: Any) -> list[str]:
+    kinds = (mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT, mujoco.mjtConstraint.mjCNSTR_LIMIT_TENDON)
+    found = []
+    for kind, index in zip(data.efc_type, data.efc_id, strict=True):
+        if kind == kinds[0]:
+            found.append(f"the joint {_joint(model, int(index))}")
+        elif kind == kinds[1]:
+            found.append(f"the tendon {name_of(model, mujoco.mjtObj.mjOBJ_TENDON, int(index), 'tendon')}")
+    return list(dict.fromkeys(found))
+
+
+def _joint(model: Any, j: int) -> str:
+    return name_of(model, mujoco.mjtObj.mjOBJ_JOINT, j, "joint")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

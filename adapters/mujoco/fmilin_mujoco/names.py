@@ -1,0 +1,124 @@
+"""Names and units of what a MuJoCo model holds: its states, inputs and sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import mujoco
+
+from fmilin.signals import Signal, Signals
+
+__all__ = ["input_signals", "name_of", "quaternion_places", "sensor_signals", "state_signals", "straight_places"]
+
+JOINT, BODY, ACTUATOR, SENSOR = (
+    mujoco.mjtObj.mjOBJ_JOINT,
+    mujoco.mjtObj.mjOBJ_BODY,
+    mujoco.mjtObj.mjOBJ_ACTUATOR,
+    mujoco.mjtObj.mjOBJ_SENSOR,
+)
+HINGE, SLIDE, BALL, FREE = (
+    mujoco.mjtJoint.mjJNT_HINGE,
+    mujoco.mjtJoint.mjJNT_SLIDE,
+    mujoco.mjtJoint.mjJNT_BALL,
+    mujoco.mjtJoint.mjJNT_FREE,
+)
+QUATERNION = ("qw", "qx", "qy", "qz")
+
+_POSITIONS: dict[Any, list[tuple[str, str]]] = {
+    HINGE: [("", "rad")],
+    SLIDE: [("", "m")],
+    BALL: [(part, "1") for part in QUATERNION],
+    FREE: [(part, "m") for part in "xyz"] + [(part, "1") for part in QUATERNION],
+}
+_VELOCITIES: dict[Any, list[tuple[str, str]]] = {
+    HINGE: [("v", "rad/s")],
+    SLIDE: [("v", "m/s")],
+    BALL: [(part, "rad/s") for part in ("wx", "wy", "wz")],
+    FREE: [(part, "m/s") for part in ("vx", "vy", "vz")] + [(part, "rad/s") for part in ("wx", "wy", "wz")],
+}
+_SENSOR_UNITS = {
+    "ACCELEROMETER": "m/s2", "VELOCIMETER": "m/s", "GYRO": "rad/s", "MAGNETOMETER": "T", "RANGEFINDER": "m",
+    "ACTUATORFRC": "", "FRAMEPOS": "m", "FRAMEQUAT": "1", "FRAMEXAXIS": "1", "FRAMEYAXIS": "1", "FRAMEZAXIS": "1",
+    "FRAMELINVEL": "m/s", "FRAMEANGVEL": "rad/s", "FRAMELINACC": "m/s2", "FRAMEANGACC": "rad/s2", "SUBTREECOM": "m",
+    "SUBTREELINVEL": "m/s", "SUBTREEANGMOM": "kg.m2/s", "BALLQUAT": "1", "BALLANGVEL": "rad/s", "CLOCK": "s",
+    "FORCE": "N", "TORQUE": "N.m", "E_POTENTIAL": "J", "E_KINETIC": "J",
+}  # fmt: skip
+
+
+def name_of(model: Any, kind: Any, index: int, word: str) -> str:
+    """Return the name of an object; ``word`` and its number, from 1, when it has none."""
+    return mujoco.mj_id2name(model, kind, index) or f"{word}{index + 1}"
+
+
+def state_signals(model: Any, qpos: Any) -> Signals:
+    """Return the states: qpos, then qvel, then the activations of actuators; starting at ``qpos``."""
+    positions, velocities = [], []
+    for j in range(model.njnt):
+        kind, name = mujoco.mjtJoint(model.jnt_type[j]), _joint_name(model, j)
+        positions += [(_joined(name, part), unit) for part, unit in _POSITIONS[kind]]
+        velocities += [(_joined(name, part), unit) for part, unit in _VELOCITIES[kind]]
+    activations = [
+        (f"{name_of(model, ACTUATOR, i, 'actuator')}.act[{k + 1}]" if model.actuator_actnum[i] > 1
+         else f"{name_of(model, ACTUATOR, i, 'actuator')}.act", "")
+        for i in range(model.nu) for k in range(model.actuator_actnum[i])
+    ]  # fmt: skip
+    starts = [*qpos.tolist(), *([0.0] * (model.nv + model.na))]
+    named = [*positions, *velocities, *activations]
+    return Signals(Signal(name, unit, start=start) for (name, unit), start in zip(named, starts, strict=True))
+
+
+def quaternion_places(model: Any) -> Iterator[tuple[str, int, int]]:
+    """Yield for every ball and free joint: its name, the place of its quaternion in qpos, of its rates in qvel."""
+    for j in range(model.njnt):
+        q, v = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
+        if model.jnt_type[j] == BALL:
+            yield _joint_name(model, j), q, v
+        elif model.jnt_type[j] == FREE:
+            yield _joint_name(model, j), q + 3, v + 3
+
+
+def straight_places(model: Any) -> Iterator[tuple[int, int, int]]:
+    """Yield where positions are integrals of velocities: the place in qpos, that in qvel, and how many."""
+    for j in range(model.njnt):
+        size = {FREE: 3, BALL: 0}.get(mujoco.mjtJoint(model.jnt_type[j]), 1)
+        yield int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), size
+
+
+def input_signals(model: Any) -> Signals:
+    """Return one input for each actuator."""
+    return Signals(Signal(name_of(model, ACTUATOR, i, "actuator")) for i in range(model.nu))
+
+
+def sensor_signals(model: Any, left_out: set[int]) -> tuple[Signals, list[int]]:
+    """Return the entries of ``sensordata`` that are outputs, and their places in it."""
+    signals: list[Signal] = []
+    places: list[int] = []
+    for i in range(model.nsensor):
+        if i in left_out:
+            continue
+        name, size = name_of(model, SENSOR, i, "sensor"), int(model.sensor_dim[i])
+        unit = _sensor_unit(model, i)
+        parts = [name] if size == 1 else [f"{name}[{k + 1}]" for k in range(size)]
+        signals += [Signal(part, unit) for part in parts]
+        places += range(int(model.sensor_adr[i]), int(model.sensor_adr[i]) + size)
+    return Signals(signals), places
+
+
+def _sensor_unit(model: Any, i: int) -> str:
+    kind = mujoco.mjtSensor(model.sensor_type[i]).name.removeprefix("mjSENS_")
+    if kind in ("JOINTPOS", "JOINTVEL"):
+        slides = model.jnt_type[model.sensor_objid[i]] == SLIDE
+        return ("m" if slides else "rad") + ("/s" if kind == "JOINTVEL" else "")
+    return _SENSOR_UNITS.get(kind, "")
+
+
+def _joint_name(model: Any, j: int) -> str:
+    """Return the joint's name; of a free joint without one, that of its body."""
+    if model.jnt_type[j] == FREE and not mujoco.mj_id2name(model, JOINT, j):
+        return name_of(model, BODY, int(model.jnt_bodyid[j]), "body")
+    return name_of(model, JOINT, j, "joint")
+
+
+def _joined(name: str, part: str) -> str:
+    return f"{name}.{part}" if part else name
