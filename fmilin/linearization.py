@@ -140,8 +140,13 @@ def linearize(
 
         if at_singularity:
             raise UsageError("--at-singularity is for native models, not for models that are stepped.")
+
+        def direct(kind: str | None) -> LinearModel:
+            chosen = choice if kind is None else replace(choice, derivatives=kind)
+            return _linearized(model, point, chosen, None)[0]
+
         asked = stepping or Stepping()
-        task = Task(model, point, asked, independent, coordinates, lambda: _linearized(model, point, choice, None)[0])
+        task = Task(model, point, asked, independent, coordinates, direct)
         linear = linearize_stepped(task)
     elif at_singularity:
         linear = linearize_at_singularity(model, point, independent=independent or ())

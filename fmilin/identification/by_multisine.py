@@ -22,7 +22,7 @@ from fmilin.identification.holdout import held_out
 from fmilin.identification.pulses import Probe
 from fmilin.identification.realize import Realized
 from fmilin.identification.sampled import Sampled
-from fmilin.identification.steps import DEFAULT, base_period, rounded
+from fmilin.identification.steps import base_period, usable_step
 from fmilin.linear_model import LinearModel
 from fmilin.signals import FloatArray
 
@@ -33,6 +33,8 @@ LENGTH = 256
 PERIODS = 8
 SETTLING = 6
 """Periods at most until the motion must be periodic."""
+PERIODIC = 1e-3
+"""Periods must not differ by more than this, beyond noise, relative to the answer."""
 PART = 0.1
 """Amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted."""
 
@@ -76,7 +78,7 @@ class ByMultisine(ByResponse):
             return self.stepping.step
         if self.stepping.lifted:
             return base_period(None, cadence)
-        return rounded(cadence.step or cadence.internal or DEFAULT, cadence)
+        return usable_step(self.runner.stepped, self.point)
 
     def _reading(self, step: float) -> str:
         probe = Probe(self.runner)
@@ -97,22 +99,20 @@ class ByMultisine(ByResponse):
         up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
         outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]
         states = [np.vstack((np.tile(self.point.states, (1, 1)), r.states[:-1])) for r in (up, down)]
-        y = np.hstack(((outputs[0] - outputs[1]) / 2, (states[0] - states[1]) / 2))
-        periods = y.reshape(SETTLING + PERIODS, LENGTH, -1)
-        self._require_periodic(periods)
+        shown = [np.hstack(pair).reshape(SETTLING + PERIODS, LENGTH, -1) for pair in zip(outputs, states, strict=True)]
+        periods = (shown[0] - shown[1]) / 2
+        self._require_periodic(periods, (shown[0] + shown[1]) / 2)
         spectra = np.fft.fft(periods[SETTLING:], axis=1) / np.fft.fft(amplitude * wave)[None, :, None]
         mean = np.mean(spectra, axis=0)
         error = np.std(spectra, axis=0) / np.sqrt(PERIODS - 1)
         return mean, error
 
-    def _require_periodic(self, periods: FloatArray) -> None:
-        """Compare how the last periods differ with how early ones do: noise is the same in all of them."""
-        tail = periods[SETTLING:]
-        middle = len(tail) // 2
-        drift = np.linalg.norm(np.mean(tail[middle:], axis=0) - np.mean(tail[:middle], axis=0), axis=0)
-        spread = np.linalg.norm(np.std(tail, axis=0), axis=0)
-        size = np.linalg.norm(np.mean(tail, axis=0), axis=0) + 1e-300
-        bad = (drift > 1e-2 * size) & (drift > 1.5 * spread) | ~np.isfinite(size)
+    def _require_periodic(self, answers: FloatArray, rest: FloatArray) -> None:
+        """Tell a transient from noise: noise is the same in half the sum of both runs, where the answer cancels."""
+        moving = np.linalg.norm(np.std(answers[SETTLING:], axis=0), axis=0)
+        noise = np.linalg.norm(np.std(rest[SETTLING:], axis=0), axis=0)
+        size = np.linalg.norm(np.mean(answers[SETTLING:], axis=0), axis=0)
+        bad = (moving > 2 * noise + PERIODIC * size) | ~np.isfinite(size)
         if bad.any():
             i = int(np.argmax(bad))
             names = (*self.model.outputs.names, *self.model.states.names)

@@ -57,10 +57,10 @@ class Hankel:
         K, ny, nu = Y.shape
         rows = K // 2
         columns = K - rows
-        blocks = np.lib.stride_tricks.sliding_window_view(Y, columns - 1, axis=0)[: rows + 1]  # (rows+1, ny, nu, cols)
+        blocks = np.lib.stride_tricks.sliding_window_view(Y, columns, axis=0)  # (rows + 1, ny, nu, columns)
         tall = np.moveaxis(blocks, 3, 2)  # (i, ny, j, nu): Y_(i + j + 1)
-        H0 = tall[:rows].reshape(rows * ny, (columns - 1) * nu)
-        H1 = tall[1 : rows + 1].reshape(rows * ny, (columns - 1) * nu)
+        H0 = tall[:rows].reshape(rows * ny, columns * nu)
+        H1 = tall[1 : rows + 1].reshape(rows * ny, columns * nu)
         P, s, Qt = np.linalg.svd(H0, full_matrices=False)
         return cls(s, P, Qt.T, H1, row_scales, column_scales)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.holdout import held_out
 from fmilin.identification.pulses import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
-from fmilin.identification.steps import CONFIRMED, DEFAULT, IDEAL, rounded
+from fmilin.identification.steps import CONFIRMED, IDEAL, rounded, usable_step
 from fmilin.identification.words import Findings
 from fmilin.linear_model import LinearModel
 from fmilin.model import Model, OperatingPoint
@@ -41,7 +41,7 @@ class Task:
         States that the user wants as coordinates.
     kind : {"partition", "tangent"}
     direct : callable
-        Linearizes as a model whose derivatives can be evaluated.
+        Linearizes as a model whose derivatives can be evaluated, by ``derivatives`` of a kind, or None: as asked for.
     """
 
     model: Model
@@ -49,7 +49,7 @@ class Task:
     stepping: Stepping
     independent: Sequence[str] | None
     kind: str
-    direct: Callable[[], LinearModel]
+    direct: Callable[[str | None], LinearModel]
 
 
 def linearize_stepped(task: Task) -> LinearModel:
@@ -67,9 +67,9 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(f"'{model.info.name}' cannot be stepped: --way, --step and --lifted are for models that can.")
     findings = Findings(model.cadence, model.inputs.names, model.outputs.names)
     runner = Runner(model, task.point)
-    begin = task.stepping.step or rounded(model.cadence.step or model.cadence.internal or DEFAULT, model.cadence)
+    begin = task.stepping.step or usable_step(model, task.point)
     findings.repetition = model.make_repeatable(task.point, begin)
-    ways = _Ways(task, model, runner, findings)
+    ways = _Ways(task, model, runner, findings, begin)
     linear = ways.chosen()
     return replace(linear, warnings=(*findings.remarks(), *linear.warnings))
 
@@ -82,6 +82,7 @@ class _Ways:
     stepped: Stepped
     runner: Runner
     findings: Findings
+    begin: float
 
     def chosen(self) -> LinearModel:
         """Go the way that was asked for, or the first that works."""
@@ -100,23 +101,24 @@ class _Ways:
         return self._response() if hidden else self._step()
 
     def _first_that_works(self) -> LinearModel:
-        """Read derivatives where that works and the responses confirm it; else measure responses."""
-        reason = self.stepped.why_not_direct(self.task.point)
-        if not reason:
-            linear = self._direct()
-            error = self.findings.error
-            if not error > CONFIRMED:
-                return linear
-            reason = (
-                f"Its derivatives make a model that is off by {100 * error:.2g}% of the responses: it has states that "
-                "it does not declare, or sampled parts."
-            )
-        elif not self.stepped.why_not_settable(self.task.point) and not len(self.task.model.constraints):
-            tried, reason = self._tried(self._step, reason)
+        """Read derivatives where the responses confirm them; else displace states; else measure responses."""
+        reasons = [self.stepped.why_not_direct(self.task.point)]
+        if not reasons[0]:
+            tried, reasons[0] = self._tried(self._direct, "Derivatives read between two steps", measured=False)
             if tried is not None:
                 return tried
-        self.findings.restart()
-        self.findings.detours.append(reason)
+        elif self._says_products():
+            tried, why = self._tried(self._by_products, "Directional derivatives at the communication point")
+            if tried is not None:
+                return tried
+            reasons.append(why)
+        if self._can_displace():
+            tried, why = self._tried(self._step, "One step from displaced states")
+            if tried is not None:
+                self.findings.detours += reasons
+                return tried
+            reasons.append(why)
+        self.findings.detours += reasons
         try:
             return self._response()
         except NumericalError as error:
@@ -124,26 +126,64 @@ class _Ways:
             direct = not self.stepped.why_not_direct(self.task.point)
             raise NumericalError(f"{error}{hint if direct else ''}") from None
 
-    def _tried(self, way: Callable[[], LinearModel], before: str) -> tuple[LinearModel | None, str]:
+    def _can_displace(self) -> bool:
+        if self.stepped.why_not_settable(self.task.point):
+            return False
+        return not len(self.task.model.constraints) or not self.stepped.why_not_direct(self.task.point)
+
+    def _says_products(self) -> bool:
+        """Whether the model answers directional derivatives where it stands, though its states cannot be set."""
+        model, point = self.task.model, self.task.point
+        if not len(model.states) or len(model.constraints):
+            return False
+        n, k = len(point.states), len(point.inputs)
+        try:
+            return model.products(point.time, point.states, point.inputs, np.eye(n), np.zeros((k, n))) is not None
+        except FmilinError:
+            return False
+
+    def _tried(
+        self, way: Callable[[], LinearModel], what: str, *, measured: bool = True
+    ) -> tuple[LinearModel | None, str]:
+        """Go a way; None with the reason when it fails, or when responses speak against it.
+
+        With ``measured`` a model that could not be compared with responses does not count either.
+        """
         try:
             linear = way()
-        except NumericalError as error:
-            return None, f"{before} {error}"
-        if self.findings.error > CONFIRMED:
-            return None, f"{before} One step from displaced states is off by {100 * self.findings.error:.2g}%."
-        return linear, before
+        except (NumericalError, UsageError) as error:
+            self.findings.restart()
+            return None, str(error)
+        off = self.findings.error
+        if off <= CONFIRMED or (np.isnan(off) and not measured):
+            return linear, ""
+        self.findings.restart()
+        verdict = (
+            "could not be compared with responses" if np.isnan(off) else f"is off by {100 * off:.2g}% of responses"
+        )
+        why = "hidden states, sampled parts, or outputs that are old between steps"
+        return None, f"{what}: the model {verdict} ({why})."
 
     def _direct(self) -> LinearModel:
         reason = self.stepped.why_not_direct(self.task.point)
         if reason and self.task.stepping.way == "direct":
+            if self._says_products():
+                return self._by_products()
             raise UsageError(f"--way direct cannot be gone. {reason} Try --way response, which needs no states.")
-        linear = self.task.direct()
-        self.findings.way = "direct"
+        return self._compared(self.task.direct(None), "direct")
+
+    def _by_products(self) -> LinearModel:
+        return self._compared(self.task.direct("exact"), "products")
+
+    def _compared(self, linear: LinearModel, way: str) -> LinearModel:
+        """Note how well a continuous model predicts held-out responses."""
+        self.findings.way = way
         model = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
         cadence = self.stepped.cadence
         fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0
-        step = self.task.stepping.step or cadence.step or (IDEAL / fastest if fastest > 0 else DEFAULT)
-        step = self.task.stepping.step or rounded(step, cadence)
+        step = self.task.stepping.step
+        if step is None:
+            step = self.begin if cadence.step or not fastest else max(rounded(IDEAL / fastest, cadence), self.begin)
         held = held_out(self.runner, step)
         if held is not None:
             errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]

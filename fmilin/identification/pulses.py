@@ -175,19 +175,26 @@ class Probe:
 
     def _limits(self, step: float) -> FloatArray | None:
         """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
-        amplitudes = self.runner.choose_amplitudes(step)
         try:
-            ends = [
-                np.array([self.runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes.tolist())]).T
-                for h in (step, step / 2, step / 4)
-            ]
-        except FmilinError:  # this model does not take smaller steps
-            return None
+            ends = self._ends(step)
+        except FmilinError:  # the model does not take smaller steps
+            try:
+                ends = self._ends(4 * step)
+            except FmilinError:
+                return None
         # Richardson: without the terms in h and h^2; the two estimates must agree
         first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
         limit: FloatArray = (4 * second - first) / 3
         limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
         return limit
+
+    def _ends(self, step: float) -> list[FloatArray]:
+        """Return what a pulse over one step shows at its end, for the step, its half and its quarter."""
+        amplitudes = self.runner.choose_amplitudes(step).tolist()
+        return [
+            np.array([self.runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
+            for h in (step, step / 2, step / 4)
+        ]
 
 
 def _stacked(response: Response) -> FloatArray:

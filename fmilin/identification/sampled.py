@@ -144,8 +144,8 @@ def _checked_eigenvalues(model: Sampled) -> float:
     if gone.any():
         raise NumericalError(
             f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
-            "a part that settles within one step, or a motion much faster than the step. No continuous model can be told "
-            "from that. Take a smaller --step, or the discrete model with --lifted."
+            "a part that settles within one step, or a motion much faster than the step. No continuous model can be "
+            "told from that. Take a smaller --step, or the discrete model with --lifted."
         )
     angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
     if angle > NEAR_NYQUIST:

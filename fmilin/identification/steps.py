@@ -15,9 +15,10 @@ from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.identification.holdout import held_out
 from fmilin.identification.pulses import Runner
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
-from fmilin.stepped import Cadence
+from fmilin.model import OperatingPoint
+from fmilin.stepped import Cadence, Stepped
 
-__all__ = ["Confirmed", "confirmed", "fitting_step"]
+__all__ = ["Confirmed", "base_period", "confirmed", "fitting_step", "rounded", "usable_step"]
 
 DEFAULT = 0.01
 """Seconds: where to begin when the model says nothing."""
@@ -73,6 +74,27 @@ Try = Callable[[float], tuple[Sampled, float]]
 """From a step to a discrete model and its held-out error."""
 
 
+def usable_step(model: Stepped, point: OperatingPoint) -> float:
+    """Return a step that the model takes, near the one that it suggests.
+
+    Raises
+    ------
+    FmilinError
+        What the model says to the suggested step, when it takes no other.
+    """
+    suggested = rounded(model.cadence.step or model.cadence.internal or DEFAULT, model.cadence)
+    reason: FmilinError | None = None
+    for factor in (1.0, 4.0, 16.0, 64.0, 0.1, 0.01):
+        step = rounded(factor * suggested, model.cadence)
+        try:
+            model.respond(point, point.inputs[None, :], step)
+        except FmilinError as error:
+            reason = reason or error
+        else:
+            return step
+    raise reason or NumericalError("The model takes no step.")
+
+
 def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
     """Find a step, in seconds.
 
@@ -81,7 +103,7 @@ def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
     NumericalError
         When no step leads to a continuous model.
     """
-    step = rounded(cadence.step or cadence.internal or DEFAULT, cadence)
+    step = usable_step(runner.stepped, runner.point)
     reason: FmilinError | None = None
     tried: dict[float, int] = {}
     for _ in range(ATTEMPTS):

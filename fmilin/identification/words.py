@@ -14,6 +14,8 @@ __all__ = ["Findings"]
 
 _WAYS = {
     "direct": "Derivatives were read between two steps of the model, at states that were set there (way direct).",
+    "products": "The model's states cannot be set between two steps: its directional derivatives were taken where it "
+    "stands, and are its own word (way direct).",
     "step": "Coordinates and inputs were displaced and one step was taken from each (way step).",
     "response": "Pulses on the inputs were answered and realized as a linear model (way response): what no input "
     "moves, or no output shows, is not in it.",
@@ -61,7 +63,7 @@ class Findings:
         """Return everything as remarks."""
         found = [Remark("sampled", text) for text in self._sampled()]
         found += [Remark("way", " ".join([_WAYS.get(self.way, self.way), *self._step_words()]))]
-        found += [Remark("detour", text) for text in self.detours]
+        found += [Remark("detour", f"Another way was not gone. {text}") for text in self.detours]
         found += [Remark("fit", self._fit_words())]
         if self.singular_values.size:
             found.append(Remark("order", self._order_words()))
@@ -83,7 +85,7 @@ class Findings:
         ]
 
     def _step_words(self) -> list[str]:
-        if self.way in ("", "direct") or not self.step:
+        if self.way in ("", "direct", "products") or not self.step:
             return []
         words = [f"The step is {self.step:g} s."]
         if self.nyquist > 0.5:
@@ -105,7 +107,7 @@ class Findings:
         words += f"their size (the worst output: '{self._worst}')"
         if not np.isnan(self.half_error):
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
-        elif self.way != "direct" and not self.lifted:
+        elif self.way not in ("direct", "products") and not self.lifted:
             words += "; half steps, which would tell an alias, are not taken by the model"
         return words + "."
 

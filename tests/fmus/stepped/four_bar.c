@@ -2,6 +2,7 @@
 #include "model.c"
 #undef NZ /* a name of stepped.h, too */
 #define Model Plant
+#define SUBSTEP 4e-3
 #include "stepped.h"
 #undef Model
 

@@ -6,7 +6,7 @@
      STALE            outputs are calculated at the end of each step only
      DEAF_STATES      states that are set are ignored;  REFUSES_STATES: refused
      STALE_RATES      derivatives are calculated at the end of each step only
-     KEEPS_INPUTS     restoring shows the old inputs, the next step uses the newer ones
+     KEEPS_INPUTS     restoring shows the old inputs, the next step uses the newer ones, and only that one
      RESTARTS         restoring restarts the solver, which then takes a coarser step first
      RESTORES_NOTHING restoring says OK and does nothing
      NOISE=size       outputs carry noise that no restoring repeats
@@ -97,6 +97,7 @@ static int step(Model *m, double h) {
     }
 #endif
     integrate(m, end - m->time);
+    memcpy(m->used, m->u, sizeof m->u);
     m->time = end;
     look(m);
     return 1;
@@ -146,8 +147,10 @@ static int set(Model *m, const unsigned *vr, size_t n, const double *value) {
             return 0;
 #endif
         }
+        int input = vr[i] >= 2 * NX && vr[i] < 2 * NX + NU;
+        /* with KEEPS_INPUTS a value that is shown already is not taken again */
+        if (input && *at(m, vr[i]) != value[i]) m->used[vr[i] - 2 * NX] = value[i];
         *at(m, vr[i]) = value[i];
-        if (vr[i] >= 2 * NX && vr[i] < 2 * NX + NU) m->used[vr[i] - 2 * NX] = value[i];
     }
     return 1;
 }
