@@ -138,7 +138,7 @@ class FlexibleDoublePendulum(NumericEquations):
         """Return v with start values."""
         v = self._begin[1]
         return [
-            Signal(_velocity_name(s.name), f"{s.unit}/s", s.nominal, float(start))
+            Signal(_velocity_name(s.name), f"{s.unit}/s", max(1.0, s.nominal or 0.0), float(start))
             for s, start in zip(self.coordinates(), v, strict=True)
         ]
 

@@ -149,7 +149,7 @@ class NumericModel(Model):
         s, factors = self._solved(x, u)
         dq, dv = dx[:n], dx[n:]
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-        upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + self._B[:, self._kept] @ du
+        upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + self.input_matrix @ du
         gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self.acceleration_slopes(s))
         lower = gamma_q @ dq + gamma_v @ dv
         w = factors.solve(np.vstack((upper, -lower)))
@@ -194,7 +194,7 @@ class NumericModel(Model):
             multipliers=s.multipliers,
             accelerations=s.a,
             force_states=np.hstack((eq.pattern_e_q.dense(e.e_q), eq.pattern_e_v.dense(e.e_v))),
-            force_inputs=self._B[:, self._kept],
+            force_inputs=self.input_matrix,
             output_states=slopes(still),
             output_inputs=slopes(driven),
             output_unknowns=slopes(w),
@@ -238,6 +238,11 @@ class NumericModel(Model):
             At a singular configuration.
         """
         return self._solved(x, u)[0]
+
+    @property
+    def input_matrix(self) -> FloatArray:
+        """B = df/du for the chosen inputs, shape (n, nu)."""
+        return self._B[:, self._kept]
 
     def acceleration_slopes(self, s: State) -> tuple[FloatArray, FloatArray]:
         """Return the values of gamma_q = d(G a + b)/dq, a held, and of gamma_v = db/dv, on ``pattern_G``."""

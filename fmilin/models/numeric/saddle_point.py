@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,12 @@ LARGEST_DENSE = 250
 """Rows up to which a dense factorization is the quicker one."""
 
 
+PIVOT = 0.1
+"""A pivot on the diagonal is kept when it is at least this fraction of the largest of its column."""
+
+
 class SparseFactors:
-    """LU factors of a sparse square matrix, rows and columns ordered against fill-in.
+    """LU factors of a sparse square matrix, scaled, and ordered against fill-in (SuperLU).
 
     Parameters
     ----------
@@ -35,11 +39,21 @@ class SparseFactors:
     """
 
     def __init__(self, W: Any, what: str = "the matrix") -> None:
+        from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
 
+        W = W.tocsc()
+        # Rows and columns of one size: the full ones of a frame would attract pivots, and fill everything.
+        columns = np.repeat(np.arange(W.shape[1]), np.diff(W.indptr))
+        self._scale = _equilibrated(np.abs(W.data), W.indices, columns, W.shape[0])
+        # Minimum degree leaves full rows for last, where pivots may stay on the diagonal; where multipliers have none
+        # rows are exchanged, and the order must be good whatever the exchanges (COLAMD).
+        order: Literal["MMD_AT_PLUS_A", "COLAMD"] = "MMD_AT_PLUS_A" if W.diagonal().all() else "COLAMD"
+        data = np.ascontiguousarray(W.data * self._scale[W.indices] * self._scale[columns])
         try:
-            # Ordered for W + W', which is nearly symmetric in structure: full rows and columns come last.
-            self._lu = splu(W.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
+            self._lu = splu(
+                csc_array((data, W.indices, W.indptr), shape=W.shape), permc_spec=order, diag_pivot_thresh=PIVOT
+            )
         except (RuntimeError, ValueError) as error:
             raise NumericalError(f"{what[0].upper()}{what[1:]} is singular: {error}.") from None
 
@@ -50,7 +64,19 @@ class SparseFactors:
 
     def solve(self, right: Any) -> Any:
         """Return W^-1 right, for right (k,) or (k, j)."""
-        return self._lu.solve(np.ascontiguousarray(right))
+        scale = self._scale if right.ndim == 1 else self._scale[:, None]
+        return scale * self._lu.solve(np.ascontiguousarray(scale * right))
+
+
+def _equilibrated(sizes: FloatArray, rows: NDArray[np.integer], columns: NDArray[np.integer], count: int) -> FloatArray:
+    """Return d with entries d_i |W_ij| d_j of one as the largest of each row and column (Ruiz), nearly."""
+    d = np.ones(count)
+    for _ in range(4):
+        scaled, largest = sizes * d[rows] * d[columns], np.zeros(count)
+        np.maximum.at(largest, rows, scaled)
+        np.maximum.at(largest, columns, scaled)
+        d /= np.sqrt(np.where(largest > 0, largest, 1.0))
+    return d
 
 
 class SaddlePoint:

@@ -1,0 +1,187 @@
+"""A few eigenvalues around a frequency, by shift-invert Arnoldi and Lanczos iterations (ARPACK through SciPy).
+
+With the shift sigma the eigenvalues nearest to it become the largest ones of (A - sigma E)^-1 E, whose infinite
+eigenvalues become zeros and disappear. Of E z' = A z only the block
+
+    [[sigma^2 M + sigma C + K, G'], [G, 0]]
+
+is factorized: z = (x, s x), and multipliers follow. Where M and K are symmetric and nothing damps or turns, s^2 is
+real, and the Lanczos iteration finds it from (K - mu M)^-1 M, mu = -s^2, with the last bits of a symmetric problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.formulations.options import MCS, RCS, UCS, Formulation, formulation_named
+from fmilin.formulations.sparse.iterations import Around, Found, linear, quadratic
+from fmilin.formulations.sparse.problem import (
+    minimal,
+    motion_pencil,
+    redundant,
+    unconstrained,
+)
+from fmilin.formulations.spectrum import ComplexArray, Spectrum
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+
+__all__ = ["Around", "eigenvalues_near"]
+
+BREAKS = 0.1
+"""A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one."""
+
+
+def eigenvalues_near(
+    form: ConstrainedForm,
+    formulation: str | Formulation = "rcs",
+    *,
+    around: Around | None = None,
+    independent: Sequence[str] | None = None,
+) -> Spectrum:
+    """Return the eigenvalues of a sparse form that lie nearest to a frequency, without any dense matrix of its size.
+
+    Parameters
+    ----------
+    form : ConstrainedForm
+        Best with sparse matrices: :func:`~fmilin.formulations.sparse.sparse_form_of`,
+        :func:`fmilin.systems.four_bar_form`.
+    formulation : {"mcs", "rcs", "ucs"} or Formulation
+        MCS takes its R from elimination, whatever basis it names. RCS has spurious eigenvalues at infinity only,
+        which never appear here.
+    around : Around, optional
+        The four slowest by default.
+    independent : sequence of str, optional
+        Names of the coordinates that MCS keeps, and that A refers to in motion; chosen by the elimination otherwise.
+
+    Returns
+    -------
+    Spectrum
+        Complex eigenvalues with their conjugates; each labelled. No linear model: the point of the exercise is not
+        to have matrices of this size.
+
+    Raises
+    ------
+    UsageError
+        When a name is unknown or the formulation has options that need the whole spectrum.
+    NumericalError
+        When the iteration does not converge or the shifted matrix is singular.
+
+    Examples
+    --------
+    >>> from fmilin.systems import four_bar_form
+    >>> found = eigenvalues_near(four_bar_form(loops=500), "rcs", around=Around(count=1))
+    >>> found.eigenvalues.imag.round(9).tolist()
+    [-1.313301434, 1.313301434]
+    """
+    around, chosen = around or Around(), formulation_named(formulation)
+    form = _as_sparse(form)
+    kept = None if independent is None else _places(form, independent)
+    sizes = {"n": form.n, "m": form.m}
+    if isinstance(chosen, MCS):
+        problem, Z = minimal(form, kept)
+        found, words = quadratic(problem, around), "elimination, "
+        sizes |= {"rank": len(Z.dependent), "order": 2 * len(Z.independent)}
+    elif isinstance(chosen, RCS) and form.motion is None:
+        _require_infinite(chosen)
+        problem, words = redundant(form), ""
+        found = quadratic(problem, around)
+        sizes |= {"rank": problem.G.shape[0], "order": 2 * form.n + problem.G.shape[0]}
+    elif isinstance(chosen, RCS):
+        _require_infinite(chosen)
+        pencil, words = motion_pencil(form, kept), "accelerations kept, "
+        found = linear(pencil, around)
+        sizes |= {"order": pencil.A.shape[0]}
+    else:
+        found = quadratic(unconstrained(form, chosen, kept), around)
+        words = f"penalty, alpha = {chosen.alpha:g}, xi = {chosen.xi:g}, omega = {chosen.omega:g}, "
+        sizes |= {"order": 2 * form.n}
+    return _spectrum(form, chosen, found, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
+
+
+def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: dict[str, int], method: str) -> Spectrum:
+    order = np.lexsort((found.values.imag, np.abs(found.values)))
+    values, vectors = found.values[order], found.vectors[:, order]
+    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(len(order))]
+    vectors = vectors / np.where(largest == 0, 1.0, largest)
+    is_true = np.ones(len(values), dtype=bool)
+    if isinstance(chosen, UCS):
+        is_true = _violated_inertia(form, chosen, vectors) < BREAKS
+    return Spectrum(
+        formulation=type(chosen).__name__.lower(),
+        method=method,
+        eigenvalues=values,
+        is_true=is_true,
+        vectors=vectors,
+        violations=_violations(form, vectors),
+        errors=found.errors[order],
+        sizes=sizes,
+        remarks=() if is_true.all() else (_crowded(values, is_true),),
+    )
+
+
+def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:
+    return Remark(
+        "labels",
+        f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, the "
+        f"penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. "
+        "Look around the frequency of the motion that you want, or use the formulation mcs or rcs.",
+    )
+
+
+def _violated_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray) -> FloatArray:
+    """Return the part of v' M_p v that the penalty makes, for each eigenvector: near 0 or near 1."""
+    dq, dv = vectors[: form.n], vectors[form.n :]
+    rate = form.Phi_q @ dv
+    if form.motion is not None:
+        rate = rate + form.motion.Phi_q_dot @ dq
+    penalty = options.alpha * np.sum(np.abs(rate) ** 2, axis=0)
+    inertia = np.abs(np.einsum("ij,ij->j", dv.conj(), form.M @ dv))
+    part: FloatArray = penalty / np.maximum(penalty + inertia, np.finfo(float).tiny)
+    return part
+
+
+def _violations(form: ConstrainedForm, vectors: ComplexArray) -> FloatArray:
+    """Return |Phi_q v| over |Phi_q| |v|, the norm of Phi_q from above."""
+    dq, dv = vectors[: form.n], vectors[form.n :]
+    rate = form.Phi_q @ dv
+    if form.motion is not None:
+        rate = rate + form.motion.Phi_q_dot @ dq
+    size = np.linalg.norm(vectors, axis=0)
+    entries = abs(form.Phi_q)
+    reach = float(np.sqrt(entries.sum(axis=0).max() * entries.sum(axis=1).max())) if form.m else 1.0
+    broken = np.hypot(np.linalg.norm(form.Phi_q @ dq, axis=0), np.linalg.norm(rate, axis=0))
+    return np.where(size > 0, broken / (reach * np.where(size > 0, size, 1.0)), np.nan)
+
+
+def _as_sparse(form: ConstrainedForm) -> ConstrainedForm:
+    if form.is_sparse:
+        return form
+    M, C, K, Phi_q, B = (sparse.csc_array(a) for a in (form.M, form.C, form.K, form.Phi_q, form.B))
+    motion = form.motion
+    if motion is not None:
+        rows = (sparse.csc_array(a) for a in (motion.Phi_q_dot, motion.gamma_q, motion.gamma_v))
+        motion = Motion(motion.velocities, motion.accelerations, *rows)
+    return replace(form, M=M, C=C, K=K, Phi_q=Phi_q, B=B, motion=motion)
+
+
+def _places(form: ConstrainedForm, names: Sequence[str]) -> list[int]:
+    places = {name: i for i, name in enumerate(form.names)}
+    for name in names:
+        if name not in places:
+            raise UnknownNameError.among(name, places, "a coordinate of the model")
+    return [places[name] for name in names]
+
+
+def _require_infinite(options: RCS) -> None:
+    if options.spurious != "infinite":
+        raise UsageError(
+            "Around a frequency the redundant formulation keeps its spurious eigenvalues infinite: with zeros in their "
+            "place the slowest eigenvalues would be nothing else. Use RCS(spurious='infinite')."
+        )
