@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fmilin.cli.desk import Desk, work
+from fmilin.cli.fmus import FmiOption, FmiVersion, PlatformsOption, platforms_of
 from fmilin.cli.opening import is_fmu
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable
@@ -17,17 +17,11 @@ from fmilin.export.atomic import check_writable
 __all__ = ["command"]
 
 
-class Version(StrEnum):
-    """Versions of the standard that can be written."""
-
-    FMI2 = "2.0"
-    FMI3 = "3.0"
-
-
 def command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="path/to/file.py:name or package.module:name")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.fmu", help="Where the FMU goes.")],
-    fmi: Annotated[Version, typer.Option("--fmi", help="Version of the standard.")] = Version.FMI2,
+    fmi: FmiOption = FmiVersion.FMI2,
+    platforms: PlatformsOption = None,
     no_directional_derivatives: Annotated[
         bool, typer.Option("--no-directional-derivatives", help="Leave out the exact directional derivatives.")
     ] = False,
@@ -42,6 +36,7 @@ def command(
     if not is_fmu(str(output)):
         raise UsageError(f"--output '{output}' must end in .fmu.")
     check_writable(output)
+    wanted = platforms_of(platforms)
 
     def job(desk: Desk) -> None:
         import fmilin as fl
@@ -52,6 +47,7 @@ def command(
             output,
             fmi_version=fmi.value,
             directional_derivatives=not no_directional_derivatives,
+            platforms=wanted,
         )
         sys.stderr.write(f"{output}: FMI {fmi.value}, model exchange and co-simulation\n")
 

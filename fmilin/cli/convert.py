@@ -23,6 +23,7 @@ from fmilin.cli.conditioning import (
     conditioning,
 )
 from fmilin.cli.desk import Desk, work
+from fmilin.cli.fmus import FmiOption, FmiVersion, PlatformsOption, platforms_of
 from fmilin.errors import UsageError
 from fmilin.export.registry import holds_arrays
 from fmilin.export.writing import Writing
@@ -51,7 +52,7 @@ def command(
             "-o",
             "--output",
             metavar="FILE",
-            help="Repeatable; the suffix picks the format: .mat .npz .json .m .mo .tex .txt, dslin.mat as Dymola's.",
+            help="Repeatable; the suffix picks the format: .mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola).",
         ),
     ],
     deviation: Annotated[
@@ -60,6 +61,8 @@ def command(
     modelica: Annotated[
         Modelica, typer.Option(help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.")
     ] = Modelica.BLOCKS,
+    fmi: FmiOption = FmiVersion.FMI2,
+    platforms: PlatformsOption = None,
     minimal: MinimalOption = False,
     keep_frequencies: KeepOption = None,
     reduce: ReduceOption = None,
@@ -73,7 +76,7 @@ def command(
     files = options.checked_outputs(output)
     if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
         raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
-    writing = Writing(deviation=deviation, modelica=modelica.value)
+    writing = Writing(deviation=deviation, modelica=modelica.value, fmi=fmi.value, platforms=platforms_of(platforms))
     steps = conditioning(
         minimal=minimal,
         keep=keep_frequencies,

@@ -22,6 +22,8 @@ __all__ = ["LinearFmu", "linear_fmu"]
 
 MATRICES_PATH = "resources/linear.bin"
 
+MOST_EIGENVALUES = 200
+
 
 @dataclass(frozen=True, slots=True)
 class LinearFmu:
@@ -103,8 +105,17 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
 def _about(linear: LinearModel, options: LinearFmu) -> str:
     kind = f"sampled every {linear.sample_time!r} s, " if linear.sample_time > 0 else ""
     signals = "in deviations from" if options.deviation else "at"
-    name = linear.model.name or "a model"
-    return f"Linear model of {name}, {kind}{signals} its operating point at time {linear.point.time!r} s"
+    where = f"{signals} its operating point at time {linear.point.time!r} s"
+    return f"Linear model of {linear.model.name or 'a model'}, {kind}{where}{_stability(linear)}"
+
+
+def _stability(linear: LinearModel) -> str:
+    """Return a warning about growing motions, where it costs little to know them; rounding is no growth."""
+    if not 0 < len(linear.A) <= MOST_EIGENVALUES:
+        return ""
+    values, size = linear.eigenvalues(), float(np.abs(linear.A).max())
+    growth = float(np.max(np.abs(values)) - 1) if linear.sample_time > 0 else float(np.max(values.real))
+    return "; unstable" if growth > 1e-6 * max(size, 1e-300) else ""
 
 
 def _numbers(layout: LinearLayout) -> Iterator[bytes]:
