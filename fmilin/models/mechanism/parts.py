@@ -274,6 +274,8 @@ class Loop:
         As for :class:`Joint`, in the loop's frame on the first body; ``second_axis`` is fixed in the second body.
     length : float
         Of a rod, in m.
+    turn : float
+        Start value of the angle of a helical loop, in rad: several turns of a screw are several positions.
     """
 
     name: str
@@ -286,6 +288,7 @@ class Loop:
     second_axis: Vector | None = None
     pitch: float = 0.0
     length: float = 0.0
+    turn: float = 0.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "loop")
