@@ -81,6 +81,7 @@ def with_virtual_links(description: MechanismDescription) -> MechanismDescriptio
             placement=loop.first_placement,
             axis=loop.axis,
             pitch=loop.pitch,
+            position=loop.turn,
         )
         for loop in helical
     ]
