@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fmilin.dependence import with_remark_on_dependence
-from fmilin.derivatives.differences import Differences
+from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
 from fmilin.derivatives.tangent import TangentSlopes, measure
 from fmilin.errors import FmilinError, NumericalError, UsageError
@@ -211,7 +211,14 @@ def _linearized(
         if singular := singularity_of(model, point):  # whatever went wrong, this is why
             raise NumericalError(singular) from None
         raise
-    slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), choice.derivatives)
+    try:
+        slopes = measure(Neighbourhood(visited, _tangent(frame), point, base), choice.derivatives)
+    except EventCrossingError:
+        from fmilin.chattering import chattering_at
+
+        if chattering := chattering_at(model, point):
+            raise NumericalError(chattering) from None
+        raise
     warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
     linear = _assemble(visited, frame, point, base, slopes, warnings)
     return linear if len(model.constraints) else with_remark_on_dependence(linear), frame

@@ -17,10 +17,14 @@ from fmilin.simulation.method import Method, moved, next_step
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.trajectory import EventRecord
 
-__all__ = ["Plan", "Sample", "Walk"]
+__all__ = ["ChatteringError", "Plan", "Sample", "Walk"]
 
 CROWD = 100
 """So many events in a row without progress in time, and the integration gives up."""
+
+
+class ChatteringError(NumericalError):
+    """Events follow each other without progress in time."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,7 @@ class Walk:
         near = bool(self.events) and t - self.events[-1].time <= 1e-12 * max(abs(t), 1e-3)
         self._crowd = self._crowd + 1 if near else 0
         if self._crowd > CROWD:
-            raise NumericalError(
+            raise ChatteringError(
                 f"More than {CROWD} events follow each other at t = {t:.9g} s without progress in time (the last: "
                 f"{self.events[-1].cause}). The model chatters there, or its events accumulate."
             )
