@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.pool import Group, Pool
@@ -111,6 +111,12 @@ class Instance(ABC):
     @abstractmethod
     def numbers(self, scalar: Scalar, size: int) -> list[float]:
         """Read a variable of any numeric type: all its elements."""
+
+    def values(self, variable: Variable, size: int) -> list[Any]:
+        """Read a variable of any type: all its elements, as Python has them."""
+        del size
+        kind = "Integer" if variable.type == "Enumeration" else variable.type
+        return list(getattr(self._fmu, f"get{kind}")([variable.reference]))
 
     @abstractmethod
     def write(self, group: Group) -> None:

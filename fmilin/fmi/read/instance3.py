@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.platforms import fmi3_folders
@@ -76,6 +77,11 @@ class Instance3(Instance):
         kind = "Int64" if scalar.variable.type == "Enumeration" else scalar.variable.type
         getter = getattr(self._fmu, f"get{kind}")
         return [float(v) for v in getter([scalar.variable.reference], nValues=size)]
+
+    def values(self, variable: Variable, size: int) -> list[Any]:
+        """Read a variable of any type: all its elements."""
+        kind = "Int64" if variable.type == "Enumeration" else variable.type
+        return list(getattr(self._fmu, f"get{kind}")([variable.reference], nValues=size))
 
     def write(self, group: Group) -> None:
         """Set a group of variables from its buffer."""
