@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fmilin.errors import ModelError
 from fmilin.models.mechanism.kinematics import coordinate_columns
 from fmilin.models.mechanism.system import System
 
-__all__ = ["Independence", "close_loops", "independence_of"]
+__all__ = ["Independence", "close_loops", "independence_of", "require_mass"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -160,3 +161,27 @@ def _undetermined(G: Floats) -> Ints:
     rank = int(np.count_nonzero(sigma > THRESHOLD * max(sigma.max(initial=0.0), 1e-300)))
     stress = U[:, rank:]
     return np.flatnonzero(np.abs(stress).max(axis=1, initial=0.0) > 1e-7)
+
+
+def require_mass(system: System, found: Independence, q: Floats) -> None:
+    """Refuse a freedom that moves no mass.
+
+    Raises
+    ------
+    ModelError
+        With the joint that moves it.
+    """
+    tree = system.tree
+    beside = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
+    state = system.state(beside, np.zeros(tree.n), np.zeros(len(system.description.inputs)))
+    G = state.G[found.all]
+    K = np.linalg.svd(G)[2][len(G) :].T if len(G) else np.eye(tree.n)
+    masses, shapes = np.linalg.eigh(K.T @ state.M @ K)
+    if not len(masses) or masses[0] > 1e-14 * masses[-1]:
+        return
+    speed = int(np.argmax(np.abs(K @ shapes[:, 0])))
+    joint = next(name for name, speeds in tree.speeds_of.items() if speed in speeds)
+    raise ModelError(
+        f"In the mechanism '{system.description.name}' the joint '{joint}' moves no mass or inertia, so that no force "
+        "decides how it moves: give what it moves a mass and an inertia, or fix the joint."
+    )

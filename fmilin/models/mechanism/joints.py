@@ -5,14 +5,13 @@ Spencer (thesis), A.2.3 and A.2.7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.models.mechanism.parts import Joint
-from fmilin.models.mechanism.placement import skew
+from fmilin.models.mechanism.placement import Numbers, skew
 from fmilin.models.mechanism.screws import Ad, ad
 
 __all__ = ["Ball", "Screw", "Step", "joint_screw", "joint_transformation", "quaternion_rate", "rotation", "steps_of"]
@@ -76,7 +75,7 @@ def steps_of(joint: Joint) -> list[Screw | Ball]:
     return steps[joint.type]
 
 
-def rotation(e: Sequence[float] | Floats) -> Floats:
+def rotation(e: Numbers) -> Floats:
     """Return the rotation R(e) of a quaternion that need not be of unit length, shape (3, 3)."""
     e = np.asarray(e)
     return np.asarray(
@@ -84,13 +83,13 @@ def rotation(e: Sequence[float] | Floats) -> Floats:
     )
 
 
-def quaternion_rate(e: Sequence[float] | Floats) -> Floats:
+def quaternion_rate(e: Numbers) -> Floats:
     """Return E with e' = E w, w in axes of what turns, shape (4, 3). E keeps the length of e."""
     e0, e1, e2, e3 = e
     return np.array([[-e1, -e2, -e3], [e0, -e3, e2], [e3, e0, -e1], [-e2, e1, e0]]) / 2
 
 
-def joint_transformation(joint: Joint, q: Sequence[float]) -> Floats:
+def joint_transformation(joint: Joint, q: Numbers) -> Floats:
     """Return what the coordinates q do between the two frames of a joint, shape (4, 4)."""
     X = np.eye(4)
     rest = list(q)
@@ -99,7 +98,7 @@ def joint_transformation(joint: Joint, q: Sequence[float]) -> Floats:
     return X
 
 
-def joint_screw(joint: Joint, q: Sequence[float], v: Sequence[float]) -> tuple[Floats, Floats]:
+def joint_screw(joint: Joint, q: Numbers, v: Numbers) -> tuple[Floats, Floats]:
     """Return S(q) and its rate Sdot(q, v) of a joint, in the joint's frame on the child (A.2.7).
 
     S v is the relative velocity f^-1 f'. Each elementary motion beyond turns the screws before it:
@@ -127,7 +126,7 @@ def joint_screw(joint: Joint, q: Sequence[float], v: Sequence[float]) -> tuple[F
     return S, Sdot
 
 
-def _motion(step: Screw | Ball, q: Sequence[float]) -> Floats:
+def _motion(step: Screw | Ball, q: Numbers) -> Floats:
     X = np.eye(4)
     if isinstance(step, Ball):
         X[:3, :3] = rotation(q[:4])

@@ -31,7 +31,16 @@ import numpy as np
 from fmilin.models.mechanism.screws import Array, ad, along, cross
 from fmilin.models.mechanism.tree import Tree
 
-__all__ = ["Motion", "Velocities", "accelerations", "coordinate_rates", "displacement_of", "positions", "velocities"]
+__all__ = [
+    "Motion",
+    "Velocities",
+    "accelerations",
+    "coordinate_rates",
+    "displacement_of",
+    "local_transformations",
+    "positions",
+    "velocities",
+]
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Motion:
 
 def positions(tree: Tree, q: Array) -> Array:
     """Return the frames of all links, f_(0,i) = f_(0,P) f_(P,i)(q_i), shape (..., N + 1, 4, 4), for q (..., n_q)."""
-    F = _local(tree, q)
+    F = local_transformations(tree, q)
     shape = q.shape[:-1]
     X = [np.broadcast_to(np.eye(4), (*shape, 1, 4, 4))]
     first = 0
@@ -203,7 +212,7 @@ def _ball_rates(e: Array) -> Array:
     return (e @ BALL_RATES).reshape((*e.shape[:-1], 4, 3))
 
 
-def _local(tree: Tree, q: Array) -> Array:
+def local_transformations(tree: Tree, q: Array) -> Array:
     """Return f_(P,i)(q_i) of all links, shape (..., N + 1, 4, 4)."""
     angle = q[..., tree.coordinate, None, None]
     sine, rise, advance = tree.turn

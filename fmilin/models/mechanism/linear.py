@@ -239,7 +239,11 @@ def linearize(model: Mechanism, point: OperatingPoint, independent: Sequence[str
             "others, or a point beside it.",
             condition_number=condition,
         )
-    found = matrices(model, x, u, choice)
+    order = np.arange(len(rows))
+    if independent is not None and len(independent) == len(rows):
+        order = np.array([names.index(name) for name in independent], dtype=np.intp)
+    rows = [rows[i] for i in order]
+    found = _ordered(matrices(model, x, u, choice), order)
     relative = 8 * float(np.finfo(float).eps) * condition
     sizes = {name: getattr(found, name) for name in "ABCDT"}
     signals = Signals(replace(model.states[i], start=float(x[i])) for i in rows)
@@ -268,6 +272,18 @@ def linearize(model: Mechanism, point: OperatingPoint, independent: Sequence[str
         model=model.info,
         warnings=tuple(_remarks(model, point, solution)),
         errors=EntryErrors(*(np.full(X.shape, relative * np.abs(X).max(initial=0.0)) for X in sizes.values())),
+    )
+
+
+def _ordered(found: Matrices, order: NDArray[np.intp]) -> Matrices:
+    """Return the matrices with the independent states in another order."""
+    return replace(
+        found,
+        A=found.A[np.ix_(order, order)],
+        B=found.B[order],
+        C=found.C[:, order],
+        T=found.T[:, order],
+        f0=found.f0[order],
     )
 
 

@@ -16,7 +16,7 @@ from fmilin.linear_model import LinearModel
 from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.independence import Independence, independence_of
+from fmilin.models.mechanism.independence import Independence, independence_of, require_mass
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.models.mechanism.outputs import OutputColumns, Outputs
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
@@ -84,7 +84,7 @@ class Mechanism(Model):
         self._available = available(system, self.states, every_input)
         names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
         self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.independence = known or independence_of(system, self.start.states[: system.tree.n_q])
+        self.independence = known or _checked(system, self.start.states[: system.tree.n_q])
         self.notes = (*description.remarks, *_notes(system, self.independence))
         declared = self._own_constraints() if choice.constraints is None else choice.constraints
         self.constraints = Constraints(
@@ -375,6 +375,12 @@ def accelerations_along(
     dl = np.zeros((*some.shape[:-2], solution.multipliers.shape[-1], some.shape[-1]))
     dl[..., used, :] = some
     return dv_dot, dl
+
+
+def _checked(system: System, q: FloatArray) -> Independence:
+    found = independence_of(system, q)
+    require_mass(system, found, q)
+    return found
 
 
 def _copies(names: Sequence[str], states: Signals, inputs: Signals) -> Mapping[int, Copy]:

@@ -219,7 +219,7 @@ class Outputs:
                 out.theta[..., i, :], out.v[..., i, :] = columns.rate_q[..., place, :], state.G[..., place, :]
             else:
                 arrays = {"q_state": out.q, "v_state": out.v, "v_rate": out.v_dot, "input": out.u}
-                target = arrays.get(kind, out.multipliers)
+                target: Array = arrays.get(kind, out.multipliers)
                 target[..., i, place] = 1.0
 
     def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:

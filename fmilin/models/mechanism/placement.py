@@ -39,7 +39,7 @@ class Placement:
     """
 
     position: Vector = (0.0, 0.0, 0.0)
-    rotation: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    rotation: Any = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", vector(self.position, "The position of a frame"))

@@ -239,7 +239,8 @@ class System:
     def _one_by_one(self, state: State, used: Array) -> Solution:
         """Solve many points, some of which are singular: each on its own. K and N are those of the first."""
         shape = state.F.shape[:-1]
-        each = [self.solve(self.state(state.q[i], state.v[i], state.u[i]), used) for i in np.ndindex(*shape)]
+        q, v, u = (np.broadcast_to(a, (*shape, a.shape[-1])) for a in (state.q, state.v, state.u))
+        each = [self.solve(self.state(q[i], v[i], u[i]), used) for i in np.ndindex(*shape)]
         v_dot, multipliers, A = (
             np.stack([getattr(one, what) for one in each]) for what in ("v_dot", "multipliers", "A")
         )

@@ -10,7 +10,7 @@ parents.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,16 @@ class Tree:
     state_names: tuple[tuple[str, ...], tuple[str, ...]]
     speeds_of: dict[str, range]
     coordinates_of: dict[str, range]
+    speeds: tuple[Ints, ...] = field(init=False)
+    """Freedoms of each link."""
+
+    def __post_init__(self) -> None:
+        speeds = tuple(np.flatnonzero(i == self.L) if i else np.empty(0, dtype=np.intp) for i in range(len(self.P)))
+        object.__setattr__(self, "speeds", speeds)
+
+    def screw_matrix(self, link: int) -> Floats:
+        """Return S_i of a link, shape (6, its freedoms)."""
+        return self.axes[self.speeds[link]].T
 
     @property
     def n(self) -> int:
