@@ -85,7 +85,7 @@ def test_the_four_bar_linkage_has_its_published_frequency() -> None:
 def test_redundant_pins_change_nothing_and_are_reported() -> None:
     plain, pinned = fl.linearize(four_bar_mechanism(2)), fl.linearize(four_bar_mechanism(2, pins="revolute"))
     assert_same_model(pinned, plain, 1e-11)
-    assert any("6 of the 10 constraints of the mechanism are redundant" in str(w) for w in pinned.warnings)
+    assert any("6 of the 10 constraints" in str(w) for w in pinned.warnings)
 
 
 def test_the_five_bar_mechanism_is_that_of_lagranges_equations() -> None:

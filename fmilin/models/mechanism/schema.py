@@ -136,6 +136,7 @@ class LoopTable(Table):
     second_axis: Triple | None = Field(None, description="Of a universal joint, fixed in the second body.")
     pitch: Number = Field(0.0, description="Of a helical joint, in m/rad.")
     length: Number = Field(0.0, description="Of a `rod`, in m.")
+    turn: Number = Field(0.0, description="First guess of the angle of a helical loop, several turns included, in rad.")
 
 
 class WheelTable(Table):

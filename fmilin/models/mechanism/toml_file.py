@@ -254,6 +254,11 @@ def _check_mass(entry: dict[str, Any]) -> None:
         raise ModelError(
             f"The body '{entry['name']}' has no 'mass': give it one in kg, or say massless = true for a mere frame."
         )
+    if not massless and not entry["mass"] > 0:
+        raise ModelError(
+            f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; a mere frame "
+            "says massless = true instead."
+        )
     entry.setdefault("mass", None)
 
 

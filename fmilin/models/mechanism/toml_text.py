@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
+import numpy as np
+
 from fmilin.models.mechanism.description import Joint, Loop, MechanismDescription
 from fmilin.models.mechanism.parts import Body
 from fmilin.models.mechanism.placement import ORIGIN, Placement
@@ -70,13 +72,22 @@ def _entries(part: Any) -> Iterable[str]:
         value = getattr(part, f.name)
         if isinstance(part, Body) and f.name == "mass":
             yield "massless = true" if value is None else f"mass = {_value(value)}"
+        elif isinstance(part, Body) and f.name == "inertia":
+            if part.J.any():
+                yield f"inertia = {_value(_short(part))}"
         elif f.name not in plain or value != plain[f.name]:
             yield f"{f.name} = {_value(value)}"
 
 
+def _short(body: Body) -> Any:
+    """Return the inertia as three numbers where they say all."""
+    J = body.J
+    return tuple(J.diagonal().tolist()) if (np.diag(J.diagonal()) == J).all() else body.inertia
+
+
 def _with_defaults(part: Any) -> dict[str, Any]:
     """Return what the optional fields of such a part are when they are left out."""
-    optional: dict[str, Any] = {"inertia": (0.0, 0.0, 0.0)} if isinstance(part, Body) else {}
+    optional: dict[str, Any] = {}
     if isinstance(part, Joint):
         optional = dict.fromkeys(("position", "velocity", "second_axis")) | dict.fromkeys(
             ("stiffness", "rest", "damping"), 0.0
