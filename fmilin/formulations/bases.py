@@ -95,9 +95,9 @@ def basis_of(
             f"'{method}': leave them out or choose that method."
         )
     V = METHODS[method](scaled)
-    # z = V' D^-1 q: N = D (Phi_q D)' spans D times the row space, to which V is orthogonal.
-    rows = independent_rows(scaled)
-    return Basis(method, D[:, None] * V, V.T / D, D[:, None] * rows.T)
+    # z = V' D^-1 q: N spans D times the row space of Phi_q D, to which V is orthogonal.
+    rows = linalg.qr(independent_rows(scaled).T, mode="economic")[0]
+    return Basis(method, D[:, None] * V, V.T / D, D[:, None] * rows)
 
 
 def rank_of(Phi_q: FloatArray) -> int:

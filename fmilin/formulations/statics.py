@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.errors import NumericalError
+from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import rank_of
 from fmilin.formulations.of_model import constraint_values, second_order
 from fmilin.formulations.options import UCS
@@ -37,6 +37,9 @@ TOLERANCE = 1e-12
 
 BALANCED = 1e-9
 """Accelerations below this fraction of those that come from a displacement by one size count as none."""
+
+FARTHEST = 0.1
+"""A penalized system that rests farther away than this, in sizes of the coordinates, is another system."""
 
 MOST_STEPS = 100
 
@@ -92,7 +95,7 @@ def equilibrium(
     Raises
     ------
     UsageError
-        When the model is of another form.
+        When the model is of another form, or its constraints contain time.
     NumericalError
         When there is no equilibrium near the guess.
 
@@ -103,6 +106,11 @@ def equilibrium(
     >>> round(float(found.point.states[4]), 9), found.rank
     (2.234331019, 4)
     """
+    if model.constraints.time_dependent:
+        raise UsageError(
+            f"The constraints of '{model.info.name}' contain time: they move, and there is no static equilibrium. The "
+            "formulations take any consistent point; choose one with --set and --time."
+        )
     point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
     point = _at_rest(model, point)
     sizes = model.states.scales(point.states)[second_order(model, point).positions]
@@ -136,6 +144,7 @@ def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> 
         When there is none: the penalty is too small to hold the system together.
     """
     compliance = 1.0 / (options.alpha * options.omega**2)
+    q0 = point.states[second_order(model, point).positions]
     sizes = model.states.scales(point.states)[second_order(model, point).positions]
     for _ in range(MOST_STEPS):
         form, Phi = second_order(model, point), constraint_values(model, point)
@@ -144,6 +153,9 @@ def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> 
         right = np.concatenate((upper, np.zeros(len(Phi))))
         dq = _newton_step(form, right, sizes, compliance)
         point = _moved(point, form, _damped(dq, sizes))
+        displaced = np.max(np.abs(point.states[form.positions] - q0) / sizes, initial=0.0)
+        if displaced > FARTHEST:
+            break
         if np.max(np.abs(dq) / sizes, initial=0.0) < TOLERANCE:
             return point
     raise NumericalError(
@@ -157,11 +169,12 @@ def _newton_step(form: SecondOrderForm, right: FloatArray, sizes: FloatArray, co
     n, m = len(sizes), len(form.G)
     K, G = -form.force_states[:, form.positions], form.G * sizes
     force = max(float(np.max(np.abs(K), initial=0.0)), 1e-300)
+    soft = 1.0 / np.sqrt(max(1.0, compliance * force))  # multipliers scaled so that they do not swamp K
     saddle = np.zeros((n + m, n + m))
     saddle[:n, :n] = sizes[:, None] * K * sizes / force
-    saddle[:n, n:], saddle[n:, :n] = G.T, G
-    saddle[n:, n:] = -compliance * force * np.eye(m)
-    right = np.concatenate((sizes * right[:n] / force, right[n:]))
+    saddle[:n, n:], saddle[n:, :n] = soft * G.T, soft * G
+    saddle[n:, n:] = -compliance * force * soft**2 * np.eye(m)
+    right = np.concatenate((sizes * right[:n] / force, soft * right[n:]))
     step: FloatArray = linalg.lstsq(saddle, right, cond=FORGOTTEN)[0][:n]
     return sizes * step
 

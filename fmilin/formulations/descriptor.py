@@ -1,0 +1,116 @@
+"""The descriptor system of a model at a point: the RCS pencil with outputs, in names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fmilin.descriptor import Descriptor
+from fmilin.errors import UsageError
+from fmilin.formulations.bases import Basis, basis_of, combinations_of_rows
+from fmilin.formulations.carrying import Carried, carried
+from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.of_model import form_of, second_order
+from fmilin.formulations.redundant import descriptor
+from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.signals import FloatArray
+
+__all__ = ["descriptor_of"]
+
+SAME = 1e-9
+
+
+def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
+    """Return the descriptor system of a model of Lagrange's equations at a consistent point.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint
+    coordinates : array, shape (P, N), optional
+        R of the independent coordinates y = R x. They matter in motion only, where the eigenvalues depend on them;
+        chosen by pivoting when not given.
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form, or the coordinates are not positions followed by their velocities.
+    ConstraintError, NumericalError
+        When the point is not consistent.
+    """
+    form, taken = form_of(model, point), second_order(model, point)
+    sizes = model.states.scales(point.states)[taken.positions]
+    basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)
+    if form.motion is not None and coordinates is not None:
+        basis = _basis(form, taken, coordinates, sizes)
+    moving = carried(form, basis)
+    pencil = descriptor(form, moving)
+    U = combinations_of_rows(form.Phi_q)
+    n, r = form.n, U.shape[1]
+    seen = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
+    by_a, by_lambda = taken.output_unknowns[:, :n], taken.output_unknowns[:, n:]
+    C = np.hstack((seen, by_lambda @ U))
+    f0 = np.zeros(2 * n + r)
+    if form.motion is not None:
+        f0[:n], f0[n : 2 * n] = form.motion.velocities, form.M @ form.motion.accelerations
+    names = model.states.names
+    speeds = [names[int(i)] for i in taken.velocities]
+    multipliers = [f"lambda[{i + 1}]" if r == form.m else f"lambda*[{i + 1}]" for i in range(r)]
+    found = Descriptor(
+        E=pencil.E,
+        A=pencil.A,
+        B=pencil.B,
+        C=C,
+        D=taken.output_inputs,
+        f0=f0,
+        states=(*form.names, *speeds, *multipliers),
+        inputs=model.inputs.names,
+        outputs=model.outputs.names,
+        order=2 * (n - r),
+    )
+    needed = np.flatnonzero(np.any(by_a != 0, axis=0))
+    return found if not len(needed) else _with_accelerations(found, form, moving, needed.tolist(), by_a)
+
+
+def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: FloatArray) -> Basis:
+    """Return the basis that belongs to the coordinates y = R x = (S q, S v), in any order of their rows."""
+    on_q, on_v = R[:, taken.positions], R[:, taken.velocities]
+    first, second = np.flatnonzero(on_q.any(axis=1)), np.flatnonzero(on_v.any(axis=1))
+    S, Sv = on_q[first], on_v[second]
+    if len(set(first) & set(second)) or S.shape != Sv.shape or not np.allclose(S, Sv, rtol=SAME, atol=0.0):
+        raise UsageError(
+            "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
+            "velocities: there is no descriptor system for them."
+        )
+    same = basis_of(form.Phi_q, "svd", sizes=sizes)
+    # S N = 0 and S R = I for any S that is regular on the tangent space
+    tangent = same.R @ np.linalg.inv(S @ same.R)
+    complement = np.linalg.svd(S)[2][len(S) :].T if len(S) else np.eye(form.n)
+    return Basis("given", tangent, S, complement)
+
+
+def _with_accelerations(
+    found: Descriptor, form: ConstrainedForm, moving: Carried, needed: Sequence[int], by_a: FloatArray
+) -> Descriptor:
+    """Return the system with the accelerations of the coordinates ``needed`` as algebraic states: v' is a there."""
+    n, k, j = form.n, len(found.A), len(needed)
+    E, A = np.zeros((k + j, k + j)), np.zeros((k + j, k + j))
+    E[:k, :k], A[:k, :k] = found.E, found.A
+    for row, i in enumerate(needed):
+        E[k + row, n + i] = A[k + row, k + row] = 1.0  # dv' = a - N (Q dq + W dv)
+        A[k + row, :n], A[k + row, n : 2 * n] = -moving.NQ[i], -moving.NW[i]
+    f0 = np.zeros(j) if form.motion is None else form.motion.accelerations[list(needed)]
+    speeds = found.states[n : 2 * n]
+    return Descriptor(
+        E=E,
+        A=A,
+        B=np.vstack((found.B, np.zeros((j, found.B.shape[1])))),
+        C=np.hstack((found.C, by_a[:, list(needed)])),
+        D=found.D,
+        f0=np.concatenate((found.f0, f0)),
+        states=(*found.states, *(f"der({speeds[i]})" for i in needed)),
+        inputs=found.inputs,
+        outputs=found.outputs,
+        order=found.order,
+    )
