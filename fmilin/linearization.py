@@ -20,6 +20,7 @@ from fmilin.dependence import with_remark_on_dependence
 from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
 from fmilin.derivatives.tangent import TangentSlopes, measure
+from fmilin.descriptor import DescriptorSource
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.frame import Frame, frame_at
@@ -39,6 +40,9 @@ __all__ = ["linearize", "linearize_along"]
 
 EQUILIBRIUM = 1e-9
 """Rates below this, in sizes of the states per second, count as rest."""
+
+MOST_HELD = 12
+"""Discrete variables that are listed."""
 
 
 def linearize(
@@ -311,7 +315,14 @@ def _assemble(
         warnings=tuple(warnings),
         T_u=slopes.x_u,
         errors=EntryErrors(E.A, E.B, E.C, E.D, frame.parametrization.derivative_error),
+        described=_described(model.source, point, R, bends=bool(bend.any())),
     )
+
+
+def _described(model: Model, point: OperatingPoint, R: FloatArray, *, bends: bool) -> DescriptorSource | None:
+    """Return where a descriptor system would come from; None where the equations of motion are not known."""
+    known = type(model).second_order_form is not Model.second_order_form
+    return DescriptorSource(model, point, R) if known and not bends else None
 
 
 def _base(model: VisitedModel, point: OperatingPoint) -> Evaluation:
@@ -370,8 +381,18 @@ def _remarks(model: VisitedModel, frame: Frame, point: OperatingPoint, base: Eva
                 f"{frame.condition_number:.3g}); {frame.better} would be better.",
             )
         )
+    remarks += _held(model.source)
     remarks += [Remark("model", note) for note in getattr(model.source, "notes", ())]
     return remarks
+
+
+def _held(model: Model) -> list[Remark]:
+    held = model.held()
+    if not held:
+        return []
+    shown = ", ".join(f"{name} = {value}" for name, value in list(held.items())[:MOST_HELD])
+    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
+    return [Remark("held", f"Held as they are at the point, as between two events: {shown}{more}.")]
 
 
 def _prescribed(model: VisitedModel, frame: Frame) -> list[Remark]:

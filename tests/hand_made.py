@@ -88,7 +88,7 @@ def sized(order: int, dependent: int, inputs: int, outputs: int) -> LinearModel:
 
 def differences(a: LinearModel, b: LinearModel) -> list[str]:
     """The fields in which two linear models differ, bit by bit."""
-    return [f.name for f in fields(LinearModel) if not _same(getattr(a, f.name), getattr(b, f.name))]
+    return [f.name for f in fields(LinearModel) if f.compare and not _same(getattr(a, f.name), getattr(b, f.name))]
 
 
 def _same(a: object, b: object) -> bool:

@@ -3,8 +3,9 @@
 The names are those of the format ``fmilin-linear/1``: ``A B C D T f0``, ``states`` (independent),
 ``full_states``, ``inputs``, ``outputs``, ``units``, ``eigenvalues``, ``point``, ``accuracy``,
 ``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``T_u``, ``errors`` (an estimate for
-every entry of A, B, C, D, T), ``signals`` (everything known about each signal) and ``fmilin_version`` are
-added. Matrices stay arrays here: how numbers are written is the format's own business.
+every entry of A, B, C, D, T), ``signals`` (everything known about each signal), ``fmilin_version`` and, for
+Lagrange's equations, ``descriptor`` (:mod:`fmilin.export.descriptor_part`) are added. Matrices stay arrays here: how
+numbers are written is the format's own business.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.export.descriptor_part import from_part, to_part
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model import ModelInfo
 from fmilin.remarks import Remark
@@ -93,6 +95,8 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["sample_time"] = float(linear.sample_time)
     document["signals"] = {group: _details(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__
+    if (descriptor := linear.descriptor) is not None:
+        document["descriptor"] = to_part(descriptor)
     document["format"] = FORMAT
     return document
 
@@ -162,6 +166,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         sample_time=_float(document["sample_time"]),
         T_u=matrix["T_u"],
         errors=EntryErrors(**errors),
+        described=None if document.get("descriptor") is None else from_part(document["descriptor"]),
     )
 
 

@@ -5,6 +5,7 @@ of char, and the rest sits in a struct ``fmilin``, so that::
 
     S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D)
 
+Where there is a descriptor system it is a struct ``descriptor``: ``d = S.descriptor; dss(d.A, d.B, d.C, d.D, d.E)``.
 A variable's name is seldom a legal field name: whatever is looked up by name is a struct with a cell
 array ``names`` and a column or cell array ``values`` (``S.fmilin.units``, ``S.fmilin.point.states``).
 """
@@ -17,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError
+from fmilin.export.descriptor_file import of_mat, to_mat
+from fmilin.export.descriptor_part import to_part
 from fmilin.export.document import GROUPS, MATRICES, from_document, to_document
 from fmilin.export.dslin import is_dslin, of_matrices
 from fmilin.export.mat5 import read, write
@@ -47,6 +50,8 @@ def dumps(linear: LinearModel) -> bytes:
         },
         "signals": {group: _packed(details) for group, details in document.pop("signals").items()},
     }
+    if "descriptor" in document:
+        top["descriptor"] = to_mat(document.pop("descriptor"))
     # What remains is texts, numbers and flat structs of both: accuracy, method, model, versions.
     top["fmilin"] = rest | document
     return write(top)
@@ -95,6 +100,8 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     document["sample_time"] = _number(rest["sample_time"])
     document["signals"] = {group: _unpacked(rest["signals"][group]) for group in GROUPS}
     document["format"] = _text(rest["format"])
+    if "descriptor" in top:
+        document["descriptor"] = to_part(of_mat(top["descriptor"]))
     return document
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError
+from fmilin.export.descriptor_part import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
 from fmilin.linear_model import LinearModel
 
@@ -33,6 +34,9 @@ def dumps(linear: LinearModel) -> bytes:
     for group in GROUPS:
         arrays[group] = np.array(document.pop(group), dtype=np.str_)
     arrays |= {f"error_{name}": array for name, array in document.pop("errors").items()}
+    if "descriptor" in document:
+        part = document["descriptor"]
+        arrays |= {f"descriptor_{name}": part.pop(name) for name in DESCRIPTOR_ARRAYS}
     arrays["format"] = np.array(document["format"])
     arrays["sample_time"] = np.array(document["sample_time"])
     # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
@@ -57,6 +61,8 @@ def loads(content: bytes, origin: str) -> LinearModel:
         document |= {name: arrays[name] for name in _ARRAYS}
         document["errors"] = {name: arrays[f"error_{name}"] for name in ERRORS}
         document |= {group: arrays[group].tolist() for group in GROUPS}
+        if "descriptor" in document:
+            document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR_ARRAYS}
     except KeyError as missing:
         raise ModelError(f"'{origin}' is no linear model of fmilin: it has no {missing}.") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
