@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -131,7 +130,7 @@ def _three(text: str) -> tuple[float, float, float]:
     return alpha, xi, omega
 
 
-def require_plain(request: Request, chosen: Chosen, files: Sequence[Path], others: Sequence[str]) -> None:
+def require_plain(request: Request, chosen: Chosen, others: Sequence[str], *, wants_model: bool) -> None:
     """Refuse options that say how the general procedure works.
 
     Raises
@@ -151,9 +150,10 @@ def require_plain(request: Request, chosen: Chosen, files: Sequence[Path], other
             f"--formulation {chosen.form.value} takes the model's own equations; it does not go with "
             f"{' and '.join(contradicting)}. Leave one of them out."
         )
-    if chosen.form is Form.ALL and files:
+    if chosen.form is Form.ALL and wants_model:
         raise UsageError(
-            "--formulation all prints a comparison and saves no linear model. Choose mcs, rcs or ucs for --output."
+            "--formulation all prints a comparison and makes no linear model. Choose mcs, rcs or ucs for --output, "
+            "--reduce and the like."
         )
 
 

@@ -220,8 +220,6 @@ def command(
     )
     times = snapshot_times(snapshots)
     chosen = formulations.checked(formulation, basis, spurious, penalty)
-    if chosen is not None:
-        formulations.require_plain(request, chosen, files, ["--snapshots"] if times else [])
     if times:
         if simulate_to is not None or one_sided is not None or at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
@@ -235,6 +233,9 @@ def command(
         modal=modal,
         balance=balance,
     )
+    if chosen is not None:
+        others = ["--snapshots"] if times else []
+        formulations.require_plain(request, chosen, others, wants_model=bool(files) or steps is not None)
 
     def job(desk: Desk) -> None:
         if times:
@@ -306,7 +307,7 @@ def deliver(
         print_table(linear, desk.results, adjusted=point.adjusted)
     if files and not as_json:
         for warning in linear.warnings:
-            sys.stderr.write(f"{'Measured' if warning.is_information else 'Warning'}: {warning}\n")
+            sys.stderr.write(f"{'Note' if warning.is_information else 'Warning'}: {warning}\n")
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
         for path in files:
             sys.stderr.write(f"{path}: {order}\n")
