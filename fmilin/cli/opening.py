@@ -69,6 +69,8 @@ def _places_in_fmu(request: Request) -> tuple[set[str], dict[str, float]]:
     description = read_description(Path(request.source))
     if request.interface is not None:
         description = description.through(INTERFACES[request.interface])
+    if description.fmi_version.startswith("1") and description.interface == "ModelExchange":
+        return _places_in_code(request.source, request.settings), {}
     layout = Layout(description, structural_sizes(description, request.settings))
     found = {name: layout.find(name) for name in request.settings}
     kinds = {
@@ -80,6 +82,15 @@ def _places_in_fmu(request: Request) -> tuple[set[str], dict[str, float]]:
     stepped = description.interface == "CoSimulation"
     begins = [name for name, kind in kinds.items() if stepped and kind == ("state", True)]
     return names, {name: request.settings[name] for name in begins}
+
+
+def _places_in_code(source: str, settings: Mapping[str, float]) -> set[str]:
+    """Return the names of all states and inputs of an FMU of FMI 1.0, whose code alone knows its states."""
+    import fmilin as fl
+
+    with fl.load(source, constraints=[]) as model:
+        known = {*model.states.positions, *model.inputs.positions}
+        return {name for name in settings if name in known or model.states.has(name)}
 
 
 def _places_in_python(source: str, settings: Mapping[str, float]) -> set[str]:

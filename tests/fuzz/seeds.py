@@ -33,7 +33,7 @@ independent = ["x", "vx"]
 
 
 def descriptions() -> list[bytes]:
-    names = ("pendulum", "arrays3", "switch_and_name", "singles3", "no_states")
+    names = ("spring1", "slave1", "pendulum", "arrays3", "switch_and_name", "singles3", "no_states")
     texts = [description_of(name).encode() for name in names]
     return [first + text for text in texts for first in (b"0", b"1")]
 

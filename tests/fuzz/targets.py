@@ -23,7 +23,7 @@ from tests.fuzz.mutation import mutated
 
 __all__ = ["TARGETS"]
 
-_CHANGED = ("pendulum", "arrays3", "switch_and_name", "singles3")
+_CHANGED = ("spring1", "pendulum", "arrays3", "switch_and_name", "singles3")
 
 
 def description(data: bytes) -> None:

@@ -96,7 +96,9 @@ def test_constraint_files_with_foreign_bytes(inserted: bytes, where: int) -> Non
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30), st.booleans())
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30), st.booleans()
+)
 @example("../evil", False)
 @example("resources/../../evil", True)
 @example("/etc/evil", False)

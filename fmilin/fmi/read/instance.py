@@ -30,7 +30,7 @@ __all__ = ["Event", "Instance"]
 _STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
 _DISCARD, _ERROR, _FATAL = 2, 3, 4
 
-_ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetEventIndicators")
+_ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates", "GetEventIndicators")
 """Functions whose refusal says nothing about the point."""
 _MOST_ITERATIONS = 100
 _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
@@ -73,6 +73,7 @@ class Instance(ABC):
     binaries: ClassVar[tuple[str, ...]]
     """Folders under ``binaries/`` that may hold this platform's library, the first choice first."""
     rates_function: ClassVar[str]
+    nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"
 
     def __init__(self, folder: Path, description: Description, number_of_states: int, sink: LogSink) -> None:
         self.description = description
@@ -165,6 +166,10 @@ class Instance(ABC):
         except BaseException:
             self.end()
             raise
+
+    def described(self) -> Description:
+        """Return the description, together with what only the code knows."""
+        return self.description
 
     def end(self) -> None:
         """Terminate and free the component; what goes wrong meanwhile is only logged. Idempotent.
@@ -328,7 +333,7 @@ class Instance(ABC):
         self._get_states = self._checked("GetContinuousStates", states)
         self._ask_for_states = self._function("GetContinuousStates", states)
         self._get_rates = self._checked(self.rates_function, states)
-        self._get_nominals = self._checked("GetNominalsOfContinuousStates", states)
+        self._get_nominals = self._checked(self.nominals_function, states)
         self._get_indicators = self._checked("GetEventIndicators", states)
 
     def _checked(self, name: str, arguments: Iterable[Any]) -> Callable[..., None]:
@@ -347,9 +352,13 @@ class Instance(ABC):
 
         return checked
 
+    def _named(self, name: str) -> Any:
+        """Return the C function of this name."""
+        return self._fmu.dll[self.prefix + name]
+
     def _function(self, name: str, arguments: Iterable[Any]) -> Any:
         # A pointer of our own: the attribute of the same name belongs to FMPy, with other argument types.
-        function = self._fmu.dll[self.prefix + name]
+        function = self._named(name)
         function.argtypes = tuple(arguments)
         function.restype = ctypes.c_int
         return function
@@ -363,10 +372,13 @@ class Instance(ABC):
     def _settle(self) -> None:
         """Iterate events until the first continuous-time instant."""
         if self._iterated("at its start"):
-            raise ModelError(
-                f"'{self.description.source}' asks to terminate the simulation at its start. "
-                f"{self.sink.last_words()} Check the start values and the parameters."
-            )
+            raise self._terminates_at_its_start()
+
+    def _terminates_at_its_start(self) -> ModelError:
+        return ModelError(
+            f"'{self.description.source}' asks to terminate the simulation at its start. "
+            f"{self.sink.last_words()} Check the start values and the parameters."
+        )
 
     def _iterated(self, when: str) -> bool:
         """Iterate events until nothing changes any more; return whether the FMU asks to end the simulation."""

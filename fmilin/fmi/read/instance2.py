@@ -17,7 +17,7 @@ from fmilin.fmi.read.pool import Group
 from fmilin.fmi.read.settings import Setting
 from fmilin.running import done, note
 
-__all__ = ["Instance2"]
+__all__ = ["Instance2", "logger_function"]
 
 _pointer = ctypes.c_void_p
 _size = ctypes.c_size_t
@@ -130,7 +130,7 @@ def _callbacks(number: int) -> Any:
     from fmpy import fmi2
 
     callbacks = fmi2.fmi2CallbackFunctions()
-    callbacks.logger = _logger_function()
+    callbacks.logger = logger_function()
     # The C functions themselves, not Python functions that call them.
     callbacks.allocateMemory = ctypes.cast(fmpy.calloc, fmi2.fmi2CallbackAllocateMemoryTYPE)
     callbacks.freeMemory = ctypes.cast(fmpy.free, fmi2.fmi2CallbackFreeMemoryTYPE)
@@ -143,7 +143,7 @@ def _callbacks(number: int) -> Any:
     return callbacks
 
 
-def _logger_function() -> Any:
+def logger_function() -> Any:
     """Return the one C callback of this process: FMPy's proxy keeps a single one, so it must never be freed."""
     if not _kept:
         from fmpy.fmi2 import fmi2CallbackLoggerTYPE

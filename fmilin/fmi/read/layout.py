@@ -14,7 +14,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, UnknownNameError
 from fmilin.fmi.read.description import Description, Variable
-from fmilin.fmi.read.elements import shortened
+from fmilin.fmi.read.elements import integer, shortened
 from fmilin.signals import Signal, Signals
 from fmilin.units import rate_unit
 
@@ -243,10 +243,15 @@ def _declared_sizes(description: Description) -> dict[int, int]:
     held = {d.reference for v in description.arrays() for d in v.dimensions if d.reference is not None}
     if not held:
         return {}
-    found = {v.reference: v for v in description.with_causality("structuralParameter") if v.reference in held}
-    if len(found) < len(held):  # against the standard, another kind of variable holds one
-        found |= {v.reference: v for v in description.variables if v.reference in held and v.reference not in found}
-    return {reference: int(v.start) for reference, v in found.items()}
+    sizes: dict[int, int] = {}
+    # Against the standard, another kind of variable may hold one; it is looked for only when needed.
+    for candidates in (description.with_causality("structuralParameter"), description.variables):
+        if len(sizes) < len(held):
+            for v in candidates:
+                size = integer(v.start) if v.reference in held else None
+                if size is not None:
+                    sizes.setdefault(v.reference, size)
+    return sizes
 
 
 def _brackets(index: Iterable[int | np.intp]) -> str:

@@ -53,6 +53,10 @@ class LogSink:
         level = _LEVELS[status] if 0 <= status < len(_LEVELS) else logging.WARNING
         logger.log(level, "%s: %s", self.source, text, extra={"category": _decoded(category)})
 
+    def known_as(self, number: int) -> None:
+        """Take also the messages that come with this number: FMI 1.0 tells the component instead of an environment."""
+        _sinks[number] = self
+
     def last_words(self) -> str:
         """Return a sentence with what the FMU said since :meth:`forget`, warnings and errors first."""
         serious = [text for status, text in self.recent if status not in (0, 5) and text]

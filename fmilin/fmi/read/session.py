@@ -15,6 +15,7 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.instance1 import Instance1
 from fmilin.fmi.read.instance2 import Instance2
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.read.layout import Layout, Scalar
@@ -27,7 +28,7 @@ from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Session"]
 
-_INSTANCES: dict[str, type[Instance]] = {"2": Instance2, "3": Instance3}
+_INSTANCES: dict[str, type[Instance]] = {"1": Instance1, "2": Instance2, "3": Instance3}
 
 
 class Session:
@@ -87,6 +88,7 @@ class Session:
                 instance = kind(self._folder, description, len(self.layout.states), sink)
                 self._instance = instance
                 instance.begin(self.start_time, self.settings)
+                self._complete(instance, parameters)
                 self._take_stock(instance)
         except BaseException:
             self.close()
@@ -232,6 +234,15 @@ class Session:
 
     def _class_of_instances(self, description: Description) -> type[Instance]:
         return _INSTANCES[description.fmi_version.split(".")[0]]
+
+    def _complete(self, instance: Instance, parameters: Mapping[str, Value]) -> None:
+        """Lay everything out anew when the code knows more than the description: in FMI 1.0, which are the states."""
+        description, before = instance.described(), instance.description.notes
+        if description is not instance.description:
+            instance.description = description
+            self.notes = [note for note in self.notes if note not in before or note in description.notes]
+            self.layout = Layout(description)
+            self.settings = settings_of(self.layout, parameters)
 
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmilin.errors import ModelError
-from fmilin.fmi.read import schema, xml2, xml3
+from fmilin.fmi.read import schema, xml1, xml2, xml3
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import Notes, Structure
 from fmilin.fmi.read.large import LARGE, Scanned, cut
@@ -33,12 +33,25 @@ class _Version:
     """Attribute of the capability flag."""
     schema: str
     """Schema file."""
+    interfaces: Callable[[Any], dict[str, dict[str, str]]]
+    """From the root to the attributes of every interface."""
+
+
+def _interfaces(root: Any) -> dict[str, dict[str, str]]:
+    return {kind: dict(root.find(kind).attrib) for kind in _INTERFACES if root.find(kind) is not None}
 
 
 _VERSIONS = {
-    "2": _Version(xml2.read_structure, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd"),
+    "1": _Version(xml1.read_structure, "guid", "", "fmi1/fmiModelDescription.xsd", xml1.interfaces),
+    "2": _Version(
+        xml2.read_structure, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _interfaces
+    ),
     "3": _Version(
-        xml3.read_structure, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd"
+        xml3.read_structure,
+        "instantiationToken",
+        "providesDirectionalDerivatives",
+        "fmi3/fmi3ModelDescription.xsd",
+        _interfaces,
     ),
 }
 _ENCODING = re.compile(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
@@ -69,7 +82,8 @@ def parse_description(xml: bytes, source: str) -> Description:
     reader = _VERSIONS.get(version.split(".")[0])
     if reader is None:
         raise ModelError(_unsupported(version, source))
-    interfaces = tuple(kind for kind in _INTERFACES if root.find(kind) is not None)
+    attributes = reader.interfaces(root)
+    interfaces = tuple(attributes)
     interface = next((kind for kind in _INTERFACES[:2] if kind in interfaces), None)
     if interface is None:
         inside = " and ".join(interfaces) or "none"
@@ -77,7 +91,6 @@ def parse_description(xml: bytes, source: str) -> Description:
             f"'{source}' has no interface for model exchange or co-simulation (inside: {inside}). fmilin cannot "
             f"linearize such FMUs: export the model again."
         )
-    attributes = {kind: dict(root.find(kind).attrib) for kind in interfaces}
     chosen = attributes[interface]
     notes = Notes(source)
     if damaged:
@@ -164,15 +177,7 @@ def _root(xml: bytes, source: str) -> Any:
 
 
 def _unsupported(version: str, source: str) -> str:
-    if version.startswith("1."):
-        return (
-            f"'{source}' is an FMI {version} FMU. fmilin does not read FMI 1.0 yet: export the model again with "
-            f"FMI 2.0 or 3.0 model exchange."
-        )
-    return (
-        f"'{source}' says FMI version '{version}', which fmilin does not know. Supported are FMI 2.0 and 3.0 "
-        f"model exchange."
-    )
+    return f"'{source}' says FMI version '{version}', which fmilin does not know. Supported are FMI 1.0, 2.0 and 3.0."
 
 
 def _start_time(root: Any) -> float:

@@ -130,17 +130,12 @@ class SteppedSession(Session):
     # ------------------------------------------------------------------ details
 
     def _class_of_instances(self, description: Description) -> type[Instance]:
+        from fmilin.fmi.read.cosimulation.instance1 import SteppedInstance1
         from fmilin.fmi.read.cosimulation.instance2 import SteppedInstance2
         from fmilin.fmi.read.cosimulation.instance3 import SteppedInstance3
 
-        kinds: dict[str, type[Instance]] = {"2": SteppedInstance2, "3": SteppedInstance3}
-        kind = kinds.get(description.fmi_version.split(".")[0])
-        if kind is None:
-            raise ModelError(
-                f"'{description.source}' is a co-simulation FMU of FMI {description.fmi_version}; fmilin steps those "
-                "of FMI 2.0 and 3.0. Export the model again."
-            )
-        return kind
+        kinds: dict[str, type[Instance]] = {"1": SteppedInstance1, "2": SteppedInstance2, "3": SteppedInstance3}
+        return kinds[description.fmi_version.split(".")[0]]
 
     def _anchor(self) -> None:
         """Save the present state as the one that runs start from."""

@@ -1,0 +1,143 @@
+"""The part of modelDescription.xml that is particular to FMI 1.0, which does not say which variables are states.
+
+The code knows the value references of the states; :func:`with_states` brings them in after it was asked. Until then
+states stand under names that no variable has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from fmilin.fmi.read.description import Description, Unknown, Variable
+from fmilin.fmi.read.elements import Notes, Structure, declared_type, integer, nominal
+from fmilin.fmi.read.large import Scanned
+
+__all__ = ["interfaces", "read_structure", "with_states"]
+
+_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
+_CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")
+_MOST_STATES = 10_000_000
+UNNAMED = "FMI 1.0 does not say which variables are states: their names are known as soon as the model is loaded."
+
+
+def interfaces(root: Any) -> dict[str, dict[str, str]]:
+    """Return the interface and its attributes: an FMU of FMI 1.0 has exactly one."""
+    identifier = {"modelIdentifier": root.get("modelIdentifier") or ""}
+    for kind in _CO_SIMULATION:
+        element = root.find(f"Implementation/{kind}")
+        if element is not None:
+            capabilities = element.find("Capabilities")
+            tool = {"needsExecutionTool": "true"} if kind == "CoSimulation_Tool" else {}
+            return {"CoSimulation": identifier | tool | ({} if capabilities is None else dict(capabilities.attrib))}
+    return {"ModelExchange": identifier}
+
+
+def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> Structure:
+    """Read variables and outputs; of the states only their number is there.
+
+    Parameters
+    ----------
+    root : lxml element
+        ``fmiModelDescription``.
+    notes : Notes
+        Takes what was strange.
+    scanned : None
+        Descriptions of FMI 1.0 are read as a whole.
+
+    Raises
+    ------
+    ModelError
+        When an input or output cannot be told.
+    """
+    del scanned
+    types = {t.get("name") or "": dict(t[0].attrib) for t in root.findall("TypeDefinitions/Type") if len(t)}
+    read = (_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable"))
+    variables = tuple(v for v in read if v is not None)
+    # Those of a co-simulation FMU stay hidden: no function leads to them.
+    number = (integer(root.get("numberOfContinuousStates")) or 0) if "ModelExchange" in interfaces(root) else 0
+    if not 0 <= number <= _MOST_STATES:
+        notes.refuse(root.sourceline, f"numberOfContinuousStates is {number}")
+    states = tuple(_unnamed(i) for i in range(number))
+    if states:
+        notes.add(UNNAMED)
+    outputs = tuple(Unknown(v) for v in variables if v.causality == "output")
+    indicators = integer(root.get("numberOfEventIndicators")) or 0
+    return Structure(variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, indicators)
+
+
+def with_states(description: Description, references: Sequence[int]) -> Description:
+    """Return the description with the states that the code has.
+
+    Parameters
+    ----------
+    description : Description
+    references : sequence of int
+        Value references of the states, as the code says; one that no variable has leaves its state unnamed.
+    """
+    by_reference: dict[int, Variable] = {}
+    for v in description.variables:
+        if v.is_float:
+            by_reference.setdefault(v.reference, v)
+    states = tuple(by_reference.get(r) or _unnamed(i) for i, r in enumerate(references))
+    rates = tuple(_known_rate(description, s) or _rate(s, i) for i, s in enumerate(states))
+    notes = tuple(note for note in description.notes if note != UNNAMED)
+    variables = (*description.variables, *(s for s in states if s.reference < 0))
+    derivatives = tuple(Unknown(r) for r in rates)
+    return replace(description, variables=variables, states=states, derivatives=derivatives, notes=notes)
+
+
+def _unnamed(index: int) -> Variable:
+    # Value references are not negative: these are nobody's.
+    return Variable(name=f"state[{index + 1}]", reference=-2 * (index + 1), type="Real", initial="calculated")
+
+
+def _rate(state: Variable, index: int) -> Variable:
+    return Variable(name=f"der({state.name})", reference=-2 * (index + 1) - 1, type="Real", initial="calculated")
+
+
+def _known_rate(description: Description, state: Variable) -> Variable | None:
+    """Return the variable ``der(x)``, which tools with structured names write down."""
+    head, dot, last = state.name.rpartition(".")
+    found = (description.by_name.get(name) for name in (f"der({state.name})", f"{head}{dot}der({last})"))
+    return next((v for v in found if v is not None and v.is_float and v.variability == "continuous"), None)
+
+
+def _variable(element: Any, types: Any, notes: Notes) -> Variable | None:
+    name = element.get("name") or ""
+    value = next((child for child in element if child.tag in _TYPES), None)
+    reference = integer(element.get("valueReference"))
+    causality = element.get("causality") or "internal"
+    if not name or value is None or reference is None or reference < 0:
+        if causality in ("input", "output"):
+            notes.refuse(element.sourceline, f"the {causality} '{name}' has no name, no type or no value reference")
+        notes.add_name(name, "{names}: left out, since the description gives no name, type or value reference.")
+        return None
+    if element.get("alias") == "negatedAlias":
+        notes.add_name(name, "{names}: left out, since each is the negative of another variable (a negated alias).")
+        return None
+    declared = declared_type(value, types, name, notes)
+    is_real = value.tag == "Real"
+    variability = element.get("variability") or ("continuous" if is_real else "discrete")
+    start = value.get("start") or ""
+    return Variable(
+        name=name,
+        reference=reference,
+        type=value.tag,
+        causality=_causality(causality, variability),
+        variability="fixed" if variability == "parameter" else variability,
+        initial=("approx" if value.get("fixed") == "false" else "exact") if start else "calculated",
+        unit=(value.get("unit") or declared.get("unit") or "") if is_real else "",
+        nominal=nominal(value, declared, name, notes) if is_real else None,
+        start=start,
+        description=element.get("description") or "",
+        line=element.sourceline,
+    )
+
+
+def _causality(causality: str, variability: str) -> str:
+    """Return the word of later versions."""
+    if causality in ("input", "output"):
+        return causality
+    return "parameter" if variability == "parameter" else "local"
