@@ -230,6 +230,10 @@ class Model(ABC):
         del t, x, u
         return np.empty(0)
 
+    def held(self) -> Mapping[str, str]:
+        """Return what stays as it is between two events, by name, as text; empty for a model without events."""
+        return {}
+
     @abstractmethod
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.

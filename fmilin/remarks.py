@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["Remark"]
 
-_INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition"})
+_INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition", "held"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Remark:
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured model also ``"sampled"``, and
-        as mere information ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
+        as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """

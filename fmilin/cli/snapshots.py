@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from fmilin.cli.progress import progress_bar
 from fmilin.errors import UsageError
-from fmilin.stepped import Stepped
 
 if TYPE_CHECKING:
     from fmilin.cli.desk import Desk
@@ -54,6 +53,8 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
 
     if to < point.time:
         raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
+    from fmilin.stepped import Stepped
+
     if isinstance(model, Stepped):
         return model.advance(point, to, stepping.step if stepping is not None else None)
     with progress_bar(model.info.name, point.time, to) as progress:
@@ -66,6 +67,7 @@ def linear_models(request: Request, times: Sequence[float], desk: Desk) -> list[
     import fmilin as fl
     from fmilin.cli.opening import open_model
     from fmilin.cli.points import assembled, with_saved_point
+    from fmilin.stepped import Stepped
 
     request, saved = with_saved_point(request)
     model, values = open_model(request, desk)

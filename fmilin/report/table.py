@@ -49,7 +49,7 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
             console.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0))
         console.print()
         for warning in linear.warnings:
-            word = "Measured" if warning.is_information else "Warning"
+            word = "Note" if warning.is_information else "Warning"
             console.print(fact(word, str(warning).split(), console.width, separator=" "))
         if all(warning.is_information for warning in linear.warnings):
             console.print("No warnings.")

@@ -14,6 +14,7 @@ from fmilin.constraints import Constraint, Constraints
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.held import held_values
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
 from fmilin.fmi.read.pool import Pool
@@ -228,6 +229,10 @@ class FmuModel(Model, Hybrid):
     def remembers_mode(self) -> bool:
         """Whether the FMU is still in its mode; see :attr:`fmilin.hybrid.Hybrid.remembers_mode`."""
         return self._session.remembers_mode
+
+    def held(self) -> Mapping[str, str]:
+        """Return discrete-time variables and inputs that are no numbers, as they are in the present mode."""
+        return {} if self._closed else held_values(self._session)
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
