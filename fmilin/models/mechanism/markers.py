@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fmilin.models.mechanism.kinematics import LinkColumns, Motion, Velocities, link_columns
 from fmilin.models.mechanism.screws import Array, along, cross
 from fmilin.models.mechanism.tree import Tree
+from fmilin.models.mechanism.wheels import Rims
 
 __all__ = ["FixedMarkers", "MarkerColumns", "MarkerMotion", "Markers"]
 
@@ -68,11 +69,13 @@ class Markers:
             r=np.array([r for _, r in points]).reshape(len(points), 3),
             direction_links=np.array([links.index(link) for link, _ in directions], dtype=np.intp),
             e=np.array([e for _, e in directions]).reshape(len(directions), 3),
-            centers=np.array([w.center for w in wheels], dtype=np.intp),
-            axles=np.array([w.axle for w in wheels], dtype=np.intp),
-            normals=np.array([w.normal for w in wheels]).reshape(len(wheels), 3),
-            radii=np.array([w.radius for w in wheels]),
-            tubes=np.array([w.tube for w in wheels]),
+            rims=Rims(
+                centers=np.array([w.center for w in wheels], dtype=np.intp),
+                axles=np.array([w.axle for w in wheels], dtype=np.intp),
+                normals=np.array([w.normal for w in wheels]).reshape(len(wheels), 3),
+                radii=np.array([w.radius for w in wheels]),
+                tubes=np.array([w.tube for w in wheels]),
+            ),
         )
 
 
@@ -99,7 +102,7 @@ class MarkerColumns:
     Attributes
     ----------
     p, p_dot, e, e_dot : array, shape (..., k or d, n, 3)
-        With respect to theta.
+        With respect to theta; of points without contact points.
     links : LinkColumns
         Of ``FixedMarkers.links``.
     """
@@ -121,8 +124,8 @@ class FixedMarkers:
         Links that carry markers; ``point_links`` and ``direction_links`` count in them.
     r, e : array, shape (k, 3), (d, 3)
         In the frames of the links.
-    centers, axles, normals, radii, tubes
-        Of wheels.
+    rims : Rims
+        Of wheels, whose contact points come after the points.
     """
 
     tree: Tree
@@ -131,11 +134,7 @@ class FixedMarkers:
     r: NDArray[np.float64]
     direction_links: NDArray[np.intp]
     e: NDArray[np.float64]
-    centers: NDArray[np.intp]
-    axles: NDArray[np.intp]
-    normals: NDArray[np.float64]
-    radii: NDArray[np.float64]
-    tubes: NDArray[np.float64]
+    rims: Rims
 
     def places(self, X: Array) -> tuple[Array, Array]:
         """Return points p and directions e for the frames X (..., N + 1, 4, 4)."""
@@ -143,9 +142,9 @@ class FixedMarkers:
         there = X[..., self.point_links, :, :]
         p = there[..., :3, 3] + along(there[..., :3, :3], self.r)
         e = along(X[..., self.direction_links, :3, :3], self.e)
-        if len(self.centers):
-            s, N = self._lean(e)
-            p = np.concatenate((p, p[..., self.centers, :] + self._down(e, N / s, 1 / s)), axis=-2)
+        if len(self.rims):
+            lowest = p[..., self.rims.centers, :] + self.rims.down(e[..., self.rims.axles, :])
+            p = np.concatenate((p, lowest), axis=-2)
         return p, e
 
     def motion(self, at: Velocities) -> MarkerMotion:
@@ -156,8 +155,10 @@ class FixedMarkers:
         V_p, V_e = V[..., self.point_links, :], V[..., self.direction_links, :]
         p_dot = V_p[..., 3:] + cross(V_p[..., :3], p[..., :k, :])
         e_dot = cross(V_e[..., :3], e)
-        if len(self.centers):
-            p_dot = np.concatenate((p_dot, p_dot[..., self.centers, :] + self._down_rate(e, e_dot)), axis=-2)
+        if len(self.rims):
+            axles = self.rims.axles
+            falling = self.rims.down_rate(e[..., axles, :], e_dot[..., axles, :])
+            p_dot = np.concatenate((p_dot, p_dot[..., self.rims.centers, :] + falling), axis=-2)
         return MarkerMotion(p, p_dot, e, e_dot)
 
     def columns(self, motion: Motion, now: MarkerMotion) -> MarkerColumns:
@@ -174,44 +175,7 @@ class FixedMarkers:
         e = now.e[..., None, :]
         de = cross(S, e)
         de_dot = cross(T, e) + cross(V_e[..., None, :3], de)
-        if len(self.centers):
-            more, more_dot = self._down_columns(now, de, de_dot)
-            dp = np.concatenate((dp, dp[..., self.centers, :, :] + more), axis=-3)
-            dp_dot = np.concatenate((dp_dot, dp_dot[..., self.centers, :, :] + more_dot), axis=-3)
         return MarkerColumns(dp, dp_dot, de, de_dot, links)
-
-    # -- wheels ------------------------------------------------------------------------------------
-    # With the axle e, N = n.e and s = sqrt(1 - N^2), the lowest point of the wheel is at the centre plus
-    # r d - rho n, d = (N e - n) / s: down in the plane of the wheel, then down through the tyre.
-
-    def _lean(self, e: Array) -> tuple[Array, Array]:
-        N = (self.normals * e[..., self.axles, :]).sum(axis=-1)
-        flat = (self.radii == 0).astype(float)  # a ball has no axle
-        return np.sqrt(1 - N * N * (1 - flat)), N
-
-    def _down(self, e: Array, along_axle: Array, along_normal: Array) -> Array:
-        axle = e[..., self.axles, :]
-        down = along_axle[..., None] * axle - along_normal[..., None] * self.normals
-        return self.radii[:, None] * down - self.tubes[:, None] * self.normals
-
-    def _down_rate(self, e: Array, e_dot: Array) -> Array:
-        s, N = self._lean(e)
-        N_dot = (self.normals * e_dot[..., self.axles, :]).sum(axis=-1)
-        # (1/s)' = N N' / s^3, (N/s)' = N' / s^3
-        rate = (N_dot / s**3)[..., None] * (e[..., self.axles, :] - N[..., None] * self.normals)
-        return self.radii[:, None] * (rate + (N / s)[..., None] * e_dot[..., self.axles, :])
-
-    def _down_columns(self, now: MarkerMotion, de: Array, de_dot: Array) -> tuple[Array, Array]:
-        n, r = self.normals[:, None, :], self.radii[:, None, None]
-        e, e_dot = now.e[..., self.axles, None, :], now.e_dot[..., self.axles, None, :]
-        de, de_dot = de[..., self.axles, :, :], de_dot[..., self.axles, :, :]
-        s, N = (a[..., None, None] for a in self._lean(now.e))
-        N_dot = (n * e_dot).sum(axis=-1, keepdims=True)
-        dN, dN_dot = (n * de).sum(axis=-1, keepdims=True), (n * de_dot).sum(axis=-1, keepdims=True)
-        down = dN / s**3 * (e - N * n) + N / s * de
-        twice = dN_dot / s**3 + 3 * N_dot * N * dN / s**5
-        rate = twice * (e - N * n) + N_dot / s**3 * (de - dN * n) + dN / s**3 * e_dot + N / s * de_dot
-        return r * down, r * rate
 
     # -- accelerations -----------------------------------------------------------------------------
 

@@ -224,14 +224,15 @@ class Outputs:
 
     def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
         vectors, directions = self._vectors(solution)
+        along = self.system.markers.columns(columns.motion, solution.state.now)
         fast: tuple[Array, Array] = (None, None)
         if any(kind in "af" for _, kind, _, _ in self._dots):
             markers = self.system.markers
-            fast = markers.acceleration_columns(columns.motion, solution.state.now, columns.markers)
+            fast = markers.acceleration_columns(columns.motion, solution.state.now, along)
         for k, (i, kind, number, axis) in enumerate(self._dots):
-            turned = columns.markers.e[..., axis, :, :]
+            turned = along.e[..., axis, :, :]
             out.theta[..., i, :] = (turned @ vectors[..., k, :, None])[..., 0]
-            for target, vector in self._vector_columns((kind, number), columns.markers, fast, out):
+            for target, vector in self._vector_columns((kind, number), along, fast, out):
                 target[..., i, :] += (vector @ directions[..., k, :, None])[..., 0]
 
     def _vector_columns(
@@ -259,7 +260,7 @@ class Outputs:
         state, system = solution.state, self.system
         d, L_rate = system.stretch(state)
         L = np.sqrt((d * d).sum(axis=-1))
-        G, rate_q = system.stretch_columns(state, columns.markers, columns.rows)
+        G, rate_q = columns.stretch
         for i, what, k in self._lines:
             g, length = G[..., k, :], L[..., k, None]
             if what == "distance":

@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.mechanism.kinematics import LinkColumns
-from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
+from fmilin.models.mechanism.markers import FixedMarkers, MarkerMotion
 from fmilin.models.mechanism.screws import Array, cross
 from fmilin.models.mechanism.tree import Tree
 
-__all__ = ["FixedRows", "RowColumns", "RowMotion", "Rows"]
+__all__ = ["FixedRows", "RowMotion", "Rows"]
 
 Ints = NDArray[np.intp]
 
@@ -76,14 +75,10 @@ class Rows:
         k = len(markers.r)
         a = np.array([row[0] for row in everything], dtype=np.intp)
         b = np.array([row[1] for row in everything], dtype=np.intp)
-        links = markers.links.tolist()
-        where = np.array([links.index(i) for i in [*a, *b]], dtype=np.intp)
         return FixedRows(
             sizes=(len(self.lines), len(self.rods), len(self.couples), len(self.hinges)),
             a=a,
             b=b,
-            a_there=where[: len(a)],
-            b_there=where[len(a) :],
             sigma=self.tree.above[b] - self.tree.above[a],
             spread=_spread(a, b, len(self.tree.P)),
             line_points=_ints([k - 1 - p if p < 0 else p for _, _, p, _ in self.lines]),
@@ -116,20 +111,6 @@ class RowMotion:
 
 
 @dataclass(frozen=True)
-class RowColumns:
-    """Derivatives of some rows along the freedoms.
-
-    Attributes
-    ----------
-    W, W_dot : array, shape (..., R, n, 6)
-        With respect to theta; W is also the derivative of Wdot with respect to v.
-    """
-
-    W: Array
-    W_dot: Array
-
-
-@dataclass(frozen=True)
 class FixedRows:
     """Rows as constant arrays, in the order lines, rods, couples, hinges.
 
@@ -138,8 +119,6 @@ class FixedRows:
     sizes : tuple of 4 int
     a, b : array of int, shape (R,)
         Links.
-    a_there, b_there : array of int, shape (R,)
-        The same, counted in ``FixedMarkers.links``.
     sigma : array, shape (R, n)
         1 where a freedom moves b alone, -1 where it moves a alone.
     spread : array, shape (N + 1, R)
@@ -149,8 +128,6 @@ class FixedRows:
     sizes: tuple[int, int, int, int]
     a: Ints
     b: Ints
-    a_there: Ints
-    b_there: Ints
     sigma: NDArray[np.float64]
     spread: NDArray[np.float64]
     line_points: Ints
@@ -171,7 +148,7 @@ class FixedRows:
 
     def motion(self, now: MarkerMotion) -> RowMotion:
         """Return W and Wdot."""
-        p, p_dot, ell, ell_dot = self._lines(now.p, now.p_dot, now.e, now.e_dot)
+        p, p_dot, ell, ell_dot = self.line_parts(now)
         force = np.concatenate((ell, ell_dot), axis=-1)
         moment = np.concatenate((cross(p, ell), cross(p_dot, ell) + cross(p, ell_dot)), axis=-1)
         parts = [np.concatenate((moment[..., :3], force[..., :3]), axis=-1)]
@@ -184,24 +161,6 @@ class FixedRows:
         rates.append(np.concatenate((m_dot, np.zeros_like(m)), axis=-1))
         return RowMotion(np.concatenate(parts, axis=-2), np.concatenate(rates, axis=-2))
 
-    def columns(self, now: MarkerMotion, along: MarkerColumns) -> RowColumns:
-        """Return the derivatives of W and Wdot with respect to theta."""
-        p, p_dot, ell, ell_dot = (a[..., None, :] for a in self._lines(now.p, now.p_dot, now.e, now.e_dot))
-        dp, dp_dot, dell, dell_dot = self._lines(along.p, along.p_dot, along.e, along.e_dot, axis=-3)
-        moment = cross(dp, ell) + cross(p, dell)
-        moment_dot = cross(dp_dot, ell) + cross(p_dot, dell) + cross(dp, ell_dot) + cross(p, dell_dot)
-        lines = np.concatenate((moment, dell), axis=-1), np.concatenate((moment_dot, dell_dot), axis=-1)
-        a, b = self.hinge_first, self.hinge_second
-        e_a, e_b, f_a, f_b = (x[..., i, None, :] for x in (now.e, now.e_dot) for i in (a, b))
-        de_a, de_b, df_a, df_b = (x[..., i, :, :] for x in (along.e, along.e_dot) for i in (a, b))
-        c = self.couple_directions
-        m = np.concatenate((along.e[..., c, :, :], cross(de_b, e_a) + cross(e_b, de_a)), axis=-3)
-        swing = cross(df_b, e_a) + cross(f_b, de_a) + cross(de_b, f_a) + cross(e_b, df_a)
-        m_dot = np.concatenate((along.e_dot[..., c, :, :], swing), axis=-3)
-        none = np.zeros_like(m)
-        couples = np.concatenate((m, none), axis=-1), np.concatenate((m_dot, none), axis=-1)
-        return RowColumns(*(np.concatenate(pair, axis=-3) for pair in zip(lines, couples, strict=True)))
-
     def jacobian(self, W: Array, S: Array, rows: Any = slice(None)) -> Array:
         """Return G_rj = W_r' (J_b - J_a)_j of some rows, shape (..., R, n)."""
         return (W @ np.swapaxes(S, -1, -2)) * self.sigma[rows]
@@ -210,23 +169,12 @@ class FixedRows:
         """Return what link b has more than link a, (..., N + 1, 6) -> (..., R, 6)."""
         return of_links[..., self.b[rows], :] - of_links[..., self.a[rows], :]
 
-    def relative_columns(self, columns: LinkColumns, rows: Any) -> LinkColumns:
-        """Return the columns of b less those of a, each (..., R, n, 6)."""
-        b, a = self.b_there[rows], self.a_there[rows]
-        parts = (columns.V_q, columns.A_q, columns.A_v, columns.V_v)
-        return LinkColumns(*(x[..., b, :, :] - x[..., a, :, :] for x in parts))
-
-    def _lines(
-        self, p: Array, p_dot: Array, e: Array, e_dot: Array, axis: int = -2
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return points and directions, with their rates, of lines and rods together."""
+    def line_parts(self, now: MarkerMotion) -> tuple[Array, Array, Array, Array]:
+        """Return points and directions of lines and rods together, p, p', l, l', each (..., k, 3)."""
         first, second = self.rod_first, self.rod_second
-
-        def points(x: Array) -> Array:
-            return np.take(x, np.concatenate((self.line_points, first)), axis=axis)
-
-        def directions(x: Array, y: Array) -> Array:
-            between = np.take(y, second, axis=axis) - np.take(y, first, axis=axis)
-            return np.concatenate((np.take(x, self.line_directions, axis=axis), between), axis=axis)
-
-        return points(p), points(p_dot), directions(e, p), directions(e_dot, p_dot)
+        points = np.concatenate((self.line_points, first))
+        rods = now.p[..., second, :] - now.p[..., first, :]
+        rods_dot = now.p_dot[..., second, :] - now.p_dot[..., first, :]
+        ell = np.concatenate((now.e[..., self.line_directions, :], rods), axis=-2)
+        ell_dot = np.concatenate((now.e_dot[..., self.line_directions, :], rods_dot), axis=-2)
+        return now.p[..., points, :], now.p_dot[..., points, :], ell, ell_dot

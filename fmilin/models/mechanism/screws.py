@@ -56,12 +56,13 @@ def _inertia_table() -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 AD, FORCE, INERTIA = _ad_table(), _force_table(), _inertia_table()
-NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
+BEFORE, AFTER = np.array([1, 2, 0, 2, 0, 1]), np.array([2, 0, 1, 1, 2, 0])
 
 
 def cross(a: Array, b: Array) -> Array:
     """Return a x b, shapes (..., 3)."""
-    return a[..., NEXT] * b[..., LAST] - a[..., LAST] * b[..., NEXT]
+    products = a[..., BEFORE] * b[..., AFTER]
+    return products[..., :3] - products[..., 3:]
 
 
 def ad(g: Array) -> Array:

@@ -25,9 +25,10 @@ from fmilin.models.mechanism.dynamics import (
 )
 from fmilin.models.mechanism.forces import ForceColumns, collect_forces
 from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
-from fmilin.models.mechanism.markers import MarkerColumns, MarkerMotion, Markers
+from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.null_space import NullSpace, null_space, robust_null_space
-from fmilin.models.mechanism.rows import RowColumns, RowMotion, Rows
+from fmilin.models.mechanism.row_columns import RowDerivatives
+from fmilin.models.mechanism.rows import RowMotion, Rows
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.tree import tree_of
 
@@ -114,8 +115,8 @@ class Columns:
     rate_q : array, shape (..., m, n)
         d(G v)/dtheta.
     motion : Motion
-    markers : MarkerColumns
-    rows : RowColumns
+    stretch : tuple of two arrays, shape (..., ns, n)
+        Of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta.
     forces : ForceColumns
     """
 
@@ -126,8 +127,7 @@ class Columns:
     c_v: Array
     rate_q: Array
     motion: Motion
-    markers: MarkerColumns
-    rows: RowColumns
+    stretch: tuple[Array, Array]
     forces: ForceColumns
 
 
@@ -166,6 +166,7 @@ class System:
         self.markers = self.collector.finished(self._rows.links)
         self.rows = self._rows.finished(self.markers)
         self.forces = self._forces.finished(self.rows)
+        self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
         self.places = np.array([self.rows.position(b.row) for b in self.bonds], dtype=np.intp)
         self.g = values_of(self.bonds, self.rows)
         self.rods = self.forces.rows - self.rows.sizes[0]
@@ -268,58 +269,28 @@ class System:
     def columns(self, solution: Solution) -> Columns:
         """Return the derivatives of the equations at a solution, exact."""
         state, tree, rows = solution.state, self.tree, self.rows
-        at = state.at
+        at, these = state.at, self.places
         moving = motion(tree, at, solution.A)
-        along = self.markers.columns(moving, state.now)
-        of_rows = rows.columns(state.now, along)
-        forces = self._force_columns(state, along, of_rows)
+        of_rows = self.derivatives.columns(moving, state.now, state.rows)
+        G = rows.jacobian(state.rows.W, at.S)
+        springs = self.forces.rows
+        along = G[..., springs, :], of_rows.rate_q[..., springs, :]
+        forces = self.forces.columns(*self.stretch(state), state.u, along)
         s = forces.s.copy()
-        s[..., self.places] = s[..., self.places] - solution.multipliers
+        s[..., these] = s[..., these] - solution.multipliers
         outside = rows.spread @ (s[..., None] * state.rows.W)
         tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
-        G = rows.jacobian(state.rows.W, at.S)
-        # -sum_r s_r (sigma S)' dW_r, as one product over rows and components
-        shape = at.S.shape[:-2]
-        left = rows.sigma[:, :, None] * at.S[..., None, :, :] * s[..., None, None]
-        left = np.moveaxis(left, -3, -2).reshape(*shape, tree.n, -1)
-        right = np.moveaxis(of_rows.W, -1, -2).reshape(*shape, -1, tree.n)
         G_t = np.swapaxes(G, -1, -2)
         joints = self.forces.joints
-        spring = np.diag(joints.k)
-        c_q, c_v, rate_q = self._constraint_columns(solution, along, of_rows)
+        loads = self.derivatives.load_columns(at, state.now, s)
         return Columns(
-            rho_q=tau.q - left @ right - G_t @ forces.q + spring,
+            rho_q=tau.q - loads - G_t @ forces.q + np.diag(joints.k),
             rho_v=tau.v - G_t @ forces.v + np.diag(joints.d),
             rho_u=-(G_t @ forces.u) - joints.B,
-            c_q=c_q,
-            c_v=c_v,
-            rate_q=rate_q,
+            c_q=of_rows.c_q[..., these, :],
+            c_v=of_rows.c_v[..., these, :],
+            rate_q=of_rows.rate_q[..., these, :],
             motion=moving,
-            markers=along,
-            rows=of_rows,
+            stretch=along,
             forces=forces,
         )
-
-    def _force_columns(self, state: State, along: MarkerColumns, of_rows: RowColumns) -> ForceColumns:
-        d, L_rate = self.stretch(state)
-        return self.forces.columns(d, L_rate, state.u, self.stretch_columns(state, along, of_rows))
-
-    def stretch_columns(self, state: State, along: MarkerColumns, of_rows: RowColumns) -> tuple[Array, Array]:
-        """Return G of the springs, the derivative of L^2/2 by theta and of L L' by v, and that of L L' by theta."""
-        springs, rows = self.forces.rows, self.rows
-        W, V = state.rows.W[..., springs, :], rows.relative(state.at.V, springs)
-        beside = rows.relative_columns(along.links, springs)
-        dW = of_rows.W[..., springs, :, :]
-        rate_q = (dW * V[..., None, :]).sum(-1) + (beside.V_q * W[..., None, :]).sum(-1)
-        return rows.jacobian(W, state.at.S, springs), rate_q
-
-    def _constraint_columns(self, solution: Solution, along: MarkerColumns, of_rows: RowColumns) -> tuple[Array, ...]:
-        state, rows, these = solution.state, self.rows, self.places
-        W, W_dot = state.rows.W[..., these, None, :], state.rows.W_dot[..., these, None, :]
-        dW, dW_dot = of_rows.W[..., these, :, :], of_rows.W_dot[..., these, :, :]
-        V = rows.relative(state.at.V, these)[..., None, :]
-        A = rows.relative(solution.A, these)[..., None, :]
-        beside = rows.relative_columns(along.links, these)
-        c_q = (dW * A + W * beside.A_q + dW_dot * V + W_dot * beside.V_q).sum(-1)
-        c_v = (W * beside.A_v + dW * V + W_dot * beside.V_v).sum(-1)
-        return c_q, c_v, (dW * V + W * beside.V_q).sum(-1)

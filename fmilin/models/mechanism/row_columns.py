@@ -1,0 +1,224 @@
+"""Derivatives of wrenches along all freedoms, from row to freedom instead of from freedom to row.
+
+A row's wrench W is made of two markers, each a point or a direction z of a link. What is wanted is W' X + Wdot' Y for
+given screws X and Y. Its gradients f by z and f' by z' act on the link as forces would, so that its derivative along
+theta_j is
+
+    a' S_j + b' psi_j   for the freedoms j above the link of z,   a = P(f + f' x w) - ad_V^* P(f'),  b = P(f'),
+
+with P(f) = (z x f, f) for points and (e x f, 0) for directions: a few numbers for each row, then one product with all
+screws. A matrix of columns for every marker is not formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.models.mechanism.kinematics import Motion, Velocities
+from fmilin.models.mechanism.markers import FixedMarkers, MarkerMotion
+from fmilin.models.mechanism.rows import FixedRows, RowMotion
+from fmilin.models.mechanism.screws import Array, ad, along, cross
+from fmilin.models.mechanism.tree import Tree
+
+__all__ = ["RowColumns", "RowDerivatives"]
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """Derivatives of all rows at given relative accelerations A = Vdot_b - Vdot_a.
+
+    Attributes
+    ----------
+    c_q, c_v : array, shape (..., R, n)
+        Of W' A + Wdot' (V_b - V_a), with respect to theta and v.
+    rate_q : array, shape (..., R, n)
+        Of W' (V_b - V_a), with respect to theta.
+    """
+
+    c_q: Array
+    c_v: Array
+    rate_q: Array
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """The two markers of each row: z (..., R, 3), and F, Fdot (..., R, 3, 6) with f = F X + Fdot Y and f' = F Y."""
+
+    z: list[Array]
+    F: list[Array]
+    F_dot: list[Array]
+
+
+class RowDerivatives:
+    """The derivatives of fixed rows.
+
+    Parameters
+    ----------
+    tree : Tree
+    rows : FixedRows
+    markers : FixedMarkers
+    """
+
+    def __init__(self, tree: Tree, rows: FixedRows, markers: FixedMarkers) -> None:
+        self.tree, self.rows, self.markers = tree, rows, markers
+        points, directions = markers.links[markers.point_links], markers.links[markers.direction_links]
+        k = len(points)
+        self._rolling = np.flatnonzero(rows.line_points >= k)
+        self._rims = rows.line_points[self._rolling] - k
+        held = rows.line_points.copy()
+        held[self._rolling] = markers.rims.centers[self._rims]
+        self._turned = rows.line_directions.copy()
+        self._turned[self._rolling] = markers.rims.axles[self._rims]  # the plane's directions do not move
+        turned = directions[self._turned]
+        none = np.zeros(len(rows.couple_directions), dtype=np.intp)
+        first = (points[held], points[rows.rod_first], directions[rows.couple_directions], directions[rows.hinge_first])
+        second = (turned, points[rows.rod_second], none, directions[rows.hinge_second])
+        self._links = np.concatenate(first), np.concatenate(second)
+        self._masks = tree.above[self._links[0]], tree.above[self._links[1]]
+        lines, rods, couples, hinges = rows.sizes
+        rest = [0.0] * (couples + hinges)
+        self._kappa = (
+            np.array([1.0] * (lines + rods) + rest)[:, None],
+            np.array([0.0] * lines + [1.0] * rods + rest)[:, None],
+        )
+        self._held = held
+        self._group()
+
+    def _group(self) -> None:
+        """Find the rows and markers that the same freedoms move: their second derivatives are summed first."""
+        keys = [
+            (int(self._links[s][r]), int(self.rows.a[r]), int(self.rows.b[r]))
+            for s in (0, 1)
+            for r in range(len(self.rows))
+        ]
+        groups = [key for key in dict.fromkeys(keys) if key[0]]
+        self._sums = np.array([[float(key == group) for key in keys] for group in groups]).reshape(
+            len(groups), len(keys)
+        )
+        above = self.tree.above
+        self._pairs = np.array([above[b] - above[a] for _, a, b in groups]).reshape(len(groups), self.tree.n)
+        self._moved = np.array([above[link] for link, _, _ in groups]).reshape(len(groups), self.tree.n)
+
+    def columns(self, motion: Motion, now: MarkerMotion, wrenches: RowMotion) -> RowColumns:
+        """Return the derivatives of all rows."""
+        at, rows = motion.at, self.rows
+        V, A = rows.relative(at.V), rows.relative(motion.A)
+        S, psi, phi = (np.swapaxes(a, -1, -2) for a in (at.S, motion.psi, motion.phi))
+        S_psi = np.concatenate((S, psi), axis=-2)
+        slots = self._slots(now)
+        c_q = self._by_markers(at, now, slots, (A, V), S_psi)
+        rate_q = self._by_markers(at, now, slots, (V, None), S_psi)
+        c_v = rate_q  # dWdot/dv is dW/dtheta
+        W, W_dot = wrenches.W, wrenches.W_dot
+        whole = np.concatenate((S_psi, phi), axis=-2)
+        S_drift = np.concatenate((S, psi + np.swapaxes(at.Sdot, -1, -2)), axis=-2)
+        for links, sign in ((rows.b, 1.0), (rows.a, -1.0)):
+            if not links.any():
+                continue
+            moves = sign * self.tree.above[links]
+            ad_V, ad_A = (np.swapaxes(ad(x[..., links, :]), -1, -2) for x in (at.V, motion.A))
+            turn = -along(ad_V, W)
+            on_S = -along(ad_A, W) - along(ad_V, W_dot)
+            c_q = c_q + moves * (np.concatenate((on_S, turn + W_dot, W), axis=-1) @ whole)
+            c_v = c_v + moves * (np.concatenate((turn + W_dot, W), axis=-1) @ S_drift)
+            rate_q = rate_q + moves * (np.concatenate((turn, W), axis=-1) @ S_psi)
+        return RowColumns(c_q, c_v, rate_q)
+
+    def _by_markers(
+        self, at: Velocities, now: MarkerMotion, slots: _Slots, screws: tuple[Array, Array | None], S_psi: Array
+    ) -> Array:
+        """Return the derivative of W' X + Wdot' Y by the markers of W, for screws X and Y (None: zero)."""
+        X, Y = screws
+        f = [along(F, X) for F in slots.F]
+        if Y is None:
+            return sum(self._masks[s] * (_wrench(slots.z[s], f[s], self._kappa[s]) @ S_psi[..., :6, :]) for s in (0, 1))
+        f_rate = [along(F, Y) for F in slots.F]
+        f = [one + along(F_dot, Y) for one, F_dot in zip(f, slots.F_dot, strict=True)]
+        self._roll(now, f, f_rate)
+        total = 0.0
+        for s in (0, 1):
+            V = at.V[..., self._links[s], :]
+            b = _wrench(slots.z[s], f_rate[s], self._kappa[s])
+            a = _wrench(slots.z[s], f[s] + cross(f_rate[s], V[..., :3]), self._kappa[s])
+            a = a - along(np.swapaxes(ad(V), -1, -2), b)
+            total = total + self._masks[s] * (np.concatenate((a, b), axis=-1) @ S_psi)
+        return total
+
+    def _roll(self, now: MarkerMotion, f: list[Array], f_rate: list[Array]) -> None:
+        """Put what acts on contact points on the axles, too: the second markers of rows that roll."""
+        if not len(self._rolling):
+            return
+        rims, rows = self.markers.rims.some(self._rims), self._rolling
+        e, e_dot = now.e[..., rims.axles, :], now.e_dot[..., rims.axles, :]
+        f[1][..., rows, :], f_rate[1][..., rows, :] = rims.on_axle(
+            e, e_dot, f[0][..., rows, :], f_rate[0][..., rows, :]
+        )
+
+    def load_columns(self, at: Velocities, now: MarkerMotion, s: Array) -> Array:
+        """Return the derivative by theta_j of sum_r s_r W_r' (J_b - J_a)_k, W alone moving, at (k, j), s (..., R)."""
+        slots = self._slots(now)
+        parts = []
+        for z, F, kappa in zip(slots.z, slots.F, self._kappa, strict=True):
+            B = np.concatenate((_skew(z) @ F, kappa[:, None] * F), axis=-2)
+            parts.append(B.reshape(*B.shape[:-2], 36) * s[..., None])
+        sums = self._sums @ np.concatenate(parts, axis=-2)
+        B = sums.reshape(*sums.shape[:-1], 6, 6)
+        S = at.S[..., None, :, :]
+        each = (S @ B @ np.swapaxes(S, -1, -2)) * (self._moved[:, :, None] * self._pairs[:, None, :])
+        return np.swapaxes(each.sum(axis=-3), -1, -2)
+
+    def _slots(self, now: MarkerMotion) -> _Slots:
+        """Return the markers, and the matrices that make gradients by them out of X and Y."""
+        p, p_dot, ell, ell_dot = self.rows.line_parts(now)
+        rows, lines = self.rows, self.rows.sizes[0]
+        k = len(self.markers.r)
+        z_1 = [now.p[..., :k, :][..., self._held, :], p[..., lines:, :]]
+        z_2 = [now.e[..., self._turned, :], now.p[..., rows.rod_second, :]]
+        e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
+        couples = now.e[..., rows.couple_directions, :]
+        L, Q, L_dot, Q_dot = _skew(ell), _skew(p), _skew(ell_dot), _skew(p_dot)
+        on_rod = np.zeros((rows.sizes[0] + rows.sizes[1], 1, 1))
+        on_rod[lines:] = 1.0
+        shape = p.shape[:-2]
+        one = np.broadcast_to(np.eye(3), (*Q.shape[:-2], 3, 3))
+        F_1 = np.concatenate((L + on_rod * Q, -on_rod * one), axis=-1)
+        F_2 = np.concatenate((-Q, one), axis=-1)
+        F_1_dot, F_2_dot = _padded(L_dot + on_rod * Q_dot), _padded(-Q_dot)
+        if len(self._rolling):
+            rims = self.markers.rims.some(self._rims)
+            F_2[..., self._rolling, :, :] = rims.axle_matrix(now.e[..., rims.axles, :]) @ F_1[..., self._rolling, :, :]
+        c = rows.sizes[2]
+        plain = np.broadcast_to(np.eye(3, 6), (*shape, c, 3, 6))
+        none = np.zeros((*shape, c, 3, 6))
+        f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
+        return _Slots(
+            z=[np.concatenate((*z_1, couples, e_a), axis=-2), np.concatenate((*z_2, couples, e_b), axis=-2)],
+            F=[
+                np.concatenate((F_1, plain, _padded(-_skew(e_b))), axis=-3),
+                np.concatenate((F_2, none, _padded(_skew(e_a))), axis=-3),
+            ],
+            F_dot=[
+                np.concatenate((F_1_dot, none, _padded(-_skew(f_b))), axis=-3),
+                np.concatenate((F_2_dot, none, _padded(_skew(f_a))), axis=-3),
+            ],
+        )
+
+
+def _wrench(z: Array, f: Array, kappa: Array) -> Array:
+    """Return (z x f, f) for points and (z x f, 0) for directions."""
+    return np.concatenate((cross(z, f), kappa * f), axis=-1)
+
+
+def _skew(a: Array) -> Array:
+    """Return [a], shape (..., 3, 3)."""
+    return (a @ SKEW).reshape((*a.shape[:-1], 3, 3))
+
+
+def _padded(F: Array) -> Array:
+    """Return (F, 0): what X_v does not do."""
+    return np.concatenate((F, np.zeros_like(F)), axis=-1)
+
+
+SKEW = np.array([[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]], dtype=float)
