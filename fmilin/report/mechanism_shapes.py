@@ -79,12 +79,18 @@ class Shapes:
     Parameters
     ----------
     description : MechanismDescription
+
+    Attributes
+    ----------
+    size : float
+        Its greatest extent at the start, in m.
     """
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description
         self.system = System(description)
         self.attached = self._attachments()
+        self.size = float(np.max(np.ptp(self.points(self.start), axis=0))) or 1.0
 
     @property
     def _lines(self) -> list[PointSpring | LineForce]:
@@ -147,6 +153,11 @@ class Shapes:
             centers=_stacked(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
         )
 
+    def points(self, q: Floats) -> Floats:
+        """Return all points of all bodies in an order that does not depend on the posture, shape (k, 3)."""
+        X = np.asarray(positions(self.system.tree, q))
+        return _stacked(self._at(X, body, point) for body, points in self.attached.items() for point in points)
+
     def _attachments(self) -> dict[str, list[tuple[float, float, float]]]:
         """Return the points of each body at which something is attached, in its frame."""
         d = self.description
@@ -187,7 +198,7 @@ class Shapes:
     def _rail(self, X: Floats, joint: Joint) -> Floats:
         frame = self._frame(X, joint.parent, joint.placement)
         here = self._at(X, joint.child, joint.child_placement.position)
-        along = frame[:3, :3] @ np.array(joint.axis)
+        along = 0.3 * self.size * frame[:3, :3] @ np.array(joint.axis)
         return np.stack((here - along, here + along))
 
 

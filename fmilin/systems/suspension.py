@@ -111,7 +111,7 @@ def _suspension(free: tuple[float, float], *, holding: bool = False) -> Mechanis
 def _bodies() -> list[Body]:
     """Return the bodies, with frames parallel to the car at the start."""
     return [
-        Body("body", 330.0, _from(BODY, (0.0, 0.0, 0.55)), (60.0, 60.0, 60.0)),
+        Body("body", 330.0, _from(BODY, (0.0, 0.3, 0.55)), (60.0, 60.0, 60.0)),
         Body("lower_arm", 6.0, _from(LOWER_FRONT, (-0.01, 0.53, 0.19)), (0.07, 0.06, 0.12)),
         Body("upper_arm", 3.5, _from(UPPER_FRONT, (-0.02, 0.54, 0.455)), (0.02, 0.03, 0.045)),
         Body("upright", 42.0, _from(LOWER_BALL, (0.0, 0.73, 0.31)), (1.1, 1.9, 1.1)),
