@@ -1,4 +1,4 @@
-"""``fmilin convert`` and the options that ``linearize`` shares with it: every format, made smaller, sampled, an array."""
+"""``fmilin convert``, and the options that ``linearize`` shares with it: every format, made smaller, sampled, as arrays."""
 
 from __future__ import annotations
 
