@@ -117,8 +117,6 @@ def load(
     adapter = adapter_for(Path(text))
     if adapter is not None:
         return _from_adapter(adapter, Path(text), request)
-    if suffix in _UNCLAIMED:
-        return _UNCLAIMED[suffix](Path(text), request)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)
@@ -230,11 +228,12 @@ def _from_mechanism_file(path: Path, request: _Request) -> Model:
     return _as_asked(mechanism_from(Mechanism, path), request)
 
 
-_READERS: dict[str, Callable[[Path, _Request], Model]] = {".fmu": _from_fmu, ".toml": _from_mechanism_file}
+_READERS: dict[str, Callable[[Path, _Request], Model]] = {
+    ".fmu": _from_fmu,
+    ".toml": _from_mechanism_file,
+    ".urdf": _from_mechanism_file,
+}
 """Who reads a file, by suffix; for other suffixes the adapters are asked."""
-
-_UNCLAIMED: dict[str, Callable[[Path, _Request], Model]] = {".urdf": _from_mechanism_file}
-"""Who reads a file that no installed adapter claims."""
 
 
 # ---------------------------------------------------------------------- Python
