@@ -1,4 +1,4 @@
-"""``fmilin convert``, and the options that ``linearize`` shares with it: every format, made smaller, sampled, as arrays."""
+"""``fmilin convert``, and the options it shares with ``linearize``: formats, reduction, sampling, arrays."""
 
 from __future__ import annotations
 
