@@ -183,7 +183,7 @@ static void there_and_back(Component c, unsigned *y, double t)
 
 static void co_simulation(void)
 {
-    unsigned x[MOST], u[MOST], y[MOST], wrong = 1 + nx + nf + nu + ny;
+    unsigned x[MOST], u[MOST], y[MOST], wrong = 1000000;
     double v[MOST] = {0.0}, seed[MOST];
     references(1, nx, x), references(1 + nx + nf, nu, u), references(1 + nx + nf + nu, ny, y);
     Component c = make(CS, token, resources);
@@ -257,8 +257,10 @@ int main(int count, char **words)
     if (!is_sampled) model_exchange();
     else if (make(ME, token, resources)) printf("a sampled model in continuous time\n");
     if (make(CS, "wrong", resources)) printf("a wrong token\n");
-    if (make(CS, token, "nowhere%2Z")) printf("no file\n");
-    if (make(CS, token, NULL)) printf("no place\n");
+    Component without_file = make(CS, token, "nowhere%2Z"), without_place = make(CS, token, NULL);
+    printf("alone %d %d\n", without_file != NULL, without_place != NULL); /* whether no file is needed */
+    CALL(FreeInstance)(without_file);
+    CALL(FreeInstance)(without_place);
     CALL(FreeInstance)(NULL);
     expect("no instance", CALL(Terminate)(NULL), 3);
     printf("messages %d\n", messages);

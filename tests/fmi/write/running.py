@@ -14,6 +14,7 @@ from fmpy import extract, read_model_description
 from fmpy.fmi1 import FMICallException
 from fmpy.fmi2 import (
     FMU2Model,
+    FMU2Slave,
     calloc,
     fmi2CallbackAllocateMemoryTYPE,
     fmi2CallbackFreeMemoryTYPE,
@@ -21,7 +22,7 @@ from fmpy.fmi2 import (
     fmi2CallbackLoggerTYPE,
     free,
 )
-from fmpy.fmi3 import FMU3Model
+from fmpy.fmi3 import FMU3Model, FMU3Slave
 
 from fmilin.signals import FloatArray
 
@@ -31,7 +32,7 @@ __all__ = ["FMICallException", "Running"]
 class Running:
     """An instance of an FMU; ``messages`` collects what it logs."""
 
-    def __init__(self, path: Path, *, token: str | None = None) -> None:
+    def __init__(self, path: Path, *, token: str | None = None, co_simulation: bool = False) -> None:
         self.description = read_model_description(str(path))
         self.is_fmi2 = self.description.fmiVersion == "2.0"
         self.reference = {v.name: v.valueReference for v in self.description.modelVariables}
@@ -40,10 +41,12 @@ class Running:
         self.messages: list[str] = []
         self._folder = tempfile.TemporaryDirectory()
         extract(str(path), unzipdir=self._folder.name)
-        self.fmu: Any = (FMU2Model if self.is_fmi2 else FMU3Model)(
+        kinds = (FMU2Slave, FMU3Slave) if co_simulation else (FMU2Model, FMU3Model)
+        interface = self.description.coSimulation if co_simulation else self.description.modelExchange
+        self.fmu: Any = kinds[not self.is_fmi2](
             guid=token or self.description.guid,
             unzipDirectory=self._folder.name,
-            modelIdentifier=self.description.modelExchange.modelIdentifier,
+            modelIdentifier=(interface or self.description.coSimulation).modelIdentifier,
             instanceName="one",
         )
         self._callbacks: Any = None
@@ -89,6 +92,21 @@ class Running:
         self.update_discrete_states()
         self.fmu.enterContinuousTimeMode()
         return self
+
+    def start_stepping(self, time: float = 0.0) -> Self:
+        """Go to step mode, in co-simulation."""
+        self.enter_initialization(time)
+        self.fmu.exitInitializationMode()
+        return self
+
+    def step(self, time: float, size: float) -> None:
+        self.fmu.doStep(time, size)
+
+    def slopes(self, *names: str) -> list[float]:
+        """Return the time derivatives of outputs, in co-simulation."""
+        references, orders = [self.reference[n] for n in names], [1] * len(names)
+        ask = self.fmu.getRealOutputDerivatives if self.is_fmi2 else self.fmu.getOutputDerivatives
+        return list(ask(references, orders))
 
     def update_discrete_states(self) -> tuple[Any, ...]:
         found = self.fmu.newDiscreteStates() if self.is_fmi2 else self.fmu.updateDiscreteStates()
