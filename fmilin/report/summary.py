@@ -17,6 +17,7 @@ from fmilin.signals import Signal, Signals
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from fmilin.fmi.read.description import Description
     from fmilin.fmi.read.options import FmuOptions
 
 __all__ = ["MOST_ROWS", "Summary", "print_summary", "summary_of_fmu", "summary_of_model"]
@@ -45,6 +46,8 @@ class Summary:
         Coordinates that the model's author recommends.
     platforms : tuple of str
         For which there is compiled code inside.
+    stepping : tuple of str
+        Of a co-simulation FMU: what its linear model can be made from.
     capabilities : dict
         Attributes of the model exchange interface, as written.
     notes : tuple of str
@@ -65,6 +68,7 @@ class Summary:
     independent: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
     capabilities: dict[str, str] | None = None
+    stepping: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     number_of_parameters: int = 0
 
@@ -83,6 +87,7 @@ class Summary:
             "parameters": [_plain(s) for s in self.parameters],
             "directional_derivatives": self.directional_derivatives,
             "capabilities": self.capabilities or {},
+            "stepping": list(self.stepping),
             "constraints": [
                 {"expression": c.expression.text, "name": c.name, "level": c.level} for c in self.constraints
             ],
@@ -134,6 +139,7 @@ def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuO
         independent=() if found is None else found.independent,
         platforms=fmu.platforms,
         capabilities=dict(description.capabilities),
+        stepping=_stepping(description),
         notes=(*description.notes, *layout.notes),
     )
 
@@ -169,6 +175,7 @@ def print_summary(summary: Summary, stream: TextIO) -> None:
             ("Identity", [info.guid] if info.guid else []),
             ("Platforms", summary.platforms),
             ("Derivatives", ["exact, says the model" if summary.directional_derivatives else "by differences"]),
+            ("Stepping", summary.stepping),
         ]
         for word, pieces in facts:
             if pieces:
@@ -197,6 +204,24 @@ def _plain(signal: Signal) -> dict[str, Any]:
         "nominal": signal.nominal,
         "description": signal.description,
     }
+
+
+def _stepping(description: Description) -> tuple[str, ...]:
+    """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
+    if description.interface != "CoSimulation":
+        return ()
+    from fmilin.fmi.read.cosimulation.cadence import cadence_of
+
+    cadence, said = cadence_of(description), description.capabilities
+    saves = any((said.get(f"canGetAndSetFMU{word}") or "").strip() in ("true", "1") for word in ("state", "State"))
+    states = len(description.states)
+    return (
+        f"{states} declared states" if states else "no declared states: the linear model is measured from responses",
+        "saves its state" if saves else "cannot save its state: each run is a fresh instance",
+        *((f"suggests steps of {cadence.step:g} s",) if cadence.step else ()),
+        *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
+        *(("sampled in part: see --lifted",) if cadence.sampled else ()),
+    )
 
 
 def _words(interfaces: Sequence[str]) -> list[str]:

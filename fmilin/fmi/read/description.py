@@ -236,6 +236,12 @@ class Description:
             return self.variables.with_dimensions()
         return (v for v in self.variables if v.dimensions)
 
+    def looked_through(self) -> Iterator[Variable]:
+        """Yield all variables; of a large description inputs and outputs only, since reading all would take long."""
+        if isinstance(self.variables, LargeSequence):
+            return self.variables.with_causality("input", "output")
+        return iter(self.variables)
+
     def number_with_causality(self, causality: str) -> int:
         """Return how many variables have this causality."""
         if isinstance(self.variables, LargeSequence):

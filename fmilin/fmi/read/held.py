@@ -36,7 +36,7 @@ def held_values(session: Session) -> dict[str, str]:
 
 def _discrete(session: Session) -> list[Variable]:
     distinct: dict[tuple[bool, str, int], Variable] = {}
-    for v in session.layout.description.variables:
+    for v in session.layout.description.looked_through():
         moves = v.variability == "discrete" or v.causality == "input"
         told = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
         if moves and not v.is_parameter and not v.is_continuous and not told:

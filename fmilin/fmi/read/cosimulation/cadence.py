@@ -23,8 +23,9 @@ def cadence_of(description: Description) -> Cadence:
     capabilities = description.capabilities
     internal = _positive(capabilities, "fixedInternalStepSize")
     suggested = _positive(description.experiment, "stepSize") or internal or _part(description.experiment)
-    clocks = [v for v in description.variables if v.type == "Clock"]
-    discrete = [v for v in description.variables if v.is_float and v.variability == "discrete" and not v.is_parameter]
+    variables = list(description.looked_through())
+    clocks = [v for v in variables if v.type == "Clock"]
+    discrete = [v for v in variables if v.is_float and v.variability == "discrete" and not v.is_parameter]
     sampled = []
     if clocks:
         sampled.append(f"It has {len(clocks)} clock(s): {shortened(v.name for v in clocks)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ class SteppedFmu(FmuModel, Stepped):
 
     _session: SteppedSession
 
-    @property
+    @cached_property
     def cadence(self) -> Cadence:  # type: ignore[override]
         """What the FMU says about steps and sampling."""
         return cadence_of(self.description)
