@@ -103,8 +103,14 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
         coordinates="balanced truncation",
     )
     text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
+    text += f" Hankel singular values: {_listed(values[:r])} kept, {_listed(values[r:])} dropped."
     remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")
     return _with_remark(reduced, remark)
+
+
+def _listed(values: FloatArray) -> str:
+    texts = [f"{s:.2g}" for s in values]
+    return ", ".join(texts if len(texts) <= 6 else [*texts[:3], "...", texts[-1]]) or "none"
 
 
 def _with_remark(linear: LinearModel, remark: Remark) -> LinearModel:
