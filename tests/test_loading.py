@@ -224,7 +224,7 @@ def test_parameters_and_time_that_a_model_does_not_take(models: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("robot.urdf", r"Nothing reads models with the suffix '.urdf' .*Understood are 'model.fmu'"),
+        ("robot.sdf", r"Nothing reads models with the suffix '.sdf' .*Understood are 'model.fmu'"),
         ("nonsense", r"is no model that fmilin knows, without a suffix"),
         ("models.py", r"'models.py' may hold several models: say which one, as in 'models.py:name'"),
     ],

@@ -84,7 +84,7 @@ class Canvas:
         axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
         for i, name in enumerate("xyz"):
             getattr(axes, f"set_{name}lim")(middle[i] - half[i], middle[i] + half[i])
-        axes.set_box_aspect(half, zoom=1.35)
+        axes.set_box_aspect(half, zoom=1.45)
         axes.view_init(elev=16, azim=_azimuth(points))
         axes.set_axis_off()
         return cls(axes, view, size)
@@ -159,7 +159,7 @@ class _Style:
 def tallness(view: View, everything: Floats) -> float:
     """Return height over width of what is drawn."""
     extent = np.ptp(view.flat(everything), axis=0)
-    wide = extent[0] if view.across is not None else float(np.hypot(extent[0], extent[1]))
+    wide = extent[0] if view.across is not None else float(np.max(extent[:2]))
     return float(extent[-1] / wide) if wide > 0 else 1.0
 
 

@@ -139,11 +139,7 @@ class Shapes:
             for s in self._lines
         }
         return Posture(
-            bodies=tuple(
-                Shape(body, outline(np.stack([self._at(X, body, p) for p in points])))
-                for body, points in self.attached.items()
-                if points
-            ),
+            bodies=tuple(Shape(body, self._body(X, body)) for body, points in self.attached.items() if points),
             tubes=tuple(self._tube(X, j) for j in joints if j.type in SLIDING and j.parent != d.ground),
             rails=tuple(self._rail(X, j) for j in joints if j.type == "prismatic" and j.parent == d.ground),
             pins=_stacked(pins),
@@ -173,11 +169,31 @@ class Shapes:
         for body, point in places:
             if body in found and not any(np.allclose(point, p, atol=1e-9) for p in found[body]):
                 found[body].append(point)
+        self.stems = {
+            j.child: j for j in d.joints if j.type in SLIDING and j.parent != d.ground and len(found[j.child]) == 1
+        }
         for part in d.bodies:  # a single point shows no body: its centre of mass does
             points = found[part.name]
-            if len(points) == 1 and part.mass is not None and not np.allclose(part.center, points[0]):
+            if (
+                len(points) == 1
+                and part.name not in self.stems
+                and part.mass is not None
+                and not np.allclose(part.center, points[0])
+            ):
                 points.append(part.center)
         return found
+
+    def _body(self, X: Floats, body: str) -> Floats:
+        """Return the outline of a body; of one that slides in another and carries nothing else, its inner half."""
+        joint = self.stems.get(body)
+        if joint is None:
+            return outline(np.stack([self._at(X, body, p) for p in self.attached[body]]))
+        foot, head = self._ends(X, joint)
+        return np.stack((foot + 0.5 * (head - foot), head))
+
+    def _ends(self, X: Floats, joint: Joint) -> tuple[Floats, Floats]:
+        foot = self._at(X, joint.parent, joint.placement.position)
+        return foot, self._at(X, joint.child, joint.child_placement.position)
 
     def _at(self, X: Floats, body: str, point: tuple[float, float, float]) -> Floats:
         link, offset = self.system.tree.place[body]
@@ -189,10 +205,7 @@ class Shapes:
 
     def _tube(self, X: Floats, joint: Joint) -> Floats:
         """Return the outer half of a telescope: from the frame on the parent over 55 percent of the way."""
-        foot, head = (
-            self._at(X, joint.parent, joint.placement.position),
-            self._at(X, joint.child, joint.child_placement.position),
-        )
+        foot, head = self._ends(X, joint)
         return np.stack((foot, foot + 0.55 * (head - foot)))
 
     def _rail(self, X: Floats, joint: Joint) -> Floats:
