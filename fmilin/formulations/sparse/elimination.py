@@ -167,6 +167,8 @@ def _pivot(row: Row, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> 
     usable = {c: abs(value) for c, value in row.items() if not named[c]}
     largest = max(usable.values(), default=0.0)
     if largest < REDUNDANT:
+        if max(map(abs, row.values()), default=0.0) > REDUNDANT:
+            raise NumericalError(_NOT_INDEPENDENT)
         return -1
     good = [c for c, size in usable.items() if size >= PIVOT * largest]
     return min(good, key=lambda c: (len(holders[c]), -usable[c], c))
@@ -205,6 +207,12 @@ def _substituted(rows: list[Row], pivots: list[tuple[int, int]], free: NDArray[n
     R = sparse.csc_array((np.array([t[2] for t in triplets]), (places[0], places[1])), shape=(n, len(free)))
     R.sort_indices()
     return R
+
+
+_NOT_INDEPENDENT = (
+    "The coordinates named as independent do not determine the others: a constraint ties them to each other here. "
+    "Leave the choice to the elimination, or name others."
+)
 
 
 def _require_named(n: int, rank: int, independent: NDArray[np.intp], is_dependent: NDArray[np.bool_]) -> None:

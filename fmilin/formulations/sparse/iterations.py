@@ -91,6 +91,8 @@ def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
     reached = solve(np.vstack((right, np.zeros((problem.border, free + 2)))))[:size]
     Q, upper, _ = qr(reached, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(upper))[:free]
+    if free and not sizes[0] > 0:
+        _require_inertia(np.zeros((free, free)))
     return np.asarray(Q[:, :free][:, sizes > NOTHING * sizes[0]], dtype=np.float64)
 
 
@@ -149,8 +151,8 @@ def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, Co
 
 
 def _require_inertia(M: FloatArray) -> None:
-    values = np.linalg.eigvalsh((M + M.T) / 2)
-    if not (np.isfinite(M).all() and values[0] > 1e-13 * values[-1]):
+    values = np.linalg.eigvalsh((M + M.T) / 2) if np.isfinite(M).all() else np.full(len(M), np.nan)
+    if not values[0] > 1e-13 * values[-1]:
         raise NumericalError(
             "The mass matrix is not positive definite on the velocities that the constraints leave free: some motion "
             f"has the inertia {values[0]:.3g} (the largest is {values[-1]:.3g}). Give it a mass, or a constraint that "

@@ -54,6 +54,8 @@ class QuadraticProblem:
     @property
     def is_symmetric(self) -> bool:
         """Whether nothing damps, nothing turns, and M and K are symmetric: s^2 is then real."""
+        if not self.M.shape[0]:
+            return True
         if abs(self.C).max() > 0:
             return False
         return all(abs(m - m.T).max() <= SYMMETRIC * abs(m).max() for m in (self.M, self.K))
