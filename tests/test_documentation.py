@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
 from fmilin.systems import cartesian_pendulum, four_bar
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODULES = sorted(m.name for m in pkgutil.walk_packages(fmilin.__path__, "fmilin.") if m.name != "fmilin.__main__")
 
 
@@ -26,6 +28,7 @@ def readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     build_fmu(four_bar(), tmp_path / "four_bar.fmu")
     build_fmu(cartesian_pendulum().with_constraints([]), tmp_path / "pendulum.fmu")
     (tmp_path / "my_model.py").write_text("from fmilin.systems import cartesian_pendulum as crane\n")
+    shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
