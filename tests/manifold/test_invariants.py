@@ -9,9 +9,11 @@ import pytest
 
 from fmilin.constraints import Constraint
 from fmilin.errors import ConstraintError, NumericalError
+from fmilin.linearization import linearize
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.models import function as functions
 from fmilin.operating_points import operating_point
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -218,3 +220,15 @@ def test_a_start_where_a_gradient_vanishes_is_left() -> None:
     assert y == -1.0
     assert abs(x) == pytest.approx(np.sqrt(1.69 - 1.0), rel=1e-12)
     assert (vx, vy) == (pytest.approx(0.0, abs=1e-14), pytest.approx(0.0, abs=1e-14))
+
+
+def test_accelerations_that_are_rounding_alone_break_no_constraint() -> None:
+    """An input that the constraints cancel in some states moves these by rounding; that is no violation."""
+
+    def rates(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        noise = 1e-15 * (u[0] + 10.0)  # what elimination leaves of states that cannot move
+        return np.array([x[3], x[4], x[5], u[0], 3 * noise, 2 * noise])
+
+    start = {"a": 0.3, "b": 1.0, "c": 1.0, "va": 0.0, "vb": 0.0, "vc": 0.0}
+    model = functions.FunctionModel("held", start, rates, inputs=["F"], constraints=["b - c", "b + 0.5*c - 1.5"])
+    assert linearize(model).states.names == ("a", "va")

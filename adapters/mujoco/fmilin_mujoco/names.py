@@ -26,8 +26,8 @@ HINGE, SLIDE, BALL, FREE = (
 QUATERNION = ("qw", "qx", "qy", "qz")
 
 _POSITIONS: dict[Any, list[tuple[str, str]]] = {
-    HINGE: [("", "rad")],
-    SLIDE: [("", "m")],
+    HINGE: [("q", "rad")],
+    SLIDE: [("q", "m")],
     BALL: [(part, "1") for part in QUATERNION],
     FREE: [(part, "m") for part in "xyz"] + [(part, "1") for part in QUATERNION],
 }
@@ -56,8 +56,8 @@ def state_signals(model: Any, qpos: Any) -> Signals:
     positions, velocities = [], []
     for j in range(model.njnt):
         kind, name = mujoco.mjtJoint(model.jnt_type[j]), _joint_name(model, j)
-        positions += [(_joined(name, part), unit) for part, unit in _POSITIONS[kind]]
-        velocities += [(_joined(name, part), unit) for part, unit in _VELOCITIES[kind]]
+        positions += [(f"{name}.{part}", unit) for part, unit in _POSITIONS[kind]]
+        velocities += [(f"{name}.{part}", unit) for part, unit in _VELOCITIES[kind]]
     activations = [
         (f"{name_of(model, ACTUATOR, i, 'actuator')}.act[{k + 1}]" if model.actuator_actnum[i] > 1
          else f"{name_of(model, ACTUATOR, i, 'actuator')}.act", "")
@@ -118,7 +118,3 @@ def _joint_name(model: Any, j: int) -> str:
     if model.jnt_type[j] == FREE and not mujoco.mj_id2name(model, JOINT, j):
         return name_of(model, BODY, int(model.jnt_bodyid[j]), "body")
     return name_of(model, JOINT, j, "joint")
-
-
-def _joined(name: str, part: str) -> str:
-    return f"{name}.{part}" if part else name

@@ -1,0 +1,288 @@
+"""Pinocchio as an engine: dynamics and analytic derivatives from Pinocchio, constraint forces from ideal welds.
+
+    M(q) v' + nle(q, v) = tau + G' lambda,   G v' + gamma = 0,
+
+and its derivatives by differentiating these equations, with the partial derivatives of the recursive Newton-Euler
+algorithm at held lambda and of the frames' accelerations (Carpentier and Mansard 2018). Along the manifold a weld's two
+frames stay one, so that constraint forces keep their components in each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from scipy import linalg
+
+from fmilin.constraints import Constraint
+from fmilin.errors import ModelError
+from fmilin.model import ModelInfo
+from fmilin.models.engine import Engine
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin_pinocchio.closing import Weld
+from fmilin_pinocchio.names import Joint, joints_of, signals_of
+
+__all__ = ["PinocchioEngine"]
+
+REDUNDANT = 1e-9
+"""Singular values of G M^(-1/2) below this fraction of the largest belong to redundant constraints."""
+
+CLOSED = 1e-11
+ITERATIONS = 100
+
+
+@dataclass(frozen=True)
+class _Bond:
+    """A weld at a point: the gap X from the first frame to the second, and how it moves."""
+
+    X: Any
+    A: FloatArray
+    """Takes twists of the first frame to the second, (6, 6)."""
+    G: FloatArray
+    """(6, nv): the twist of the second frame relative to the first, in axes of the second."""
+    first: FloatArray
+    """The twist of the first frame, in axes of the second, (6,)."""
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """The solution of M a - G' lambda = r, G a = s, with the least lambda where G has dependent rows."""
+
+    L: FloatArray
+    W: FloatArray
+
+    @classmethod
+    def of(cls, M: FloatArray, G: FloatArray) -> _Solver:
+        try:
+            L = linalg.cholesky(M, lower=True)
+        except linalg.LinAlgError:
+            raise ModelError("The mass matrix is not positive definite: give every moving link a mass.") from None
+        return cls(L, np.asarray(linalg.pinv(linalg.solve_triangular(L, G.T, lower=True), rtol=REDUNDANT), dtype=float))
+
+    def solve(self, r: FloatArray, G: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        free = linalg.solve_triangular(self.L, r, lower=True)
+        free_a = linalg.solve_triangular(self.L.T, free, lower=False)
+        pull = self.W.T @ (s - G @ free_a)
+        return free_a + linalg.solve_triangular(self.L.T, pull, lower=False), self.W @ pull
+
+
+class PinocchioEngine(Engine):
+    """A Pinocchio model with welds that close its loops.
+
+    Parameters
+    ----------
+    robot : pinocchio.Model
+    welds : sequence of Weld
+    guess : array, shape (nq,), optional
+        Where the loops are closed from; the neutral position by default.
+    name : str
+    independent : sequence of str
+        States to keep.
+
+    Raises
+    ------
+    ModelError
+        When the loops do not close, or a joint is of an unknown kind.
+    """
+
+    def __init__(
+        self,
+        robot: Any,
+        welds: Sequence[Weld] = (),
+        guess: FloatArray | None = None,
+        *,
+        name: str = "",
+        independent: Sequence[str] = (),
+    ) -> None:
+        self._robot, self._welds, self._data = robot, tuple(welds), robot.createData()
+        self._joints: list[Joint] = list(joints_of(robot))
+        q = self._closed(pin.neutral(robot) if guess is None else np.array(guess, dtype=np.float64))
+        self.info = ModelInfo(name or robot.name, tool=f"Pinocchio {pin.__version__}")
+        self.states = signals_of(self._joints, q)
+        loops = {weld.name for weld in welds}
+        driven = [j for j in self._joints if j.sizes[1] == 1 and j.name not in loops]
+        self._driven = [j.v for j in driven]
+        self.inputs = Signals(
+            Signal(f"{j.name}.{'force' if j.kind == 'slide' else 'torque'}", "N" if j.kind == "slide" else "N.m")
+            for j in driven
+        )
+        rows = [(weld.name, i) for weld in welds for i in range(6)]
+        units = ("m", "m", "m", "rad", "rad", "rad")
+        self.quantities = Signals(
+            [Signal(f"{n}.gap[{i + 1}]", units[i]) for n, i in rows]
+            + [Signal(f"{n}.rate[{i + 1}]", f"{units[i]}/s") for n, i in rows]
+        )
+        self.outputs = tuple(self.states.names[j.q] for j in driven)
+        closed = (Constraint.from_text(f"`{n}.gap[{i + 1}]`", rate=f"`{n}.rate[{i + 1}]`") for n, i in rows)
+        unit = (
+            Constraint.from_text(  # its rate is zero whatever the states are: nothing is hidden
+                " + ".join(f"`{p}`^2" for p in j.unit) + " - 1", name=f"{j.name}: unit length", level="velocity"
+            )
+            for j in self._joints
+            if j.unit
+        )
+        self.constraints = (*closed, *unit)
+        self.independent = tuple(independent)
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rates of all states, and gap and rate of each weld."""
+        del t
+        q, v = self._split(x)
+        a, _, bonds, _G = self._dynamics(q, v, u)
+        gaps = [pin.log6(bond.X).vector for bond in bonds]
+        rates = [pin.Jlog6(bond.X) @ (bond.G @ v) for bond in bonds]
+        return np.concatenate((self._position_rates(q, v), a)), np.concatenate([np.empty(0), *gaps, *rates])
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return exact directional derivatives, at a point and in directions that keep the welds closed."""
+        del t
+        robot, data, nq = self._robot, self._data, self._robot.nq
+        q, v = self._split(x)
+        a, multipliers, bonds, G = self._dynamics(q, v, u)
+        moves, dv = self._as_velocities(q, dx[:nq]), dx[nq:]
+        forces = self._forces(bonds, multipliers)
+        tau_q, tau_v, M = pin.computeRNEADerivatives(robot, data, q, v, a, forces)
+        r = -tau_q @ moves - tau_v @ dv - robot.damping[:, None] * dv
+        r[self._driven] += du
+        pin.computeForwardKinematicsDerivatives(robot, data, q, v, a)
+        gap_slopes, rate_slopes, pulls = [], [], []
+        for weld, bond in zip(self._welds, bonds, strict=True):
+            (V1, A1q, A1v), (V2, A2q, A2v) = (self._partials(weld, side) for side in (0, 1))
+            move = bond.G @ moves
+            gap_slopes.append(pin.Jlog6(bond.X) @ move)
+            turned = pin.Motion(bond.first)
+            swept = -turned.action @ move  # the first twist, seen from a second frame that moves
+            rate_slopes.append(pin.Jlog6(bond.X) @ ((V2 - bond.A @ V1) @ moves + swept + bond.G @ dv))
+            pulls.append(-(A2q - bond.A @ A1q) @ moves - (A2v - bond.A @ A1v) @ dv)
+        s = np.vstack([np.empty((0, dx.shape[1])), *pulls])
+        da, _ = _Solver.of(_symmetric(M), G).solve(r, G, s)
+        rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
+        return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
+
+    # -- dynamics ----------------------------------------------------------------------------------
+
+    def _dynamics(
+        self, q: FloatArray, v: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray, list[_Bond], FloatArray]:
+        """Return accelerations, multipliers, the welds' bonds and all their rows."""
+        robot, data = self._robot, self._data
+        bonds, biases = self._bonds(q, v)
+        G = np.vstack([np.empty((0, robot.nv)), *(bond.G for bond in bonds)])
+        M = _symmetric(pin.crba(robot, data, q).copy())
+        tau = -robot.damping * v
+        tau[self._driven] += u
+        r = tau - pin.nonLinearEffects(robot, data, q, v)
+        a, multipliers = _Solver.of(M, G).solve(r, G, -np.concatenate([np.empty(0), *biases]))
+        return a, multipliers, bonds, G
+
+    def _bonds(self, q: FloatArray, v: FloatArray) -> tuple[list[_Bond], list[FloatArray]]:
+        """Return the bonds, and d(G v)/dt with v' = 0 for each."""
+        robot, data = self._robot, self._data
+        bonds, biases = [], []
+        if self._welds:
+            pin.forwardKinematics(robot, data, q, v, np.zeros(robot.nv))
+            pin.computeJointJacobians(robot, data, q)
+        for weld in self._welds:
+            (j1, j2), (P1, P2) = weld.joints, weld.placements
+            X = (data.oMi[j1] * P1).inverse() * (data.oMi[j2] * P2)
+            A = X.inverse().action
+            J1, J2 = (
+                pin.getFrameJacobian(robot, data, j, P, pin.LOCAL)
+                for j, P in zip(weld.joints, weld.placements, strict=True)
+            )
+            first = A @ P1.actInv(data.v[j1]).vector
+            G = J2 - A @ J1
+            relative = pin.Motion(G @ v)
+            bias = P2.actInv(data.a[j2]).vector - A @ P1.actInv(data.a[j1]).vector + relative.action @ first
+            bonds.append(_Bond(X, A, G, first))
+            biases.append(bias)
+        return bonds, biases
+
+    def _forces(self, bonds: list[_Bond], multipliers: FloatArray) -> Any:
+        """Return the constraint forces as wrenches on the joints, in the joints' axes."""
+        forces = pin.StdVec_Force()
+        forces.extend([pin.Force.Zero() for _ in range(self._robot.njoints)])
+        for k, (weld, bond) in enumerate(zip(self._welds, bonds, strict=True)):
+            wrench = pin.Force(multipliers[6 * k : 6 * k + 6])
+            (j1, j2), (P1, P2) = weld.joints, weld.placements
+            forces[j2] += P2.act(wrench)
+            forces[j1] -= P1.act(bond.X.act(wrench))
+        return forces
+
+    def _partials(self, weld: Weld, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the partial derivatives of a frame's twist by q, and of its acceleration by q and v; each (6, nv)."""
+        V_q, A_q, A_v, _ = pin.getFrameAccelerationDerivatives(
+            self._robot, self._data, weld.joints[side], weld.placements[side], pin.LOCAL
+        )
+        return V_q, A_q, A_v
+
+    # -- positions ---------------------------------------------------------------------------------
+
+    def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return q with unit lengths, and v."""
+        return pin.normalize(self._robot, x[: self._robot.nq].copy()), x[self._robot.nq :]
+
+    def _position_rates(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        return np.concatenate([j.map(q[_of(j, 0)]) @ v[_of(j, 1)] for j in self._joints] or [np.empty(0)])
+
+    def _position_slopes(self, q: FloatArray, v: FloatArray, dq: FloatArray, dv: FloatArray) -> FloatArray:
+        rows = []
+        for j in self._joints:
+            mine, move = q[_of(j, 0)], dq[_of(j, 0)]
+            turned = np.array([j.map_slope(mine, column, v[_of(j, 1)]) for column in move.T]).T
+            rows.append(turned.reshape(j.sizes[0], -1) + j.map(mine) @ dv[_of(j, 1)])
+        return np.vstack(rows)
+
+    def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:
+        """Return the velocities (nv, k) that move q along the columns of dq (nq, k)."""
+        moves = np.zeros((self._robot.nv, dq.shape[1]))
+        for j in self._joints:
+            E = j.map(q[_of(j, 0)])
+            moves[_of(j, 1)] = dq[_of(j, 0)] if E.shape == (1, 1) else np.linalg.pinv(E) @ dq[_of(j, 0)]
+        return moves
+
+    def _closed(self, q: FloatArray) -> FloatArray:
+        """Return the position with closed loops nearest to a guess, by Gauss-Newton."""
+        q = pin.normalize(self._robot, q)
+        names = {weld.name for weld in self._welds}
+        of_loops = [v for j in self._joints if j.name in names for v in range(j.v, j.v + j.sizes[1])]
+        for columns in (of_loops, list(range(self._robot.nv))):  # nobody guesses the loops' own joints
+            q, gap = self._descended(q, columns)
+            if not gap.size or np.abs(gap).max() < CLOSED:
+                return q
+        k = int(np.argmax(np.abs(gap))) // 6
+        open_by = np.abs(gap[6 * k : 6 * k + 6])
+        raise ModelError(
+            f"The loop '{self._welds[k].name}' cannot be closed: from the first guess it stays open by "
+            f"{open_by[:3].max():.3g} m and {open_by[3:].max():.3g} rad. Check its two frames, or give the joints a "
+            "better guess with [[joint_setting]]."
+        )
+
+    def _descended(self, q: FloatArray, columns: list[int]) -> tuple[FloatArray, FloatArray]:
+        """Return where Gauss-Newton ends when some velocities move, and the gaps there."""
+        for _ in range(ITERATIONS):
+            bonds, _biases = self._bonds(q, np.zeros(self._robot.nv))
+            gap = np.concatenate([np.empty(0), *(pin.log6(bond.X).vector for bond in bonds)])
+            if not columns or not gap.size or np.abs(gap).max() < CLOSED:
+                break
+            G = np.vstack([pin.Jlog6(bond.X) @ bond.G for bond in bonds])[:, columns]
+            step = np.zeros(self._robot.nv)
+            step[columns] = -linalg.pinv(G, rtol=REDUNDANT) @ gap
+            if np.abs(step).max() < CLOSED:
+                break
+            q = pin.integrate(self._robot, q, step * min(1.0, 1.0 / np.abs(step).max()))
+        return q, gap
+
+
+def _of(joint: Joint, which: int) -> slice:
+    first = (joint.q, joint.v)[which]
+    return slice(first, first + joint.sizes[which])
+
+
+def _symmetric(M: FloatArray) -> FloatArray:
+    return np.triu(M) + np.triu(M, 1).T
