@@ -78,7 +78,11 @@ def _connectors(kind: str, linear: LinearModel, writing: Writing, names: _Names)
     blocks = writing.modelica == "blocks"
     declared = f"Modelica.Blocks.Interfaces.Real{kind.capitalize()}" if blocks else f"{kind} Real"
     for i, (signal, name) in enumerate(zip(signals, legal, strict=True)):
-        modified = f"({unit})" if (unit := _unit(signal)) else ""
+        # An input that nobody connects stays at the operating point.
+        start = 0.0 if writing.deviation else linear.point.inputs.get(signal.name, 0.0)
+        attributes = [f"start = {_number(start)}"] if kind == "input" else []
+        attributes += [unit] if (unit := _unit(signal)) else []
+        modified = f"({', '.join(attributes)})" if attributes else ""
         placed = _placed(kind, i, len(legal), blocks=blocks)
         yield f"  {declared} {name}{modified} {_described(signal)}{placed};"
 

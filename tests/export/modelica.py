@@ -9,10 +9,10 @@ from pymoca import ast, parser, tree
 
 from fmilin.signals import FloatArray
 
-__all__ = ["Flat", "flat"]
+__all__ = ["LIBRARY", "Flat", "flat"]
 
 # The connectors of the Modelica Standard Library, as it declares them.
-_LIBRARY = """
+LIBRARY = """
 package Modelica package Blocks package Interfaces
   connector RealInput = input Real;
   connector RealOutput = output Real;
@@ -54,7 +54,7 @@ class Flat:
 
 def flat(text: str, name: str) -> Flat:
     """Parse, which checks the syntax, and flatten, which finds every name."""
-    root = parser.parse(_LIBRARY)
+    root = parser.parse(LIBRARY)
     root.extend(parser.parse(text))
     return Flat(tree.flatten(root, ast.ComponentRef(name=name)).classes[name], parser.parse(text).classes[name])
 

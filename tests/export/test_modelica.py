@@ -91,7 +91,7 @@ def test_texts_that_would_end_a_string_do_no_harm() -> None:
     model = read(linear)
     assert model.named("input") == ["a_end_Plant_html"]
     ends = replace(pendulum(), inputs=Signals(["a\\"]))  # pymoca reads the backslash of this one as if it were alone
-    assert 'RealInput a "a\\\\"' in dumps(ends, Writing()).decode()
+    assert 'RealInput a(start = 0.0) "a\\\\"' in dumps(ends, Writing()).decode()
 
 
 def test_names_that_clash_after_legalization_get_numbers() -> None:
