@@ -23,6 +23,7 @@ from fmilin.model import Model
 if TYPE_CHECKING:
     from fmilin.constraints_file import ConstraintsFile
     from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.options import FmuOptions
 
 __all__ = ["constraints_with", "load"]
 
@@ -47,6 +48,7 @@ class _Request:
     parameters: Mapping[str, Value]
     time: float | None
     interface: str | None = None
+    fmu: FmuOptions | None = None
 
 
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
@@ -61,6 +63,7 @@ def load(
     parameters: Mapping[str, Value] | None = None,
     time: float | None = None,
     interface: str | None = None,
+    fmu: FmuOptions | None = None,
 ) -> Model:
     """Return the model behind ``source``.
 
@@ -83,6 +86,8 @@ def load(
         Start time in seconds; without it the FMU's own.
     interface : {"me", "cs"}, optional
         Of an FMU: model exchange or co-simulation; without it model exchange where the FMU has it.
+    fmu : FmuOptions, optional
+        How much an FMU may unpack, and whether its sources may be compiled.
 
     Returns
     -------
@@ -102,7 +107,7 @@ def load(
         raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
     if interface is not None and interface not in INTERFACES:
         raise UsageError(f"'{interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation).")
-    request = _Request(constraints, constraints_file, parameters or {}, time, interface)
+    request = _Request(constraints, constraints_file, parameters or {}, time, interface, fmu)
     text = str(source)
     python = _PYTHON.fullmatch(text)
     if python is not None:
@@ -134,8 +139,9 @@ def load(
 def _from_fmu(path: Path, request: _Request) -> Model:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.model import open_fmu
+    from fmilin.fmi.read.options import FmuOptions
 
-    fmu = FmuFile(path)
+    fmu = FmuFile(path, request.fmu or FmuOptions())
     description = fmu.description
     if request.interface is not None:
         description = description.through(INTERFACES[request.interface])

@@ -31,6 +31,7 @@ from fmilin.cli.stepping import Interface, Way, stepping_of
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
+    from fmilin.fmi.read.options import FmuOptions
     from fmilin.linear_model import LinearModel
     from fmilin.model import OperatingPoint
     from fmilin.stepped import Stepping
@@ -92,6 +93,7 @@ class Request:
     simulate_to: float | None = None
     interface: str | None = None
     stepping: Stepping | None = None
+    fmu: FmuOptions | None = None
 
 
 def command(
@@ -189,6 +191,8 @@ def command(
     ] = False,
     timeout: options.Timeout = options.TIMEOUT,
     memory: options.Memory = None,
+    compile_sources: options.Compile = False,
+    unpack_limit: options.UnpackLimit = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
@@ -200,6 +204,7 @@ def command(
         raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
     request = Request(
         source=model,
+        fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
         settings=options.assignments(settings or []),
         constraints=[] if no_constraints else constraint or None,
         constraints_file=constraints,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.cli.desk import Desk
-from fmilin.errors import UnknownNameError, nearest_names
+from fmilin.errors import UnknownNameError, UsageError, nearest_names
 
 if TYPE_CHECKING:
     from fmilin.cli.linearize import Request
@@ -30,6 +30,8 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
     import fmilin as fl
 
     fmu = is_fmu(request.source)
+    if request.interface is not None and not fmu:
+        raise UsageError(f"--interface is for FMUs, and '{request.source}' is none. Leave it out.")
     begins: dict[str, float] = {}
     if fmu:
         names, begins = _places_in_fmu(request)
@@ -44,6 +46,7 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
             parameters={name: value for name, value in request.settings.items() if name not in names} | begins,
             time=request.time if fmu else None,
             interface=request.interface,
+            fmu=request.fmu,
         )
     except UnknownNameError as error:
         near = nearest_names(error.name, names)
@@ -66,11 +69,11 @@ def _places_in_fmu(request: Request) -> tuple[set[str], dict[str, float]]:
     from fmilin.fmi.read.settings import structural_sizes
     from fmilin.loading import INTERFACES
 
-    description = read_description(Path(request.source))
+    description = read_description(Path(request.source), request.fmu)
     if request.interface is not None:
         description = description.through(INTERFACES[request.interface])
     if description.fmi_version.startswith("1") and description.interface == "ModelExchange":
-        return _places_in_code(request.source, request.settings), {}
+        return _places_in_code(request), {}
     layout = Layout(description, structural_sizes(description, request.settings))
     found = {name: layout.find(name) for name in request.settings}
     kinds = {
@@ -84,13 +87,13 @@ def _places_in_fmu(request: Request) -> tuple[set[str], dict[str, float]]:
     return names, {name: request.settings[name] for name in begins}
 
 
-def _places_in_code(source: str, settings: Mapping[str, float]) -> set[str]:
+def _places_in_code(request: Request) -> set[str]:
     """Return the names of all states and inputs of an FMU of FMI 1.0, whose code alone knows its states."""
     import fmilin as fl
 
-    with fl.load(source, constraints=[]) as model:
+    with fl.load(request.source, constraints=[], fmu=request.fmu) as model:
         known = {*model.states.positions, *model.inputs.positions}
-        return {name for name in settings if name in known or model.states.has(name)}
+        return {name for name in request.settings if name in known or model.states.has(name)}
 
 
 def _places_in_python(source: str, settings: Mapping[str, float]) -> set[str]:

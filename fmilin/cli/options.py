@@ -13,10 +13,29 @@ from fmilin.errors import UsageError
 from fmilin.export.registry import check_output
 
 if TYPE_CHECKING:
+    from fmilin.fmi.read.options import FmuOptions
     from fmilin.isolation import Limits
 
-__all__ = ["TIMEOUT", "Memory", "Timeout", "assignments", "checked_outputs", "finite", "limits", "names"]
+__all__ = [
+    "TIMEOUT",
+    "Compile",
+    "Memory",
+    "Timeout",
+    "UnpackLimit",
+    "assignments",
+    "checked_outputs",
+    "finite",
+    "fmu",
+    "limits",
+    "names",
+]
 
+Compile = Annotated[
+    bool, typer.Option("--compile", help="Compile an FMU's C sources when it has no binary for this platform.")
+]
+UnpackLimit = Annotated[
+    float | None, typer.Option("--unpack-limit", metavar="GIB", help="That an FMU's files may take unpacked; 4.")
+]
 TIMEOUT = 120.0
 """Seconds for a single call of an FMU's function, unless others are given."""
 
@@ -140,3 +159,22 @@ def limits(timeout: float, memory: float | None) -> Limits:
     if memory is not None and not (math.isfinite(memory) and memory > 0):
         raise UsageError(f"--memory {memory}: give GiB, more than 0.")
     return Limits(timeout or None, None if memory is None else memory * 2**30)
+
+
+def fmu(unpack_limit: float | None, *, compile_sources: bool = False) -> FmuOptions | None:
+    """Return how an FMU is opened; None as usual.
+
+    Raises
+    ------
+    UsageError
+        When the limit is no positive number.
+    """
+    if unpack_limit is None and not compile_sources:
+        return None
+    from fmilin.fmi.read.options import GIB, FmuOptions
+
+    if unpack_limit is None:
+        return FmuOptions(compile_sources=compile_sources)
+    if not (math.isfinite(unpack_limit) and unpack_limit > 0):
+        raise UsageError(f"--unpack-limit {unpack_limit}: give GiB, more than 0.")
+    return FmuOptions(unpack_limit * GIB, compile_sources)

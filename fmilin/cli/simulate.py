@@ -151,6 +151,8 @@ def command(
     ] = False,
     timeout: options.Timeout = options.TIMEOUT,
     memory: options.Memory = None,
+    compile_sources: options.Compile = False,
+    unpack_limit: options.UnpackLimit = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Integrate a model on the manifold of its constraints.
@@ -176,6 +178,7 @@ def command(
     )
     request = Request(
         source=model,
+        fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
         settings=options.assignments(settings or []),
         constraints=[] if no_constraints else constraint or None,
         constraints_file=constraints,

@@ -93,6 +93,8 @@ def command(
     ] = False,
     timeout: options.Timeout = options.TIMEOUT,
     memory: options.Memory = None,
+    compile_sources: options.Compile = False,
+    unpack_limit: options.UnpackLimit = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
@@ -114,6 +116,7 @@ def command(
     files = _checked_files(output or [], wishes)
     request = Request(
         source=model,
+        fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
         settings=held | dict(wishes.fixed),
         constraints=[] if no_constraints else constraint or None,
         constraints_file=constraints,

@@ -44,6 +44,8 @@ def command(
     ] = False,
     timeout: options.Timeout = options.TIMEOUT,
     memory: options.Memory = None,
+    compile_sources: options.Compile = False,
+    unpack_limit: options.UnpackLimit = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
@@ -62,6 +64,7 @@ def command(
         said = LinearModel.load(linear)
         request = Request(
             source=model,
+            fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
             settings=dict(said.point.parameters),
             constraints=[] if no_constraints else constraint or None,
             constraints_file=constraints,

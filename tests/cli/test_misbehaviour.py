@@ -12,6 +12,7 @@ import pytest
 
 from fmilin.cli.main import main
 from tests.cli.conftest import Outcome, shell
+from tests.fmus.make import HERE, description_of, pack
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
 LIMITS = ("--timeout", "1", "--memory", "0.5")
@@ -111,3 +112,27 @@ def test_limits_that_are_none(options: list[str], said: str, tmp_path: Path, cap
     for command in ("linearize", "trim"):
         assert main([command, str(tmp_path / "absent.fmu"), *options]) == 2
         assert capfd.readouterr().err.startswith(f"fmilin: {said}")
+
+
+def test_sources_are_compiled_in_the_child_when_asked_for(tmp_path: Path) -> None:
+    members: dict[str, bytes | str] = {f"sources/{n}": (HERE / n).read_text() for n in ("spring.h", "fmi2_zoo.h")}
+    members |= {"modelDescription.xml": description_of("crashes"), "sources/c.c": (HERE / "crashes.c").read_text()}
+    path = pack(tmp_path / "m.fmu", members)
+    unasked = shell(["linearize", path], tmp_path)
+    assert unasked.status == 3
+    assert "say so with --compile" in unasked.err
+    done = shell(["linearize", path, "--compile"], tmp_path, TMPDIR=str(tmp_path))
+    assert done.status == 6
+    assert "in fmi2GetDerivatives" in done.err
+    assert [p.name for p in tmp_path.iterdir()] == ["m.fmu"]
+
+
+@pytest.mark.parametrize("command", ["info", "linearize"])
+def test_the_limit_for_unpacking_can_be_chosen(command: str, zoo: Zoo, tmp_path: Path) -> None:
+    refused = shell([command, zoo("discards"), "--unpack-limit", "0.000001"], tmp_path)
+    assert refused.status == 3
+    assert "allow more with --unpack-limit" in refused.err
+    assert shell([command, zoo("discards"), "--unpack-limit", "1"], tmp_path).status == 0
+    wrong = shell([command, zoo("discards"), "--unpack-limit", "-1"], tmp_path)
+    assert wrong.status == 2
+    assert wrong.err == "fmilin: --unpack-limit -1.0: give GiB, more than 0.\n"

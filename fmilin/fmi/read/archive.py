@@ -224,7 +224,7 @@ class FmuFile:
             raise ModelError(f"'{self.path}' cannot be unpacked: {error.strerror or error}.") from None
 
 
-def read_description(path: str | Path) -> Description:
+def read_description(path: str | Path, options: FmuOptions | None = None) -> Description:
     """Return what an FMU says about itself, without loading its code.
 
     Raises
@@ -232,7 +232,7 @@ def read_description(path: str | Path) -> Description:
     ModelError
         When there is no such file, it is no FMU, or one that is not supported yet.
     """
-    return FmuFile(Path(path)).description
+    return FmuFile(Path(path), options or FmuOptions()).description
 
 
 def _posix(member: zipfile.ZipInfo) -> PurePosixPath:

@@ -199,6 +199,8 @@ class Description:
     """Attributes of every interface's element."""
     experiment: Mapping[str, str] = field(default_factory=dict)
     """Attributes of the default experiment, as written."""
+    source_files: tuple[str, ...] = ()
+    """What is to be compiled, in the folder ``sources``, as FMI 2.0 says it."""
 
     def through(self, interface: str) -> Description:
         """Return the same description, as seen through another of its ``interfaces``.

@@ -21,7 +21,7 @@ from fmilin.units import rate_unit
 __all__ = ["Layout", "Place", "Scalar"]
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
-_LARGEST_ARRAY = 10_000_000
+_LARGEST_ARRAY = 100_000
 _RATE = re.compile(r"der\((?P<state>.+)\)")
 
 

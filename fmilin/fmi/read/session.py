@@ -78,11 +78,16 @@ class Session:
         self._leases: set[int] = set()
         self._owner = 0
         kind = self._class_of_instances(description)
-        _check_platform(fmu, description, kind)
+        compiles = _check_platform(fmu, description, kind)
         self._instance: Instance | None = None
-        self._folder = fmu.unpack(("resources", *(f"binaries/{b}" for b in kind.binaries)))
+        sources = ("sources",) if compiles else ()
+        self._folder = fmu.unpack(("resources", *sources, *(f"binaries/{b}" for b in kind.binaries)))
         (self._folder / "resources").mkdir(exist_ok=True)  # the path is handed over even when there are none
         try:
+            if compiles:
+                from fmilin.fmi.read.sources import compile_sources
+
+                self.notes.append(compile_sources(self._folder, description, kind.binaries[0]))
             with undisturbed_process():
                 sink = LogSink(fmu.name, description.float_names)
                 instance = kind(self._folder, description, len(self.layout.states), sink)
@@ -305,16 +310,19 @@ class Session:
                 )
 
 
-def _check_platform(fmu: FmuFile, description: Description, kind: type[Instance]) -> None:
+def _check_platform(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
+    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
     library = description.model_identifier + library_suffix()
     paths = {Path(m.filename.replace("\\", "/")).as_posix() for m in fmu.members}
     if any(f"binaries/{folder}/{library}" in paths for folder in kind.binaries):
-        return
+        return False
+    if fmu.options.compile_sources and "C sources" in fmu.platforms:
+        return True
     here = kind.binaries[0]
     inside = ", ".join(fmu.platforms) or "none at all"
     advice = "Ask for an export that includes this platform."
     if "C sources" in fmu.platforms:
-        advice = f"Its sources can be compiled: python -m fmpy compile '{fmu.path}'."
+        advice = "Its sources can be compiled with this machine's compiler: say so with --compile."
     elif any(folder in fmu.platforms for folder in kind.binaries):
         advice = f"The folder is there, but not '{library}', the name that the model description gives."
     raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")

@@ -127,6 +127,7 @@ def parse_description(xml: bytes, source: str) -> Description:
         log_categories=tuple(c.get("name") or "" for c in root.findall("LogCategories/Category")),
         notes=notes.collected,
         attributes=attributes,
+        source_files=tuple(f.get("name") or "" for f in root.findall(f"{interface}/SourceFiles/File")),
         experiment={} if (experiment := root.find("DefaultExperiment")) is None else dict(experiment.attrib),
     )
 

@@ -1,0 +1,197 @@
+"""C sources inside an FMU, compiled for this machine when the user has asked for it: they are foreign code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fmilin.codegen.compiler import find_compiler, library_suffix
+from fmilin.errors import ModelError
+from fmilin.fmi.read.description import Description
+from fmilin.running import done, note
+
+__all__ = ["compile_sources"]
+
+PATIENCE = 600.0
+"""Seconds that the compiler may take."""
+_SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
+_NAME = re.compile(r"[A-Za-z_]\w*(\([\w, ]*\))?")
+_LIBRARY = re.compile(r"[\w.+-]+")
+
+
+@dataclass
+class _Plan:
+    """What is compiled, all of it inside the folder of sources."""
+
+    sources: list[Path] = field(default_factory=list)
+    definitions: list[str] = field(default_factory=list)
+    includes: list[Path] = field(default_factory=list)
+    libraries: list[str] = field(default_factory=list)
+
+
+def compile_sources(folder: Path, description: Description, binaries: str) -> str:
+    """Compile the C sources of an unpacked FMU to where its library is looked for.
+
+    Parameters
+    ----------
+    folder : Path
+        The unpacked FMU; nothing outside of it is written.
+    description : Description
+    binaries : str
+        The name of this platform's folder.
+
+    Returns
+    -------
+    str
+        A sentence about what was done.
+
+    Raises
+    ------
+    ModelError
+        When the sources are not where the FMU says, or the compiler refuses; with its first error lines.
+    """
+    plan = _plan(folder, description)
+    identifier = description.model_identifier
+    target = folder / "binaries" / binaries / f"{identifier}{library_suffix()}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = _command(folder, plan, target)
+    _run(command, folder, description.source)
+    prefixed = _prefixed_functions(target, identifier) if not description.fmi_version.startswith("1") else []
+    if prefixed:  # the sources name their functions as for static linking
+        _run([*command, *_without_prefix(prefixed, identifier)], folder, description.source)
+    return (
+        f"No binary for this platform is inside: {len(plan.sources)} C source file(s) were compiled with {command[0]}."
+    )
+
+
+def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
+    headers = find_spec("fmpy")
+    standard = [] if headers is None or headers.origin is None else [Path(headers.origin).parent / "c-code"]
+    includes = [*plan.includes, folder / "sources", *standard]
+    cplusplus = [] if all(s.suffix == ".c" for s in plan.sources) else ["-lstdc++"]
+    return [
+        *find_compiler(),
+        "-O2",
+        "-w",
+        "-shared",
+        *([] if sys.platform == "win32" else ["-fPIC"]),
+        *(f"-D{d}" for d in plan.definitions),
+        *(f"-I{i}" for i in includes),
+        "-o",
+        str(target),
+        *map(str, plan.sources),
+        "-lm",
+        *cplusplus,
+        *(f"-l{name}" for name in plan.libraries),
+    ]
+
+
+def _plan(folder: Path, description: Description) -> _Plan:
+    """Return what the FMU says is to be compiled; without a word about it all C files at the top."""
+    root = (folder / "sources").resolve()
+    build = root / "buildDescription.xml"
+    if build.is_file():
+        plan = _from_build_description(build, root, description)
+    else:
+        names = [n for n in description.source_files if n.lower().endswith(_SUFFIXES)]
+        plan = _Plan([_inside(root, name, description) for name in names])
+    if not plan.sources:
+        plan.sources = sorted(p for p in root.glob("*") if p.suffix in _SUFFIXES)
+    if not plan.sources:
+        raise ModelError(f"'{description.source}' has no C source files at the top of its folder 'sources'.")
+    return plan
+
+
+def _from_build_description(path: Path, root: Path, description: Description) -> _Plan:
+    """Read FMI 3.0's buildDescription.xml: the configuration of this library, all its sets of files."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    try:
+        tree = etree.fromstring(path.read_bytes(), parser)
+    except etree.XMLSyntaxError as error:
+        raise ModelError(f"sources/buildDescription.xml in '{description.source}' is malformed: {error}.") from None
+    fitting = [c for c in tree.findall("BuildConfiguration") if _fits(c, description.model_identifier)]
+    if not fitting:
+        raise ModelError(
+            f"sources/buildDescription.xml in '{description.source}' has no configuration for the library "
+            f"'{description.model_identifier}' on this platform."
+        )
+    plan = _Plan()
+    for files in fitting[0].findall("SourceFileSet"):
+        plan.sources += [_inside(root, f.get("name") or "", description) for f in files.findall("SourceFile")]
+        plan.includes += [_inside(root, d.get("name") or "", description) for d in files.findall("IncludeDirectory")]
+        plan.definitions += [_definition(d, description) for d in files.findall("PreprocessorDefinition")]
+    for library in fitting[0].findall("Library"):
+        name = library.get("name") or ""
+        if library.get("external") == "true" and _LIBRARY.fullmatch(name):
+            plan.libraries.append(name)
+    return plan
+
+
+def _fits(configuration: Any, identifier: str) -> bool:
+    platform = configuration.get("platform")
+    system = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
+    return configuration.get("modelIdentifier") == identifier and (platform is None or platform.endswith(system))
+
+
+def _definition(element: Any, description: Description) -> str:
+    name, value = element.get("name") or "", element.get("value")
+    if not _NAME.fullmatch(name):
+        raise ModelError(f"'{description.source}' defines '{name}' for its sources, which is no name in C.")
+    return name if value is None else f"{name}={value}"
+
+
+def _inside(root: Path, name: str, description: Description) -> Path:
+    path = (root / name.replace("\\", "/")).resolve()
+    if not path.is_relative_to(root) or not path.exists():
+        raise ModelError(
+            f"'{description.source}' names '{name}' for compilation, which is not in its folder 'sources'. It cannot "
+            f"be compiled."
+        )
+    return path
+
+
+def _prefixed_functions(library: Path, identifier: str) -> list[str]:
+    """Return the functions that bear the name of the model in front; none when the plain ones are there."""
+    content = library.read_bytes()
+    if re.search(rb"\0fmi[23]GetVersion\0", content):
+        return []
+    found = re.findall(rb"\0(?:" + re.escape(identifier.encode()) + rb"_)(fmi[23]\w+)(?=\0)", content)
+    return sorted({name.decode() for name in found})
+
+
+def _without_prefix(functions: Sequence[str], identifier: str) -> list[str]:
+    if sys.platform == "darwin":
+        return [f"-Wl,-alias,_{identifier}_{name},_{name}" for name in functions]
+    return [f"-Wl,--defsym={name}={identifier}_{name}" for name in functions]
+
+
+def _run(command: Sequence[str], folder: Path, source: str) -> None:
+    note("the compilation of its sources")
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
+            command, cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise ModelError(f"The sources of '{source}' were not compiled within {PATIENCE:g} s.") from None
+    except OSError as error:
+        raise ModelError(
+            f"The C compiler '{command[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
+            f"environment variable CC name another one."
+        ) from None
+    finally:
+        done()
+    if answer.returncode:
+        lines = answer.stderr.decode("utf-8", "replace").replace(f"{folder}/", "").splitlines()
+        errors = [line.strip() for line in lines if "error" in line.lower() or "undefined" in line.lower()] or lines
+        raise ModelError(
+            f"The sources of '{source}' cannot be compiled with '{command[0]}': {' | '.join(errors[:3])}. They may "
+            f"need libraries or another compiler; ask for an export with a binary for this platform."
+        )
