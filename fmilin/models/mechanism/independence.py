@@ -28,35 +28,37 @@ VANISHING = 1e-11
 THRESHOLD = 1e-8
 """Singular values of G below this fraction of the largest count as zero when independent constraints are chosen."""
 
+CLOSED = 1e-9
+"""Gaps below this, in m or rad, are none."""
+
 BESIDE = 0.05
 """How far the freedoms are moved, in rad or m, to look at configurations beside the given one."""
 
 
 @dataclass(frozen=True)
 class Independence:
-    """Which of m constraints say something, and which of them are independent.
+    """Which constraints say something, and which of them are independent.
 
     Attributes
     ----------
-    vanishing : array of int
-        Constraints whose row of G is zero by construction.
+    total : int
+        Number of all constraints of the loops, wheels and skates.
+    vanishing : tuple of (str, int)
+        Loop and number of those that hold by themselves: their row of G is zero by construction. They are left out
+        of the equations, and the others, m of them, are numbered without them.
     position : array of int
         Independent constraints on positions.
     all : array of int
         Independent constraints on velocities, those of ``position`` first.
-    undetermined : array of int
+    undetermined : tuple of (str, int)
         Constraints whose reactions a rigid model does not know.
     """
 
-    vanishing: Ints
+    total: int
+    vanishing: tuple[tuple[str, int], ...]
     position: Ints
     all: Ints
-    undetermined: Ints
-
-    @property
-    def redundant(self) -> int:
-        """Number of constraints that say nothing new."""
-        return len(self.vanishing)
+    undetermined: frozenset[tuple[str, int]]
 
 
 def close_loops(system: System, q: Floats, *, iterations: int = 60) -> tuple[Floats, float]:
@@ -103,28 +105,37 @@ def independence_of(system: System, q: Floats) -> Independence:
     m, m_q = len(system.bonds), system.m_q
     if not m:
         none = np.empty(0, dtype=np.intp)
-        return Independence(none, none, none, none)
+        return Independence(0, (), none, none, frozenset())
     closed, _ = close_loops(system, q)
     random = np.random.default_rng(1977)
-    nowhere = [
-        _jacobian(system, normalized(system, closed + random.uniform(-0.7, 0.7, closed.shape))) for _ in range(3)
-    ]
-    sizes = np.max([np.linalg.norm(G, axis=1) for G in nowhere], axis=0)
-    scale = float(sizes.max(initial=0.0))
-    vanishing = sizes <= VANISHING * max(scale, 1e-300)
+    vanishing = _vanishing(system, closed, random)
     candidates = [closed, *(_beside(system, closed, random) for _ in range(2))]
     jacobians = [_jacobian(system, c) for c in candidates]
     ranks = [int(np.linalg.matrix_rank(G, tol=_tolerance(G))) for G in jacobians]
     G = jacobians[int(np.argmax(ranks))]  # the closed configuration itself, unless it is singular
-    said = np.flatnonzero(~vanishing)
-    position = said[_independent(G[said[said < m_q]])] if (said < m_q).any() else said[:0]
-    rest = said[said >= m_q]
+    keys = [(bond.of, bond.index) for bond in system.bonds]
+    undetermined = frozenset(keys[i] for i in _undetermined(G))
+    G, on_positions = G[~vanishing], np.arange(m)[~vanishing] < m_q
+    position = _independent(G[on_positions])
+    rest = np.flatnonzero(~on_positions)
     across = G[rest]
     if len(position):
         Q, _ = np.linalg.qr(G[position].T)
         across = across - across @ Q @ Q.T
     everything = np.concatenate((position, rest[_independent(across)]))
-    return Independence(np.flatnonzero(vanishing), position, everything, _undetermined(G))
+    return Independence(m, tuple(keys[i] for i in np.flatnonzero(vanishing)), position, everything, undetermined)
+
+
+def _vanishing(system: System, closed: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Return which rows of G are zero wherever the joints are, and have no gap that they could not close."""
+    elsewhere = [
+        _jacobian(system, normalized(system, closed + random.uniform(-0.7, 0.7, closed.shape))) for _ in range(3)
+    ]
+    sizes = np.max([np.linalg.norm(G, axis=1) for G in elsewhere], axis=0)
+    vanishing = sizes <= VANISHING * max(float(sizes.max(initial=0.0)), 1e-300)
+    gaps = np.abs(_linear(system, closed)[0])
+    vanishing[: system.m_q] &= gaps <= CLOSED
+    return np.asarray(vanishing)
 
 
 def _jacobian(system: System, q: Floats) -> Floats:

@@ -122,7 +122,7 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     zero = np.zeros((*upper.shape[:-1], pushes.shape[-1] - p))
     whole = np.concatenate((np.concatenate((upper, zero), axis=-1), lower), axis=-2)
     dv = np.concatenate((K_dot, K), axis=-1)
-    o, ny = model.output_columns(solution, columns), len(model.outputs)
+    o = model.output_columns(solution, columns)
     dl_all = np.zeros((*dl.shape[:-2], len(system.bonds), dl.shape[-1]))
     dl_all[..., used, :] = dl
     seen = o.v_dot @ dv_dot + o.multipliers @ dl_all
@@ -134,11 +134,11 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     return Matrices(
         A=whole[..., :p],
         B=whole[..., p:],
-        C=seen[..., :ny, :p],
-        D=seen[..., :ny, p:],
+        C=seen[..., :p],
+        D=seen[..., p:],
         T=T,
         f0=rates,
-        values=model.output_values(solution)[..., :ny],
+        values=model.output_values(solution),
         K_q=theta,
         K=K,
         K_dot=K_dot,

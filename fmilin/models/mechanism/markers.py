@@ -136,6 +136,21 @@ class FixedMarkers:
     e: NDArray[np.float64]
     rims: Rims
 
+    def some(self, points: list[int], directions: list[int], more: set[int]) -> FixedMarkers:
+        """Return some points and directions, and the links ``more``, without wheels."""
+        at, of = self.links[self.point_links[points]], self.links[self.direction_links[directions]]
+        links = np.array(sorted({*at.tolist(), *of.tolist(), *more}), dtype=np.intp)
+        empty = np.empty(0, dtype=np.intp)
+        return FixedMarkers(
+            tree=self.tree,
+            links=links,
+            point_links=np.searchsorted(links, at),
+            r=self.r[points],
+            direction_links=np.searchsorted(links, of),
+            e=self.e[directions],
+            rims=self.rims.some(empty),
+        )
+
     def places(self, X: Array) -> tuple[Array, Array]:
         """Return points p and directions e for the frames X (..., N + 1, 4, 4)."""
         X = X[..., self.links, :, :]

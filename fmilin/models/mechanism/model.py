@@ -73,9 +73,15 @@ class Mechanism(Model):
 
     def _set_up(self, description: MechanismDescription, choice: _Choice, known: Independence | None) -> None:
         self.description, self._choice = description, choice
-        self._system = system = System(description)
+        system = System(description, known.vanishing if known else ())
         if not system.tree.n:
             raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+        if known is None:
+            q = state_signals(system).starts[: system.tree.n_q]
+            known = independence_of(system, q)
+            system = System(description, known.vanishing)
+            require_mass(system, known, q)
+        self._system, self.independence = system, known
         self.info = ModelInfo(description.name)
         self.states, every_input = state_signals(system), input_signals(system)
         self._kept = list(range(len(every_input)) if choice.inputs is None else choice.inputs)
@@ -84,7 +90,6 @@ class Mechanism(Model):
         self._available = available(system, self.states, every_input)
         names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
         self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.independence = known or _checked(system, self.start.states[: system.tree.n_q])
         self.notes = (*description.remarks, *_notes(system, self.independence))
         declared = self._own_constraints() if choice.constraints is None else choice.constraints
         self.constraints = Constraints(
@@ -97,7 +102,8 @@ class Mechanism(Model):
         entries = [self._available[n] for n in (*names, *self.constraints.observed)]
         self.outputs = Signals(entry.signal for entry in entries[: len(names)])
         self._require_determined(names)
-        self._outputs = Outputs(system, entries)
+        self._outputs = Outputs(system, entries[: len(names)])
+        self._observed = Outputs(system, entries[len(names) :])
         system.finish()
         self.copies = _copies(names, self.states, self.inputs)
         self.independent = tuple(description.independent)
@@ -153,27 +159,27 @@ class Mechanism(Model):
         solution = self.solution(x, u)
         state = solution.state
         rates = np.concatenate((coordinate_rates(self._system.tree, state.q, state.v), solution.v_dot), axis=-1)
-        values = self._outputs.values(solution)
-        ny = len(self.outputs)
-        z = values[..., ny:]
-        return Evaluation(rates, values[..., :ny], self._residuals(t, x, u, z))
+        residuals = self._residuals(t, x, u, self._observed.values(solution))
+        return Evaluation(rates, self._outputs.values(solution), residuals)
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
         """Return exact directional derivatives along the columns of dx (N, k) and du (nu, k)."""
         system = self._system
         solution = self.solution(x, u)
         columns = system.columns(solution)
-        n_q, ny = system.tree.n_q, len(self.outputs)
+        n_q = system.tree.n_q
         q, v = solution.state.q, solution.state.v
         dq, dv, every_du = dx[:n_q], dx[n_q:], self._every(du.T, zero=True).T
         theta = displacement_of(system.tree, q, dq)
         dv_dot, dl = accelerations_along(solution, columns, theta, dv, every_du)
         E, E_q = coordinate_columns(system.tree, q, v)
-        o = self._outputs.columns(solution, columns)
-        out = o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ every_du
-        g = self.constraints.partials(t, x, u, self._outputs.values(solution)[ny:])
-        residuals = g.states @ dx + g.inputs @ du + g.observed @ out[ny:]
-        return Evaluation(np.concatenate((E_q @ dq + E @ dv, dv_dot)), out[:ny], residuals)
+        out, dz = (
+            o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ every_du
+            for o in (self._outputs.columns(solution, columns), self._observed.columns(solution, columns))
+        )
+        g = self.constraints.partials(t, x, u, self._observed.values(solution))
+        residuals = g.states @ dx + g.inputs @ du + g.observed @ dz
+        return Evaluation(np.concatenate((E_q @ dq + E @ dv, dv_dot)), out, residuals)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
@@ -182,33 +188,32 @@ class Mechanism(Model):
         if len(system.tree.balls) or system.m_q < len(system.bonds):
             return None
         state = self._state(x, u)
-        said = np.setdiff1d(np.arange(len(system.bonds)), self.independence.vanishing)
-        solution = system.solve_robustly(state, said)
+        solution = system.solve_robustly(state, np.arange(len(system.bonds)))
         columns = system.columns(solution)
-        n, ny = system.tree.n, len(self.outputs)
+        n = system.tree.n
         o = self._outputs.columns(solution, columns)
         order = np.arange(n)
         theta = displacement_of(system.tree, state.q, np.eye(n))  # coordinates in the order of freedoms
         zero = np.zeros(len(self._held))
 
         def bend(a: FloatArray) -> FloatArray:
-            return np.asarray(system.state(state.q, theta @ a, zero).c[said])
+            return np.asarray(system.state(state.q, theta @ a, zero).c)
 
         return SecondOrderForm(
             positions=order,
             velocities=n + order,
             M=theta.T @ state.M @ theta,
-            G=state.G[said] @ theta,
-            multipliers=solution.multipliers[said],
+            G=state.G @ theta,
+            multipliers=solution.multipliers,
             accelerations=solution.v_dot,
             force_states=-np.hstack((columns.rho_q @ theta, columns.rho_v)),
             force_inputs=-columns.rho_u[:, self._kept],
-            output_states=np.hstack((o.q + o.theta @ theta, o.v))[:ny],
-            output_inputs=o.u[:ny, self._kept],
-            output_unknowns=np.hstack((o.v_dot, o.multipliers[:, said]))[:ny],
+            output_states=np.hstack((o.q + o.theta @ theta, o.v)),
+            output_inputs=o.u[:, self._kept],
+            output_unknowns=np.hstack((o.v_dot, o.multipliers)),
             bend=bend,
-            constraint_states=np.hstack((columns.c_q[said] @ theta, columns.c_v[said])),
-            constraint_inputs=np.zeros((len(said), len(self._kept))),
+            constraint_states=np.hstack((columns.c_q @ theta, columns.c_v)),
+            constraint_inputs=np.zeros((len(system.bonds), len(self._kept))),
         )
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Mechanism:
@@ -272,10 +277,13 @@ class Mechanism(Model):
         The bond pushes its second body with -lambda along the direction of the constraint, and pulls the first.
         """
         point = self.start if point is None else point
-        values = self.solution(point.states, point.inputs).multipliers.copy()
-        values[self.independence.undetermined] = np.nan
-        names = [f"{b.of}.reaction[{b.index}]" for b in self._system.bonds]
-        return dict(zip(names, values.tolist(), strict=True))
+        found = self.independence
+        values = {key: float("nan") for key in found.vanishing}
+        multipliers = self.solution(point.states, point.inputs).multipliers.tolist()
+        for bond, value in zip(self._system.bonds, multipliers, strict=True):
+            key = (bond.of, bond.index)
+            values[key] = float("nan") if key in found.undetermined else value
+        return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
     @property
     def system(self) -> System:
@@ -288,11 +296,11 @@ class Mechanism(Model):
         return self._kept
 
     def output_values(self, solution: Solution) -> Array:
-        """Return the outputs, then what constraints observe."""
+        """Return the outputs, shape (..., ny)."""
         return self._outputs.values(solution)
 
     def output_columns(self, solution: Solution, columns: Columns) -> OutputColumns:
-        """Return the derivatives of the outputs, then those of what constraints observe."""
+        """Return the derivatives of the outputs."""
         return self._outputs.columns(solution, columns)
 
     def coordinate_rates(self, solution: Solution) -> Array:
@@ -331,9 +339,7 @@ class Mechanism(Model):
     def _own_constraints(self) -> tuple[Constraint, ...]:
         """Return the loops, wheels and skates, then the lengths of quaternions."""
         system, found = self._system, []
-        for i, bond in enumerate(system.bonds):
-            if i in self.independence.vanishing:
-                continue
+        for bond in system.bonds:
             name = f"{bond.of}[{bond.index}]"
             slip = Expression.variable(f"{bond.of}.slip[{bond.index}]")
             if bond.level == "velocity":
@@ -350,18 +356,16 @@ class Mechanism(Model):
         return tuple(found)
 
     def _require_determined(self, names: Sequence[str]) -> None:
-        bonds = self._system.bonds
         for name in names:
             source = self._available[name].source
             if not isinstance(source, Sensor) or source.quantity != "reaction":
                 continue
-            for i in self.independence.undetermined:
-                if (bonds[i].of, bonds[i].index - 1) == (source.of, source.coordinate):
-                    raise ModelError(
-                        f"The output '{name}' is not determined: the constraints of '{source.of}' are redundant, and "
-                        "rigid bodies do not say how they share their load. Use a loop with fewer constraints "
-                        "(spherical or point_on_line instead of revolute, say), or leave the output out."
-                    )
+            if (source.of, source.coordinate + 1) in self.independence.undetermined:
+                raise ModelError(
+                    f"The output '{name}' is not determined: the constraints of '{source.of}' are redundant, and "
+                    "rigid bodies do not say how they share their load. Use a loop with fewer constraints "
+                    "(spherical or point_on_line instead of revolute, say), or leave the output out."
+                )
 
 
 def accelerations_along(
@@ -377,32 +381,25 @@ def accelerations_along(
     return dv_dot, dl
 
 
-def _checked(system: System, q: FloatArray) -> Independence:
-    found = independence_of(system, q)
-    require_mass(system, found, q)
-    return found
-
-
 def _copies(names: Sequence[str], states: Signals, inputs: Signals) -> Mapping[int, Copy]:
     of_states = {i: Copy("state", states.positions[n]) for i, n in enumerate(names) if n in states.positions}
     return of_states | {i: Copy("input", inputs.positions[n]) for i, n in enumerate(names) if n in inputs.positions}
 
 
-def _notes(system: System, independence: Independence) -> tuple[str, ...]:
+def _notes(system: System, found: Independence) -> tuple[str, ...]:
     """Say which constraints are left out of the equations, and why."""
     notes = []
-    bonds = [bond.of for bond in system.bonds]
-    still = [bonds[i] for i in independence.vanishing]
+    still = [of for of, _ in found.vanishing]
     if still:
         notes.append(
-            f"{len(still)} of the {len(bonds)} constraints hold by themselves (in {', '.join(dict.fromkeys(still))}): "
+            f"{len(still)} of the {found.total} constraints hold by themselves (in {', '.join(dict.fromkeys(still))}): "
             "the other joints keep the links in a plane, say. They were left out of the equations; the motion does not "
             "depend on them, and their reactions are not determined."
         )
-    dependent = [b for i, b in enumerate(bonds) if i not in independence.all and i not in independence.vanishing]
+    dependent = [bond.of for i, bond in enumerate(system.bonds) if i not in found.all]
     if dependent:
         notes.append(
-            f"{len(dependent)} of the {len(bonds)} constraints are redundant (seen in "
+            f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
             f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
             "The motion does not depend on that; how redundant bonds share their load is not determined."
         )

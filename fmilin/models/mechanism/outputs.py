@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from fmilin.errors import ModelError
 from fmilin.models.mechanism.elements import LineForce, Sensor
 from fmilin.models.mechanism.energy import energy, energy_columns
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates
-from fmilin.models.mechanism.markers import MarkerColumns
+from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.models.mechanism.quantities import Entry
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
@@ -123,15 +124,30 @@ class Outputs:
         else:
             self._direct.append((i, "v_state" if what == "velocity" else "v_rate", speed))
 
+    @cached_property
+    def _by_kind(self) -> dict[str, tuple[list[int], list[int]]]:
+        """Rows and places of the outputs that are numbers of one array."""
+        kinds = dict.fromkeys(kind for _, kind, _ in self._direct)
+        chosen = {k: [(i, place) for i, what, place in self._direct if what == k] for k in kinds}
+        return {k: ([i for i, _ in pairs], [place for _, place in pairs]) for k, pairs in chosen.items()}
+
+    @cached_property
+    def _sensed(self) -> tuple[FixedMarkers, list[int], list[int]]:
+        """Return the markers that sensors look at, and which points and directions of all they are."""
+        points = sorted({number for _, kind, number, _ in self._dots if kind in "pvaf"})
+        turning = {number for _, kind, number, _ in self._dots if kind == "e"}
+        directions = sorted(turning | {axis for _, _, _, axis in self._dots})
+        links = {number for _, kind, number, _ in self._dots if kind in ("w", "alpha")}
+        return self.system.markers.some(points, directions, links), points, directions
+
     # -- values ------------------------------------------------------------------------------------
 
     def values(self, solution: Solution) -> Array:
         """Return the outputs, shape (..., ny)."""
         state = solution.state
         parts: list[tuple[Sequence[int], Array]] = []
-        for kind in dict.fromkeys(kind for _, kind, _ in self._direct):
-            chosen = [(i, place) for i, what, place in self._direct if what == kind]
-            parts.append(([i for i, _ in chosen], self._array(kind, solution)[..., [place for _, place in chosen]]))
+        for kind, (rows, places) in self._by_kind.items():
+            parts.append((rows, self._array(kind, solution)[..., places]))
         if self._dots:
             a, b = self._vectors(solution)
             parts.append(([dot[0] for dot in self._dots], (a * b).sum(axis=-1)))
@@ -209,28 +225,35 @@ class Outputs:
 
     def _direct_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
         state = solution.state
-        E, E_q = coordinate_columns(self.system.tree, state.q, state.v)
-        for i, kind, place in self._direct:
+        for kind, (rows, places) in self._by_kind.items():
             if kind == "q_rate":
-                out.v[..., i, :], out.q[..., i, :] = E[..., place, :], E_q[..., place, :]
+                E, E_q = coordinate_columns(self.system.tree, state.q, state.v)
+                out.v[..., rows, :], out.q[..., rows, :] = E[..., places, :], E_q[..., places, :]
             elif kind == "gap":
-                out.theta[..., i, :] = state.G[..., place, :]
+                out.theta[..., rows, :] = state.G[..., places, :]
             elif kind == "slip":
-                out.theta[..., i, :], out.v[..., i, :] = columns.rate_q[..., place, :], state.G[..., place, :]
+                out.theta[..., rows, :], out.v[..., rows, :] = columns.rate_q[..., places, :], state.G[..., places, :]
             else:
                 arrays = {"q_state": out.q, "v_state": out.v, "v_rate": out.v_dot, "input": out.u}
                 target: Array = arrays.get(kind, out.multipliers)
-                target[..., i, place] = 1.0
+                target[..., rows, places] = 1.0
 
     def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
         vectors, directions = self._vectors(solution)
-        along = self.system.markers.columns(columns.motion, solution.state.now)
+        markers, points, turning = self._sensed
+        everything = solution.state.now
+        now = MarkerMotion(
+            p=everything.p[..., points, :],
+            p_dot=everything.p_dot[..., points, :],
+            e=everything.e[..., turning, :],
+            e_dot=everything.e_dot[..., turning, :],
+        )
+        along = markers.columns(columns.motion, now)
         fast: tuple[Array, Array] = (None, None)
         if any(kind in "af" for _, kind, _, _ in self._dots):
-            markers = self.system.markers
-            fast = markers.acceleration_columns(columns.motion, solution.state.now, along)
+            fast = markers.acceleration_columns(columns.motion, now, along)
         for k, (i, kind, number, axis) in enumerate(self._dots):
-            turned = along.e[..., axis, :, :]
+            turned = along.e[..., turning.index(axis), :, :]
             out.theta[..., i, :] = (turned @ vectors[..., k, :, None])[..., 0]
             for target, vector in self._vector_columns((kind, number), along, fast, out):
                 target[..., i, :] += (vector @ directions[..., k, :, None])[..., 0]
@@ -241,14 +264,15 @@ class Outputs:
         """Return where the columns of a vector go, and the columns, each (..., n, 3)."""
         kind, j = vector
         if kind in ("w", "alpha"):
-            j = self.system.markers.links.tolist().index(j)
+            j = self._sensed[0].links.tolist().index(j)
             of = along.links
             if kind == "w":
                 return [(out.theta, of.V_q[..., j, :, :3]), (out.v, of.V_v[..., j, :, :3])]
             A_q, A_v = of.A_q[..., j, :, :3], of.A_v[..., j, :, :3]
             return [(out.theta, A_q), (out.v, A_v), (out.v_dot, of.V_v[..., j, :, :3])]
         if kind == "e":
-            return [(out.theta, along.e[..., j, :, :])]
+            return [(out.theta, along.e[..., self._sensed[2].index(j), :, :])]
+        j = self._sensed[1].index(j)
         p = along.p[..., j, :, :]
         if kind == "p":
             return [(out.theta, p)]

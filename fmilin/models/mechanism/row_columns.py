@@ -22,7 +22,7 @@ from fmilin.models.mechanism.rows import FixedRows, RowMotion
 from fmilin.models.mechanism.screws import Array, ad, along, cross
 from fmilin.models.mechanism.tree import Tree
 
-__all__ = ["RowColumns", "RowDerivatives"]
+__all__ = ["RowColumns", "RowDerivatives", "Slots"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RowColumns:
 
 
 @dataclass(frozen=True)
-class _Slots:
+class Slots:
     """The two markers of each row: z (..., R, 3), and F, Fdot (..., R, 3, 6) with f = F X + Fdot Y and f' = F Y."""
 
     z: list[Array]
@@ -101,13 +101,12 @@ class RowDerivatives:
         self._pairs = np.array([above[b] - above[a] for _, a, b in groups]).reshape(len(groups), self.tree.n)
         self._moved = np.array([above[link] for link, _, _ in groups]).reshape(len(groups), self.tree.n)
 
-    def columns(self, motion: Motion, now: MarkerMotion, wrenches: RowMotion) -> RowColumns:
+    def columns(self, motion: Motion, now: MarkerMotion, slots: Slots, wrenches: RowMotion) -> RowColumns:
         """Return the derivatives of all rows."""
         at, rows = motion.at, self.rows
         V, A = rows.relative(at.V), rows.relative(motion.A)
         S, psi, phi = (np.swapaxes(a, -1, -2) for a in (at.S, motion.psi, motion.phi))
         S_psi = np.concatenate((S, psi), axis=-2)
-        slots = self._slots(now)
         c_q = self._by_markers(at, now, slots, (A, V), S_psi)
         rate_q = self._by_markers(at, now, slots, (V, None), S_psi)
         c_v = rate_q  # dWdot/dv is dW/dtheta
@@ -127,7 +126,7 @@ class RowDerivatives:
         return RowColumns(c_q, c_v, rate_q)
 
     def _by_markers(
-        self, at: Velocities, now: MarkerMotion, slots: _Slots, screws: tuple[Array, Array | None], S_psi: Array
+        self, at: Velocities, now: MarkerMotion, slots: Slots, screws: tuple[Array, Array | None], S_psi: Array
     ) -> Array:
         """Return the derivative of W' X + Wdot' Y by the markers of W, for screws X and Y (None: zero)."""
         X, Y = screws
@@ -156,9 +155,8 @@ class RowDerivatives:
             e, e_dot, f[0][..., rows, :], f_rate[0][..., rows, :]
         )
 
-    def load_columns(self, at: Velocities, now: MarkerMotion, s: Array) -> Array:
+    def load_columns(self, at: Velocities, slots: Slots, s: Array) -> Array:
         """Return the derivative by theta_j of sum_r s_r W_r' (J_b - J_a)_k, W alone moving, at (k, j), s (..., R)."""
-        slots = self._slots(now)
         parts = []
         for z, F, kappa in zip(slots.z, slots.F, self._kappa, strict=True):
             B = np.concatenate((_skew(z) @ F, kappa[:, None] * F), axis=-2)
@@ -169,7 +167,7 @@ class RowDerivatives:
         each = (S @ B @ np.swapaxes(S, -1, -2)) * (self._moved[:, :, None] * self._pairs[:, None, :])
         return np.swapaxes(each.sum(axis=-3), -1, -2)
 
-    def _slots(self, now: MarkerMotion) -> _Slots:
+    def slots(self, now: MarkerMotion) -> Slots:
         """Return the markers, and the matrices that make gradients by them out of X and Y."""
         p, p_dot, ell, ell_dot = self.rows.line_parts(now)
         rows, lines = self.rows, self.rows.sizes[0]
@@ -193,7 +191,7 @@ class RowDerivatives:
         plain = np.broadcast_to(np.eye(3, 6), (*shape, c, 3, 6))
         none = np.zeros((*shape, c, 3, 6))
         f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
-        return _Slots(
+        return Slots(
             z=[np.concatenate((*z_1, couples, e_a), axis=-2), np.concatenate((*z_2, couples, e_b), axis=-2)],
             F=[
                 np.concatenate((F_1, plain, _padded(-_skew(e_b))), axis=-3),

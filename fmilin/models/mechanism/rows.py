@@ -64,6 +64,17 @@ class Rows:
         getattr(self, kind).append(row)
         return kind, len(getattr(self, kind)) - 1
 
+    def keep(self, places: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Drop all rows but these; return where they are now."""
+        found = []
+        kept: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in ("lines", "rods", "couples", "hinges")}
+        for kind, number in places:
+            kept[kind].append(getattr(self, kind)[number])
+            found.append((kind, len(kept[kind]) - 1))
+        for kind, rows in kept.items():
+            setattr(self, kind, rows)
+        return found
+
     @property
     def links(self) -> set[int]:
         """The links that rows act on."""

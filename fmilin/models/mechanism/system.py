@@ -8,7 +8,8 @@ of displacements theta, q' = E theta'.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -137,6 +138,8 @@ class System:
     Parameters
     ----------
     description : MechanismDescription
+    without : collection of (str, int)
+        Constraints to leave out, by loop and number.
 
     Attributes
     ----------
@@ -150,13 +153,17 @@ class System:
     gravity : array, shape (3,)
     """
 
-    def __init__(self, description: MechanismDescription) -> None:
+    def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
         self.description = description = with_virtual_links(description)
         self.tree = tree_of(description)
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
         rows = Rows(self.tree)
         self.bonds = collect_bonds(description, self.collector, rows)
+        if without:
+            kept = [bond for bond in self.bonds if (bond.of, bond.index) not in without]
+            places = rows.keep([bond.row for bond in kept])
+            self.bonds = [replace(bond, row=place) for bond, place in zip(kept, places, strict=True)]
         forces = collect_forces(description, self.tree, self.collector, rows)
         self._rows, self._forces = rows, forces
         self.finish()
@@ -271,7 +278,8 @@ class System:
         state, tree, rows = solution.state, self.tree, self.rows
         at, these = state.at, self.places
         moving = motion(tree, at, solution.A)
-        of_rows = self.derivatives.columns(moving, state.now, state.rows)
+        slots = self.derivatives.slots(state.now)
+        of_rows = self.derivatives.columns(moving, state.now, slots, state.rows)
         G = rows.jacobian(state.rows.W, at.S)
         springs = self.forces.rows
         along = G[..., springs, :], of_rows.rate_q[..., springs, :]
@@ -282,7 +290,7 @@ class System:
         tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
         G_t = np.swapaxes(G, -1, -2)
         joints = self.forces.joints
-        loads = self.derivatives.load_columns(at, state.now, s)
+        loads = self.derivatives.load_columns(at, slots, s)
         return Columns(
             rho_q=tau.q - loads - G_t @ forces.q + np.diag(joints.k),
             rho_v=tau.v - G_t @ forces.v + np.diag(joints.d),
