@@ -93,7 +93,7 @@ XML = description_of("nan_derivative")
         (None, "it is no zip archive"),
         ({"readme.txt": "hello"}, "contains no modelDescription.xml"),
         ({"modelDescription.xml": XML[:300]}, "malformed"),
-        ({"modelDescription.xml": XML.replace('fmiVersion="2.0"', 'fmiVersion="1.0"')}, "does not read FMI 1.0 yet"),
+        ({"modelDescription.xml": XML.replace('fmiVersion="2.0"', 'fmiVersion="1.0"')}, "does not name its library"),
         ({"modelDescription.xml": XML.replace("ModelExchange", "CoSimulation")}, "no library for this platform"),
         ({"modelDescription.xml": XML, "binaries/win64/nan_derivative.dll": b"MZ"}, "inside are: win64"),
         ({"modelDescription.xml": XML, "binaries/linux64/nan_derivative.so": b"not ELF"}, "fmilin: "),
