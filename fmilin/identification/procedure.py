@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.holdout import held_out
@@ -151,7 +151,7 @@ class _Ways:
         """
         try:
             linear = way()
-        except (NumericalError, UsageError) as error:
+        except (NumericalError, ModelError) as error:
             self.findings.restart()
             return None, str(error)
         off = self.findings.error

@@ -24,6 +24,7 @@ from fmilin.simulation.plant import Plant
 from fmilin.simulation.stateless import Clocked
 from fmilin.simulation.trajectory import Statistics, Trajectory
 from fmilin.simulation.walk import Plan, Sample, Walk
+from fmilin.stepped import Stepped
 
 __all__ = ["simulate", "simulate_at", "snapshots"]
 
@@ -222,6 +223,11 @@ def _prepared(
 
 
 def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: fmilin does not integrate it. "
+            "Its linear model at a later time: fmilin linearize --simulate-to T. To run it, step it with FMPy."
+        )
     if point is None:
         return operating_point(model, time=start_time)
     if start_time is None or start_time == point.time:

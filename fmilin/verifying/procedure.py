@@ -10,6 +10,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model import LinearModel
 from fmilin.model import Model
 from fmilin.signals import FloatArray, Signals
+from fmilin.stepped import Stepped
 from fmilin.verifying.drift import at_rest, drift_channel
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
 from fmilin.verifying.integration import Integrator, ResponseError
@@ -85,6 +86,11 @@ def verify(
     >>> verify(model, fl.linearize(model)).passed
     True
     """
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which fmilin does not integrate. Its linear model is "
+            "compared with held-out responses when it is made: see the note about them in the result."
+        )
     if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
         raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
     reduced = reduced_model(model, linear)

@@ -119,3 +119,19 @@ def test_bad_requests_are_one_paragraph(
     assert done.status == status, done.err
     assert done.is_one_paragraph(), done.err
     assert said in done.err
+
+
+def test_what_is_not_done_with_such_fmus_is_said(run: Run, declared: Path) -> None:
+    simulated = run("simulate", declared, "--stop-time", "1")
+    assert (simulated.status, "brings its own solver" in simulated.err) == (2, True)
+    assert run("linearize", declared, "-o", "plant.json").status == 0
+    verified = run("verify", declared, "plant.json")
+    assert (verified.status, "compared with held-out responses" in verified.err) == (2, True)
+    native = run("linearize", "fmilin.systems:cartesian_pendulum", "--interface", "cs")
+    assert (native.status, "--interface is for FMUs" in native.err) == (2, True)
+
+
+def test_a_wrong_number_of_coordinates_is_refused_not_gone_round(run: Run, declared: Path) -> None:
+    done = run("linearize", declared, "--independent", "i")
+    assert done.status == 2
+    assert "3" in done.err

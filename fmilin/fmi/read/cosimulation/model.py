@@ -79,7 +79,8 @@ class SteppedFmu(FmuModel, Stepped):
         if not len(self.states):
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU that declares no states, so there are no "
-                "derivatives to evaluate. Its linear model can be measured: fmilin linearize."
+                "derivatives to evaluate. Its linear model can be measured (fmilin linearize), also where it has come "
+                "to rest (--simulate-to T)."
             )
         return super().evaluate(t, x, u)
 
