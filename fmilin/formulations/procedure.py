@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import Basis, basis_of, rank_of
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.linear import Source, linear_model, with_inputs
@@ -28,6 +28,9 @@ from fmilin.singular import explanation, singularity_of
 __all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
 
 ALL = ("mcs", "rcs", "ucs")
+
+LARGEST = 2500
+"""Coordinates up to which all eigenvalues are computed, from dense matrices."""
 
 Interface = tuple[Sequence[str] | None, Sequence[str] | None]
 
@@ -169,7 +172,13 @@ def spectrum_of_form(
     UsageError, NumericalError
         As :func:`spectrum` does.
     """
-    options, form = formulation_named(formulation), form.dense()
+    options = formulation_named(formulation)
+    if form.n > LARGEST:
+        raise UsageError(
+            f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Ask for "
+            "a few: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."
+        )
+    form = form.dense()
     method = options.basis if isinstance(options, MCS) else "coordinates"
     basis = basis_of(form.Phi_q, method, names=form.names, independent=independent)
     return _solve(form, basis, options).spectrum

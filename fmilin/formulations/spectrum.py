@@ -35,7 +35,8 @@ class Spectrum:
         Right eigenvectors in (dq, dq'), their largest entry 1; zero columns where an eigenvalue moves only
         multipliers.
     violations : array, shape (k,)
-        How far each eigenvector is from Phi_q v = 0: |Phi_q v| over |Phi_q| |v|; NaN for zero columns.
+        How far each eigenvector is from Phi_q dq = 0 and Phi_q dq' = 0 (in motion: from Phi_q dq' + Phi_q_dot dq = 0),
+        over |Phi_q| and the length of the vector; NaN for zero columns.
     errors : array, shape (k,)
         Estimated absolute error of each eigenvalue from rounding, in 1/s; NaN where nothing is known.
     linear : LinearModel or None

@@ -230,6 +230,11 @@ def test_penalties_that_are_none(options: dict[str, Any], said: str) -> None:
         UCS(**options)
 
 
+def test_all_eigenvalues_of_too_many_coordinates_are_refused_with_what_to_do() -> None:
+    with pytest.raises(UsageError, match=r"All eigenvalues of 4003 coordinates .*eigenvalues_near keeps everything"):
+        spectrum_of_form(four_bar_form(2000))
+
+
 def test_formulations_that_do_not_exist() -> None:
     with pytest.raises(UsageError, match=r"'abc' is no formulation\. Choose one of: mcs, rcs, ucs"):
         spectrum_of_form(random_form(1), "abc")
