@@ -45,8 +45,8 @@ def stewart_platform() -> Mechanism:
     Examples
     --------
     >>> model = stewart_platform()
-    >>> len(model.states), len(model.inputs), len(model.constraints)
-    (49, 6, 19)
+    >>> len(model.states), len(model.inputs), len(model.independent)
+    (49, 6, 12)
     """
     feet, heads = _circle(BASE, 0.0), _circle(TABLE, pi / 3)
     bodies = [Body("table", LOAD, (0, 0, HALF_TABLE), (25.0, 25.0, 45.0))]

@@ -168,8 +168,8 @@ def _started(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:
             joints.append(joint)
         else:
             joints.append(replace(joint, position=tuple(q_j.tolist()), velocity=tuple(v_j.tolist())))
-    turns = {name: float(q[at[0]]) for name, at in tree.coordinates_of.items()}
     loops = [
-        replace(loop, turn=turns[loop.name]) if loop.type == "helical" else loop for loop in closing.description.loops
+        replace(loop, turn=float(q[tree.coordinates_of[loop.name][0]])) if loop.type == "helical" else loop
+        for loop in closing.description.loops
     ]
     return replace(closing.description, joints=joints, loops=loops)

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.errors import ModelError
-from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Placement, Sensor
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, Placement, Sensor
 from fmilin.models.mechanism.files import read_mechanism_file
 
 ARM = """\
@@ -99,6 +100,18 @@ def test_friction_is_left_out_aloud(tmp_path: Path) -> None:
     (remark,) = read_mechanism_file(written(tmp_path, ARM)).description.remarks
     assert remark.startswith("The dry friction of shoulder is left out")
     assert read_mechanism_file(written(tmp_path, ARM.replace(' friction="0.1"', ""))).description.remarks == ()
+
+
+def test_the_arm_moves(tmp_path: Path) -> None:
+    """A welded frame without mass between two links, and a slide along x on an arm that swings about y."""
+    model = Mechanism.from_urdf(written(tmp_path, ARM))
+    assert model.states.names == ("shoulder.q", "slide.q", "shoulder.v", "slide.v")
+    linear = fl.linearize(model, inputs=["slide.force"])
+    assert linear.outputs.names == ("shoulder.q", "slide.q")
+    assert any("dry friction of shoulder" in str(w) for w in linear.warnings)
+    outputs = linear.model.name, [str(w) for w in fl.linearize(model.with_interface(outputs=["slide.v"])).warnings]
+    assert outputs[0] == "arm"
+    assert any("dry friction" in w for w in outputs[1])  # the remark stays with every copy of the model
 
 
 ADDITIONS = """\

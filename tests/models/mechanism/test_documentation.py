@@ -1,0 +1,64 @@
+"""What docs/mechanism.md and examples/mechanisms say is true."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.cli.main import main
+from fmilin.models.mechanism import Mechanism
+from fmilin.models.mechanism.assembly import assemble
+from fmilin.models.mechanism.files import read_mechanism_file
+from fmilin.systems import loader, parallel_robot
+from tests.models.mechanism.test_urdf_file import ARM
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "mechanism.md").read_text(encoding="utf-8")
+EXAMPLE = ROOT / "examples" / "mechanisms"
+
+
+def test_the_pendulum_of_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "pendulum.toml"
+    path.write_text(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
+    linear = fl.linearize(Mechanism.from_toml(path))
+    assert linear.eigenvalues()[0].imag ** 2 == pytest.approx(2 * 9.81 * 0.5 / (0.1667 + 2 * 0.25), rel=1e-12)
+    assert linear.outputs.names == ("height",)
+
+
+def test_the_commands_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pendulum.toml").write_text(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
+    Path("robot.urdf").write_text(ARM)
+    lines = [line for line in PAGE.splitlines() if line.startswith("fmilin ")]
+    assert len(lines) >= 3
+    for line in lines:
+        assert main(shlex.split(line, comments=True)[1:]) == 0, (line, capfd.readouterr().err)
+    assert Path("plant.mat").exists()
+    assert Path("run.csv").exists()
+
+
+def test_the_loader_of_the_example_is_that_of_the_package() -> None:
+    from_file, built = (fl.linearize(model) for model in (Mechanism.from_toml(EXAMPLE / "loader.toml"), loader()))
+    for name in "ABCD":
+        np.testing.assert_allclose(getattr(from_file, name), getattr(built, name), rtol=1e-12, atol=1e-12)
+
+
+def test_the_robot_of_the_example_is_that_of_the_package() -> None:
+    path = EXAMPLE / "robot.urdf"
+    (gap,) = assemble(read_mechanism_file(path).description).before
+    assert gap.distance == pytest.approx(0.03, abs=0.005)
+    robot = fl.load(path)
+    at = dict(zip(robot.states.names, robot.start.states, strict=True))
+    assert (at["q1"], at["q2"]) == (3.49, 1.13)
+    same = parallel_robot(crank=3.49, arm=1.13)
+    held = fl.operating_point(robot, dict(zip(("torque1", "torque2"), same.start.inputs, strict=True)))
+    one, other = fl.linearize(robot, held), fl.linearize(same)
+    for name in "ABCD":
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-10)
