@@ -165,3 +165,56 @@ def test_a_file_that_pinocchio_rejects(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("fmilin_pinocchio.adapter.metadata.version", lambda _: "2.7.1")
     with pytest.raises(ModelError, match=r"Pinocchio 2\.7\.1 is too old: 3\.0 is needed"):
         fl.load(f"pinocchio:{FOUR_BAR}")
+
+
+def two_arms() -> tuple[pin.Model, list[int]]:
+    """Return two chains of four joints each in space, and the last joint of each."""
+    model, ends = pin.Model(), []
+    for side in (0, 1):
+        parent = 0
+        for k, joint in enumerate((pin.JointModelRZ(), pin.JointModelRY(), pin.JointModelRX(), pin.JointModelRY())):
+            placement = pin.SE3(
+                pin.utils.rotate("x", 0.3 * k + 0.1), np.array([0.5 * (k > 0), 0.7 * side * (k == 0), 0.1])
+            )
+            parent = model.addJoint(parent, joint, placement, f"arm{side}.{k}")
+            inertia = pin.Inertia(1.0 + k, np.array([0.2, 0.1, 0.0]), np.diag([0.05, 0.06, 0.07]))
+            model.appendBodyToJoint(parent, inertia, pin.SE3.Identity())
+        ends.append(parent)
+    return model, ends
+
+
+@pytest.mark.parametrize(("kind", "right"), [(pin.ContactType.CONTACT_6D, True), (pin.ContactType.CONTACT_3D, False)])
+def test_derivatives_of_pinocchios_own_constraints(kind: object, right: bool) -> None:
+    """Those of 6D constraints are right, those of 3D ones between two moving joints are not: why loops are welded."""
+    if not right and not pin.__version__.startswith("4.1"):
+        pytest.skip("whether other versions than 4.1 are wrong is not known")
+    model, (j1, j2) = two_arms()
+    q, v, tau = pin.neutral(model) + 0.2, np.full(model.nv, 0.0), np.linspace(-1, 1, model.nv)
+    data = model.createData()
+    pin.forwardKinematics(model, data, q)
+    middle = pin.SE3(np.eye(3), (data.oMi[j1].translation + data.oMi[j2].translation) / 2)
+    contact = pin.RigidConstraintModel(
+        kind, model, j1, data.oMi[j1].inverse() * middle, j2, data.oMi[j2].inverse() * middle, pin.LOCAL
+    )
+    contacts, settings = pin.StdVec_RigidConstraintModel(), pin.ProximalSettings(1e-14, 0.0, 1)
+    contacts.append(contact)
+
+    def accelerations(at: np.ndarray) -> np.ndarray:
+        own = model.createData()
+        found = pin.StdVec_RigidConstraintData()
+        found.append(contact.createData())
+        pin.initConstraintDynamics(model, own, contacts, found)
+        return pin.constraintDynamics(model, own, at, v, tau, contacts, found, settings).copy()
+
+    found = pin.StdVec_RigidConstraintData()
+    found.append(contact.createData())
+    pin.initConstraintDynamics(model, data, contacts, found)
+    pin.constraintDynamics(model, data, q, v, tau, contacts, found, settings)
+    pin.computeConstraintDynamicsDerivatives(model, data, contacts, found, settings)
+    jacobian = pin.getConstraintJacobian(model, data, contact, found[0])
+    kept = np.linalg.svd(jacobian)[2][np.linalg.matrix_rank(jacobian) :].T  # directions that keep the loop closed
+    assert kept.shape[1] == model.nv - len(jacobian)
+    h = 1e-5
+    measured = np.array([(accelerations(q + h * d) - accelerations(q - h * d)) / (2 * h) for d in kept.T]).T
+    off = np.abs(data.ddq_dq @ kept - measured).max() / max(np.abs(measured).max(), 1.0)
+    assert (off < 1e-6) == right
