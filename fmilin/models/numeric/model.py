@@ -18,7 +18,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["LARGEST_FORM", "NumericModel", "State"]
 
-LARGEST_FORM = 4000
+LARGEST_FORM = 2000
 """Coordinates up to which matrices of all states are made dense."""
 
 
@@ -84,7 +84,14 @@ class NumericModel(Model):
 
     @cached_property
     def constraints(self) -> Constraints:  # type: ignore[override]
-        """The equations' own, or those that were chosen instead."""
+        """The equations' own, or those that were chosen instead.
+
+        Raises
+        ------
+        UsageError
+            When there are too many states for the procedures that ask for them: these work with full matrices.
+        """
+        self.require_dense("What the general procedures need")
         declared = self._choice.constraints
         return Constraints(
             self.equations.declared() if declared is None else declared,
