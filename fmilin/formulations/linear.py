@@ -70,7 +70,7 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
     v, a = x[source.second_order.velocities], source.second_order.accelerations
     S = reduced.basis.S
     error = reduced.error
-    residual = model.constraints.residuals(point.time, x, point.inputs, np.empty(0))
+    residual = model.evaluate(point.time, x, point.inputs).residuals
     names = model.states.names
     signals = _signals(source, reduced.basis)
     return LinearModel(

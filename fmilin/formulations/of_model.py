@@ -84,7 +84,7 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
 def constraint_values(model: Model, point: OperatingPoint) -> FloatArray:
     """Return Phi, shape (m,)."""
     position = np.array([row.level == "position" for row in model.constraints.rows], dtype=bool)
-    values = model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0))
+    values = model.evaluate(point.time, point.states, point.inputs).residuals
     return values[position] if len(values) else values
 
 
@@ -126,7 +126,7 @@ def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
 def _require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
     sizes = model.states.scales(point.states)
     rows = model.constraints.rows
-    g = np.abs(model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0)))
+    g = np.abs(model.evaluate(point.time, point.states, point.inputs).residuals)
     names = [row.name for row in rows]
     if not model.constraints.time_dependent and all(row.level == "position" for row in rows):
         g = np.concatenate((g, np.abs(form.G @ point.states[form.velocities])))  # the rates are not declared
