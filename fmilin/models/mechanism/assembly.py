@@ -109,7 +109,7 @@ def _held(description: MechanismDescription, held: Sequence[str] | None) -> tupl
 
 def _nearest(closing: Closing) -> Floats:
     """Return the closed posture nearest to the guess, or else the one with the smallest gaps."""
-    first = closing.descended(closing.start)
+    first = closing.descended(closing.start) if closing.system.m_q else closing.start
     if closing.is_closed(first):
         return first
     random = np.random.default_rng(1801)

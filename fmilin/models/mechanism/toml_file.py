@@ -111,6 +111,9 @@ def read_parts(path: Path) -> Parts:
         for i, entry in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(entry, dict) and isinstance(entry.get("name"), str):
                 named.setdefault(entry["name"], []).append(lines.find((kind, i)) or 0)
+    states = table.get("independent")
+    for i, state in enumerate(states if isinstance(states, list) else ()):
+        named.setdefault(str(state), []).append(lines.find(("independent", i)) or 0)
     places = Places(path, named)
     content = _validated(table, places, lines)
     make = _Maker(places, lines, content)
@@ -175,7 +178,9 @@ def _owner(table: dict[str, Any], place: Place) -> str:
     if len(place) < 2 or not isinstance(place[1], int):
         return ""
     entry = table[str(place[0])][place[1]]
-    name = entry.get("name") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict):
+        return ""
+    name = entry.get("name")
     return f"in the {place[0]} '{name}', " if isinstance(name, str) else f"in [[{place[0]}]] number {place[1] + 1}, "
 
 
@@ -191,10 +196,16 @@ def _sentence(problem: Any, place: Place) -> str:
     if problem["type"] in ("too_short", "too_long"):
         size = problem["ctx"].get("min_length") or problem["ctx"].get("max_length")
         return f"'{key}' needs {size} numbers, not {problem['ctx']['actual_length']}"
+    if problem["type"] == "list_type" and len(place) == 1 and isinstance(problem["input"], dict):
+        return f"'{key}' should be a list of tables: write [[{key}]], with two brackets"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
-    given = problem["input"]
-    shown = f", not {given!r}" if isinstance(given, str | int | float) else ""
-    return f"'{key}' {message}{shown}"
+    return f"'{key}' {message}{_shown(problem['input'])}"
+
+
+def _shown(given: Any) -> str:
+    """Say what was given, as TOML spells it, when it is short."""
+    text = str(given).lower() if isinstance(given, bool) else repr(given)
+    return f", not {text}" if isinstance(given, str | int | float) and len(text) <= 60 else ""
 
 
 def _keys(place: Place) -> list[str]:

@@ -193,6 +193,12 @@ def test_ways_to_turn_a_frame(tmp_path: Path) -> None:
         ("position = 0.3", "[[spring]]\n", "Line 15: in [[spring]] number 1, the key 'name' is missing."),
         ("[0.0, 0.2, 0.2]", f"[0.0, 1{'0' * 400}, 0.2]", "line 4"),
         ("gravity = [0,", "gravity = [0 ,,", "is no TOML: "),
+        ("gravity = [0,", "gravity = [nan,", "Line 2: 'gravity' should be a finite number, not nan."),
+        ("[[joint]]", "[joint]", "Line 10: 'joint' should be a list of tables: write [[joint]], with two brackets."),
+        ("mass = 2", "mass = true", "'mass' should be a valid number, not true."),
+        ("mass = 2", f"mass = 1{'0' * 400}", "'mass' should be a valid number."),
+        ("gravity", 'independent = ["swing.w"]\ngravity', "'swing.w': line 2"),
+        ('name = "rod"', 'name = ""', "line 4: '' is no name for a body"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line(wrong: str, right: str, said: str, tmp_path: Path) -> None:
