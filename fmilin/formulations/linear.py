@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import Basis, independent_rows
 from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.of_model import residuals_at
 from fmilin.formulations.solved import Reduced
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.coordinates import conditioning
@@ -70,7 +71,7 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
     v, a = x[source.second_order.velocities], source.second_order.accelerations
     S = reduced.basis.S
     error = reduced.error
-    residual = model.evaluate(point.time, x, point.inputs).residuals
+    residual = residuals_at(model, point)
     names = model.states.names
     signals = _signals(source, reduced.basis)
     return LinearModel(

@@ -11,7 +11,7 @@ from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.model import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
-__all__ = ["RestAt", "constraint_values", "form_of", "is_at_rest", "numeric_form", "second_order"]
+__all__ = ["RestAt", "constraint_values", "form_of", "is_at_rest", "numeric_form", "residuals_at", "second_order"]
 
 REST = 1e-9
 """Velocities and accelerations below this, in sizes of the states (per second), count as rest."""
@@ -84,8 +84,19 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
 def constraint_values(model: Model, point: OperatingPoint) -> FloatArray:
     """Return Phi, shape (m,)."""
     position = np.array([row.level == "position" for row in model.constraints.rows], dtype=bool)
-    values = model.evaluate(point.time, point.states, point.inputs).residuals
+    values = residuals_at(model, point)
     return values[position] if len(values) else values
+
+
+def residuals_at(model: Model, point: OperatingPoint) -> FloatArray:
+    """Return the residuals of all declared constraints.
+
+    Most are functions of the states alone, and known where the model cannot be evaluated: at singular configurations.
+    Those of a mechanism are seen by the model only.
+    """
+    if model.constraints.observed:
+        return model.evaluate(point.time, point.states, point.inputs).residuals
+    return model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0))
 
 
 def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> tuple[bool, RestAt]:
@@ -126,7 +137,7 @@ def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
 def _require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
     sizes = model.states.scales(point.states)
     rows = model.constraints.rows
-    g = np.abs(model.evaluate(point.time, point.states, point.inputs).residuals)
+    g = np.abs(residuals_at(model, point))
     names = [row.name for row in rows]
     if not model.constraints.time_dependent and all(row.level == "position" for row in rows):
         g = np.concatenate((g, np.abs(form.G @ point.states[form.velocities])))  # the rates are not declared
