@@ -239,6 +239,14 @@ class Mechanism(Model):
         """Return the same mechanism that declares these constraints; its loops stay closed all the same."""
         return self._changed(self.description, replace(self._choice, constraints=tuple(constraints)), self.independence)
 
+    def with_parameters(self, values: Mapping[str, float]) -> Mechanism:
+        """Refuse: masses and lengths belong to the description, and what looks like a parameter is a misspelled state."""
+        for name in values:
+            raise UnknownNameError.among(
+                name, [*self.states.names, *self.inputs.names], "a state or an input of the mechanism, which is all it sets"
+            )
+        return self
+
     # -- more about a mechanism ------------------------------------------------------------------------
 
     def linearize(
