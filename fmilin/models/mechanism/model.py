@@ -90,7 +90,7 @@ class Mechanism(Model):
         self._available = available(system, self.states, every_input)
         names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
         self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.notes = (*description.remarks, *_notes(system, self.independence))
+        self.notes = (*description.remarks, *_redundant(system, self.independence))
         declared = self._own_constraints() if choice.constraints is None else choice.constraints
         self.constraints = Constraints(
             declared,
@@ -243,7 +243,9 @@ class Mechanism(Model):
         """Refuse: masses and lengths belong to the description, and what looks like a parameter is a misspelled state."""
         for name in values:
             raise UnknownNameError.among(
-                name, [*self.states.names, *self.inputs.names], "a state or an input of the mechanism, which is all it sets"
+                name,
+                [*self.states.names, *self.inputs.names],
+                "a state or an input of the mechanism, which is all it sets",
             )
         return self
 
@@ -292,6 +294,10 @@ class Mechanism(Model):
             key = (bond.of, bond.index)
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
+
+    def constraint_report(self) -> tuple[str, ...]:
+        """Return sentences about constraints that say nothing: harmless ones first, then redundant ones."""
+        return (*_vanishing(self.independence), *_redundant(self._system, self.independence))
 
     @property
     def system(self) -> System:
@@ -394,21 +400,25 @@ def _copies(names: Sequence[str], states: Signals, inputs: Signals) -> Mapping[i
     return of_states | {i: Copy("input", inputs.positions[n]) for i, n in enumerate(names) if n in inputs.positions}
 
 
-def _notes(system: System, found: Independence) -> tuple[str, ...]:
-    """Say which constraints are left out of the equations, and why."""
-    notes = []
-    still = [of for of, _ in found.vanishing]
-    if still:
-        notes.append(
-            f"{len(still)} of the {found.total} constraints hold by themselves (in {', '.join(dict.fromkeys(still))}): "
-            "the other joints keep the links in a plane, say. They were left out of the equations; the motion does not "
-            "depend on them, and their reactions are not determined."
-        )
+def _vanishing(found: Independence) -> tuple[str, ...]:
+    """Say which constraints hold by themselves."""
+    if not found.vanishing:
+        return ()
+    loops = ", ".join(dict.fromkeys(of for of, _ in found.vanishing))
+    return (
+        f"{len(found.vanishing)} of the {found.total} constraints hold by themselves (in {loops}): the other joints "
+        "keep the links in a plane, say. They are left out of the equations, the motion does not depend on them, and their "
+        "reactions are not determined.",
+    )
+
+
+def _redundant(system: System, found: Independence) -> tuple[str, ...]:
+    """Say which constraints follow from the others."""
     dependent = [bond.of for i, bond in enumerate(system.bonds) if i not in found.all]
-    if dependent:
-        notes.append(
-            f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
-            f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
-            "The motion does not depend on that; how redundant bonds share their load is not determined."
-        )
-    return tuple(notes)
+    if not dependent:
+        return ()
+    return (
+        f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
+        f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
+        "The motion does not depend on that; how redundant bonds share their load is not determined.",
+    )
