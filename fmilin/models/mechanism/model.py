@@ -240,13 +240,10 @@ class Mechanism(Model):
         return self._changed(self.description, replace(self._choice, constraints=tuple(constraints)), self.independence)
 
     def with_parameters(self, values: Mapping[str, float]) -> Mechanism:
-        """Refuse: masses and lengths belong to the description, and what looks like a parameter is a misspelled state."""
+        """Refuse: masses and lengths belong to the description; what looks like a parameter is a misspelled state."""
+        known = [*self.states.names, *self.inputs.names]
         for name in values:
-            raise UnknownNameError.among(
-                name,
-                [*self.states.names, *self.inputs.names],
-                "a state or an input of the mechanism, which is all it sets",
-            )
+            raise UnknownNameError.among(name, known, "a state or an input of the mechanism, which has no parameters")
         return self
 
     # -- more about a mechanism ------------------------------------------------------------------------
