@@ -155,3 +155,9 @@ def test_the_wrong_kind_of_file(run: Run, tmp_path: Path) -> None:
     done = run("linearize", tmp_path / "scene.urdf")
     assert (done.status, "is <robot>, not <sdf>" in done.err) == (3, True)
     assert run("linearize", tmp_path / "missing.urdf").status == 3
+
+
+def test_a_misspelled_state_is_told_with_the_nearest_names(run: Run, tmp_path: Path) -> None:
+    done = run("linearize", edited(tmp_path), "--set", "boom.qq=0.1")
+    assert (done.status, done.is_one_paragraph()) == (2, True)
+    assert "'boom.qq' is not a state, input or parameter of the model. Did you mean 'boom.q'" in done.err
