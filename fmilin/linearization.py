@@ -150,6 +150,10 @@ def linearize(
             return _linearized(model, point, chosen, None)[0]
 
         asked = stepping or Stepping()
+        if not isinstance(model, Stepped):
+            from fmilin.identification.sampling import SampledModel
+
+            model = SampledModel(model)
         task = Task(model, point, asked, independent, coordinates, direct)
         linear = linearize_stepped(task)
     elif at_singularity:

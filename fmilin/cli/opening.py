@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from fmilin.errors import UnknownNameError, UsageError, nearest_names
 
 if TYPE_CHECKING:
     from fmilin.cli.linearize import Request
+    from fmilin.fmi.read.options import FmuOptions
     from fmilin.model import Model
 
 __all__ = ["is_fmu", "open_model"]
@@ -46,7 +48,7 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
             parameters={name: value for name, value in request.settings.items() if name not in names} | begins,
             time=request.time if fmu else None,
             interface=request.interface,
-            fmu=request.fmu,
+            fmu=_fmu_options(request),
         )
     except UnknownNameError as error:
         near = nearest_names(error.name, names)
@@ -55,6 +57,15 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
         known = [*near, *error.suggestions]
         raise UnknownNameError.among(error.name, known, "a state, input or parameter of the model") from None
     return desk.borrow(model), point
+
+
+def _fmu_options(request: Request) -> FmuOptions | None:
+    """Return how the FMU is opened: for a discrete model its discrete-time numbers are wanted, too."""
+    if request.stepping is None or not request.stepping.lifted:
+        return request.fmu
+    from fmilin.fmi.read.options import FmuOptions
+
+    return replace(request.fmu or FmuOptions(), sampled=True)
 
 
 def _places_in_fmu(request: Request) -> tuple[set[str], dict[str, float]]:

@@ -26,6 +26,9 @@ from fmilin.stepped import Stepped, Stepping
 
 __all__ = ["Task", "linearize_stepped"]
 
+REFUSED = 0.5
+"""A model that misses held-out responses by more than this part of their size is none."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -71,6 +74,11 @@ def linearize_stepped(task: Task) -> LinearModel:
     findings.repetition = model.make_repeatable(task.point, begin)
     ways = _Ways(task, model, runner, findings, begin)
     linear = ways.chosen()
+    if findings.error > REFUSED and task.stepping.way != "direct":
+        raise NumericalError(
+            f"The responses belong to no linear model that was found: held-out responses are missed by "
+            f"{100 * findings.error:.2g}% of their size. Take another --way or --step, or another operating point."
+        )
     return replace(linear, warnings=(*findings.remarks(), *linear.warnings))
 
 

@@ -28,6 +28,8 @@ _READINGS = {
     "the step in which it acts, however short it is).",
 }
 MOST_VALUES = 6
+POOR = 0.05
+"""Errors on held-out responses that a user is warned of."""
 
 
 class Findings:
@@ -71,6 +73,14 @@ class Findings:
             found.append(Remark("sampling", self._reading_words()))
         if self.repetition:
             found.append(Remark("repetition", self.repetition))
+        if self.error > POOR:
+            found.append(
+                Remark(
+                    "poor-fit",
+                    f"The model misses held-out responses by {100 * self.error:.2g}% of their size: noise, a kink, or "
+                    "motion that is not linear. Look at it before you rely on it.",
+                )
+            )
         return [*found, *self.extra]
 
     def _sampled(self) -> list[str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
 
-__all__ = ["Crossing", "domains", "first_crossing"]
+__all__ = ["Crossing", "Domains", "domains", "first_crossing"]
 
 Indicators = Callable[[float], FloatArray]
 """Time in seconds to event indicators, shape (ne,)."""

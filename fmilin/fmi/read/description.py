@@ -199,6 +199,8 @@ class Description:
     """Attributes of every interface's element."""
     experiment: Mapping[str, str] = field(default_factory=dict)
     """Attributes of the default experiment, as written."""
+    with_samples: bool = False
+    """Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period."""
     source_files: tuple[str, ...] = ()
     """What is to be compiled, in the folder ``sources``, as FMI 2.0 says it."""
 

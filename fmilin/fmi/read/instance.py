@@ -238,9 +238,17 @@ class Instance(ABC):
 
     # ------------------------------------------------------------------ events
 
-    def pass_event(self) -> bool:
-        """Carry out an event at the point that is held; return whether the FMU asks to end the simulation."""
+    def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
+        """Carry out an event at the point that is held; return whether the FMU asks to end the simulation.
+
+        Parameters
+        ----------
+        inputs : sequence of Group
+            Discrete-time ones, to be set in event mode.
+        """
         self._fmu.enterEventMode()
+        for group in inputs:
+            self.write(group)
         terminates = self._iterated(f"at t = {self._time:g} s")
         self._fmu.enterContinuousTimeMode()
         return terminates

@@ -221,8 +221,10 @@ class Instance1(Version1):
             self._get_references(self._component, references.ctypes.data, references.size)
         return with_states(self.description, references.tolist())
 
-    def pass_event(self) -> bool:
+    def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
         """Carry out an event at the point that is held; return whether the FMU asks to end the simulation."""
+        for group in inputs:
+            self.write(group)
         return self._iterated(f"at t = {self._time:g} s")
 
     def completed_step(self) -> tuple[bool, bool]:

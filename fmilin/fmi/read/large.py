@@ -14,7 +14,6 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import islice
 from typing import Any, overload
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -261,16 +260,24 @@ class _Places:
         return place
 
 
+def _escaped(text: str, entities: Mapping[str, str]) -> str:
+    """Write a text as XML has it (``xml.sax.saxutils`` does the same, and takes a web client along)."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for character, entity in entities.items():
+        text = text.replace(character, entity)
+    return text
+
+
 def _spellings(name: str) -> list[bytes]:
     """Return how the attribute of a name may be written."""
     double, single, greater = {'"': "&quot;"}, {"'": "&apos;"}, ("&gt;", ">")
     texts = (
-        f'name="{escape(name, double)}"',
-        f'name="{escape(name, double).replace(*greater)}"',
-        f'name="{escape(name, double | single)}"',
-        f"name='{escape(name, single)}'",
-        f"name='{escape(name, single).replace(*greater)}'",
-        f"name='{escape(name, double | single)}'",
+        f'name="{_escaped(name, double)}"',
+        f'name="{_escaped(name, double).replace(*greater)}"',
+        f'name="{_escaped(name, double | single)}"',
+        f"name='{_escaped(name, single)}'",
+        f"name='{_escaped(name, single).replace(*greater)}'",
+        f"name='{_escaped(name, double | single)}'",
     )
     return [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]
 

@@ -90,8 +90,8 @@ class Layout:
         self.notes = tuple(self._left_out("input") + self._left_out("output"))
 
     def is_signal(self, variable: Variable) -> bool:
-        """Whether a variable may be an input or output: in co-simulation, discrete-time numbers may, too."""
-        stepped = self.description.interface == "CoSimulation"
+        """Whether a variable may be an input or output: where the model is stepped, discrete-time numbers may, too."""
+        stepped = self.description.interface == "CoSimulation" or self.description.with_samples
         return variable.is_continuous or (stepped and variable.is_float and variable.variability == "discrete")
 
     def shape(self, variable: Variable) -> tuple[int, ...]:

@@ -19,7 +19,10 @@ class FmuOptions:
         That its files may take when they are unpacked; the model description alone a quarter of it.
     compile_sources : bool
         Whether C sources inside may be compiled with this machine's compiler when there is no binary for it.
+    sampled : bool
+        Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period.
     """
 
     most_bytes: float = 4 * GIB
     compile_sources: bool = False
+    sampled: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,9 @@ class Pool:
     values : array, shape (1 + N + nu + N + nz,)
         Everything, in the order t, x, u, x', z.
     x, u, rates : arrays
-        Parts of ``values``; ``u`` are all continuous inputs of the FMU.
+        Parts of ``values``; ``u`` are all inputs of the FMU that may be inputs of a linear model.
+    inputs, sampled_inputs : tuple of Group
+        Those that may be set at any time, and the discrete-time ones, which are set in event mode.
     """
 
     def __init__(self, layout: Layout, others: Iterable[Scalar] = ()) -> None:
@@ -105,8 +108,9 @@ class Pool:
         self.n, self.k = n, k
         self.x_address = self.x.ctypes.data
         self.rates_address = self.rates.ctypes.data
-        inputs = dict.fromkeys(s.variable for s in layout.inputs)
-        self.inputs = groups_of(inputs, layout, self.u)
+        anytime, at_events = _by_moment(layout, self.u)
+        self.inputs = anytime
+        self.sampled_inputs = at_events
         self.readings = groups_of(self.further, layout, self.values[1 + 2 * n + k :])
 
     @cached_property
@@ -128,3 +132,18 @@ class Pool:
         if scalar.variable.causality == "independent":
             return 0
         return self._further[scalar.variable.reference] + scalar.offset
+
+
+def _by_moment(layout: Layout, u: FloatArray) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    """Return groups of the inputs that may be set at any time, and of those that are set in event mode."""
+    stepped = layout.description.interface == "CoSimulation"
+    anytime: list[Group] = []
+    at_events: list[Group] = []
+    begin = 0
+    variables = dict.fromkeys(s.variable for s in layout.inputs)
+    for free, members in groupby(variables, key=lambda v: stepped or v.is_continuous):
+        block = list(members)
+        end = begin + sum(layout.size(v) for v in block)
+        (anytime if free else at_events).extend(groups_of(block, layout, u[begin:end]))
+        begin = end
+    return tuple(anytime), tuple(at_events)

@@ -65,6 +65,8 @@ class Session:
         self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, interface: str | None = None
     ) -> None:
         description = fmu.description if interface is None else fmu.description.through(interface)
+        if fmu.options.sampled:
+            description = replace(description, with_samples=True)
         self.layout = Layout(description, structural_sizes(description, parameters))
         self.settings = settings_of(self.layout, parameters)
         self.start_time = description.start_time if time is None else time
@@ -145,7 +147,7 @@ class Session:
         instance = self.instance
         instance.hold(pool)
         self.left_start = True
-        terminates = instance.pass_event()
+        terminates = instance.pass_event(pool.sampled_inputs)
         instance.read_states(pool)
         self.generation += 1
         return terminates
@@ -253,7 +255,7 @@ class Session:
         """Read back where the model starts."""
         pool = Pool(self.layout)
         instance.read_states(pool)
-        for group in pool.inputs:
+        for group in (*pool.inputs, *pool.sampled_inputs):
             instance.read(group)
         self.start_states, self.start_inputs = pool.x.copy(), pool.u.copy()
         self.states = Signals(

@@ -13,6 +13,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.fmi.read.cosimulation.model import SteppedFmu
+from fmilin.fmi.read.options import FmuOptions
 from fmilin.linear_model import LinearModel
 from fmilin.stepped import Stepping
 from tests.fmus.stepped.make import Kind, build
@@ -148,6 +149,39 @@ def test_a_sampled_controller_gives_its_own_matrices(made: Made, opened: Callabl
             answer = linear.C @ np.linalg.solve(z * np.eye(2) - linear.A, linear.B) + linear.D
             exact = 2 + 0.5 / (z - 1) - 1 / (z - 0.3)
             np.testing.assert_allclose(answer, [[exact, -exact]], atol=1e-11)
+
+
+def test_a_sampled_controller_by_model_exchange_is_the_same(made: Made) -> None:
+    """Its events in time, stepped over their own period, with discrete-time inputs set in event mode."""
+    with fl.load(made("controller", interface="ModelExchange"), fmu=FmuOptions(sampled=True)) as model:
+        linear = fl.linearize(model, stepping=Stepping(lifted=True))
+    assert linear.sample_time == pytest.approx(0.02)
+    assert linear.inputs.names == ("u1", "u2")
+    for z in (2.0, np.exp(0.7j), np.exp(2j)):
+        answer = linear.C @ np.linalg.solve(z * np.eye(2) - linear.A, linear.B) + linear.D
+        exact = 2 + 0.5 / (z - 1) - 1 / (z - 0.3)
+        np.testing.assert_allclose(answer, [[exact, -exact]], atol=1e-11)
+
+
+@pytest.mark.parametrize("interface", ["CoSimulation", "ModelExchange"])
+def test_a_sampled_loop_is_closed_in_its_lifted_model(made: Made, interface: str) -> None:
+    """x' = -x + z, z = u - x/2 sampled: x+ = e x + (1 - e) (u - x/2) with e = exp(-T)."""
+    with fl.load(made("sampled_loop", interface=interface)) as model:
+        linear = fl.linearize(model, stepping=Stepping(lifted=True, step=0.2))
+    e = np.exp(-0.2)
+    np.testing.assert_allclose(linear.A, [[e - (1 - e) / 2]], atol=1e-9)
+    np.testing.assert_allclose(linear.C @ linear.B, [[1 - e]], atol=1e-9)
+
+
+def test_a_sampled_loop_is_open_in_its_derivatives_which_responses_refute(
+    made: Made, opened: Callable[..., SteppedFmu]
+) -> None:
+    path = made("sampled_loop")
+    with pytest.raises(NumericalError, match=r"--lifted.*--way direct, sampled parts frozen"):
+        fl.linearize(opened(path), stepping=Stepping(step=0.2))
+    linear = fl.linearize(opened(path), stepping=Stepping(way="direct", step=0.2))
+    np.testing.assert_allclose(linear.A, [[-1.0]], atol=1e-9)
+    assert "misses held-out responses" in remark(linear, "poor-fit")
 
 
 def test_a_sampled_controller_has_no_continuous_model(made: Made, opened: Callable[..., SteppedFmu]) -> None:
