@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.linear_model import LinearModel
 from fmilin.models.mechanism import Mechanism
+from fmilin.models.mechanism.toml_text import toml_text
 from fmilin.systems import (
     double_wishbone,
     five_bar,
@@ -65,6 +67,18 @@ def test_it_starts_at_rest_with_closed_loops(build: Callable[[], Mechanism]) -> 
     assert np.abs(at.residuals).max() < 1e-14
     assert not at.derivatives[: len(model.states) // 2].any()
     assert np.abs(at.derivatives).max() > 1
+
+
+@pytest.mark.parametrize("build", [*EQUILIBRIA, five_bar_mechanism])
+def test_it_is_the_same_after_a_way_through_a_file(build: Callable[[], Mechanism], tmp_path: Path) -> None:
+    model, path = build(), tmp_path / "mechanism.toml"
+    path.write_text(toml_text(model.description), encoding="utf-8")
+    again = Mechanism.from_toml(path)
+    assert (again.states, again.inputs, again.outputs.names) == (model.states, model.inputs, model.outputs.names)
+    x = model.start.states + 0.01
+    one, other = (m.evaluate(0.0, x, m.start.inputs) for m in (model, again))
+    np.testing.assert_allclose(other.derivatives, one.derivatives, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(other.residuals, one.residuals, rtol=0, atol=1e-12)
 
 
 # -- the same mechanism in other formulations

@@ -14,6 +14,7 @@ from fmilin.cli.main import main
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.files import read_mechanism_file
+from fmilin.models.mechanism.parts import COORDINATES, LOOP_TYPES, QUANTITIES, SPEEDS
 from fmilin.systems import loader, parallel_robot
 from tests.models.mechanism.test_urdf_file import ARM
 
@@ -42,6 +43,16 @@ def test_the_commands_of_the_page(
         assert main(shlex.split(line, comments=True)[1:]) == 0, (line, capfd.readouterr().err)
     assert Path("plant.mat").exists()
     assert Path("run.csv").exists()
+
+
+def test_the_page_knows_every_joint_loop_and_quantity() -> None:
+    table = PAGE[PAGE.index("| joint | coordinates") : PAGE.index("The states are called")].strip().splitlines()
+    for kind, names in COORDINATES.items():
+        (row,) = [line for line in table if f"`{kind}`" in line.split("|")[1]]
+        assert all(f"`{name}`" in row for name in (*names, *SPEEDS[kind]))
+    reference = PAGE.index("## All keys")
+    for word in (*LOOP_TYPES, *QUANTITIES):
+        assert f"`{word}`" in PAGE[:reference], word
 
 
 def test_the_loader_of_the_example_is_that_of_the_package() -> None:
