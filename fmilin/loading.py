@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.options import FmuOptions
 
-__all__ = ["constraints_with", "load"]
+__all__ = ["constraints_with", "load", "python_object"]
 
 Value = float | int | bool | str | Sequence[float]
 
@@ -246,10 +246,33 @@ _READERS: dict[str, Callable[[Path, _Request], Model]] = {
 
 
 def _from_python(match: re.Match[str], request: _Request) -> Model:
-    where, name = match["where"], match["name"]
-    arguments = _arguments(name, match["arguments"] or "")
     if request.time is not None:
         raise UsageError(f"'{match[0]}' is no FMU: its start time is not set when it is loaded.")
+    found = _named_in_python(match)
+    if not isinstance(found, Model):
+        raise ModelError(
+            f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
+        )
+    return _as_asked(found, request)
+
+
+def python_object(source: str) -> Any:
+    """Return what ``path/to/file.py:name`` or ``package.module:name`` names, called if it is a function.
+
+    None when ``source`` is no such text. :func:`load` makes sure that it is a Model; this does not.
+
+    Raises
+    ------
+    UsageError, ModelError
+        As :func:`load`.
+    """
+    match = _PYTHON.fullmatch(source)
+    return None if match is None else _named_in_python(match)
+
+
+def _named_in_python(match: re.Match[str]) -> Any:
+    where, name = match["where"], match["name"]
+    arguments = _arguments(name, match["arguments"] or "")
     with _explained(match[0]):
         module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     try:
@@ -263,11 +286,7 @@ def _from_python(match: re.Match[str], request: _Request) -> Model:
             found = found(**arguments)
     elif match["arguments"]:
         raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(found).__name__}.")
-    if not isinstance(found, Model):
-        raise ModelError(
-            f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
-        )
-    return _as_asked(found, request)
+    return found
 
 
 def _from_adapter(adapter: Installed, path: Path, request: _Request) -> Model:

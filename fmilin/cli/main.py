@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from fmilin.cli import adapters, build, convert, demo, info, linearize, simulate, trim, verify
 from fmilin.cli.desk import failure
 from fmilin.errors import FmilinError
 from fmilin.version import __version__
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "main"]
 
-app = typer.Typer(
-    name="fmilin",
-    help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees "
-    "of freedom.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
-    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed.",
-)
-app.command("linearize", short_help="A linear model at an operating point.")(linearize.command)
-app.command("info", short_help="What is in a model.")(info.command)
-app.command("trim", short_help="An equilibrium or a steady motion.")(trim.command)
-app.command("simulate", short_help="Integrate on the manifold; beside a linear model.")(simulate.command)
-app.command("verify", short_help="A linear model against the nonlinear one.")(verify.command)
-app.command("build", short_help="A native description as an FMU.")(build.command)
-app.command("convert", short_help="Between the formats of linear models.")(convert.command)
-app.command("adapters", short_help="Engines whose files can be read here.")(adapters.command)
-app.command("demo", short_help="Build, linearize and draw a four-bar linkage.")(demo.command)
+COMMANDS = {
+    "linearize": "A linear model at an operating point.",
+    "info": "What is in a model.",
+    "trim": "An equilibrium or a steady motion.",
+    "simulate": "Integrate on the manifold; beside a linear model.",
+    "verify": "A linear model against the nonlinear one.",
+    "spectrum": "A few eigenvalues of a large constrained system.",
+    "build": "A native description as an FMU.",
+    "convert": "Between the formats of linear models.",
+    "adapters": "Engines whose files can be read here.",
+    "demo": "Build, linearize and draw a four-bar linkage.",
+}
+"""Each is the module of that name beside this one, with a function ``command``."""
+
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # nothing here has any; looking for them takes as long as numpy
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,9 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         with redirect_stdout(sys.stderr):
-            app(args=["--help"], prog_name="fmilin", standalone_mode=False)
+            _app(COMMANDS)(args=["--help"], prog_name="fmilin", standalone_mode=False)
         return 2
     try:
+        # An option or an unknown word needs to know them all: for the help, or for what may have been meant.
+        app = _app([given[0]] if given[0] in COMMANDS else COMMANDS)
         status = app(args=given, prog_name="fmilin", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - becomes one paragraph and an exit status
         return _reported(error, debug="--debug" in given)
@@ -76,10 +74,28 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it
         raise typer.Exit
 
 
-@app.callback()
 def program(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
     """Correct linear models of constrained dynamic systems."""
+
+
+def _app(names: Iterable[str]) -> typer.Typer:
+    """Return the program with these commands: only the one that is called costs time."""
+    app = typer.Typer(
+        name="fmilin",
+        help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees "
+        "of freedom.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
+        "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed.",
+    )
+    app.callback()(program)
+    for name in names:
+        app.command(name, short_help=COMMANDS[name])(import_module(f"fmilin.cli.{name}").command)
+    return app

@@ -11,7 +11,7 @@ real, and the Lanczos iteration finds it from (K - mu M)^-1 M, mu = -s^2, with t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -97,7 +97,7 @@ def eigenvalues_near(
         _require_infinite(chosen)
         pencil, words = motion_pencil(form, kept), "accelerations kept, "
         found = linear(pencil, around)
-        sizes |= {"order": pencil.A.shape[0]}
+        sizes |= {"rank": pencil.A.shape[0] - 3 * form.n, "order": pencil.A.shape[0]}
     else:
         found = quadratic(unconstrained(form, chosen, kept), around)
         words = f"penalty, alpha = {chosen.alpha:g}, xi = {chosen.xi:g}, omega = {chosen.omega:g}, "
@@ -122,8 +122,19 @@ def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: d
         violations=_violations(form, vectors),
         errors=found.errors[order],
         sizes=sizes,
-        remarks=() if is_true.all() else (_crowded(values, is_true),),
+        remarks=tuple(_remarks(form, values, is_true)),
     )
+
+
+def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bool_]) -> Iterator[Remark]:
+    if form.motion is not None:
+        yield Remark(
+            "off-equilibrium",
+            "The point is no equilibrium: the equations are those of the motion, and their eigenvalues depend on the "
+            "choice of coordinates.",
+        )
+    if not is_true.all():
+        yield _crowded(values, is_true)
 
 
 def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:

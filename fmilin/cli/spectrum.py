@@ -1,0 +1,132 @@
+"""``fmilin spectrum MODEL``: a few eigenvalues of a large constrained system around a frequency."""
+
+from __future__ import annotations
+
+import json
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fmilin.cli import options
+from fmilin.cli.desk import Desk, work
+from fmilin.cli.formulations import Form as Every
+from fmilin.cli.formulations import PenaltyOption, checked
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.formulations import ConstrainedForm, Spectrum
+
+__all__ = ["command"]
+
+
+class Form(StrEnum):
+    """Which coordinates the linearized equations are written in."""
+
+    MCS = "mcs"
+    RCS = "rcs"
+    UCS = "ucs"
+
+
+def command(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="package.module:name(...): equations of Lagrange, or their form")
+    ],
+    formulation: Annotated[
+        Form, typer.Option(help="Minimal, redundant or unconstrained coordinates, all of them sparse.")
+    ] = Form.RCS,
+    around: Annotated[float, typer.Option(metavar="RAD/S", help="The frequency that they are nearest to.")] = 0.0,
+    count: Annotated[int, typer.Option(metavar="K", help="How many, a pair of complex ones counting once.")] = 4,
+    independent: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Coordinates to keep; chosen by elimination otherwise.")
+    ] = None,
+    penalty: PenaltyOption = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Repeatable: a start value or input.")
+    ] = None,
+    sparsity: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Draw the mass matrices of all formulations and their factors."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> int:
+    """Compute the eigenvalues nearest to a frequency without any full matrix.
+
+    For systems of thousands of coordinates: "fmilin.systems:flexible_double_pendulum(elements=2000)",
+    "fmilin.systems:four_bar_form(loops=20000)".
+    """
+    chosen = checked(Every(formulation.value), None, None, penalty)
+    values = options.assignments(settings or [])
+    kept = options.names(independent, "--independent")
+    if sparsity is not None and sparsity.suffix.lower() != ".png":
+        raise UsageError(f"The picture '{sparsity}' has to be a .png file.")
+
+    def job(desk: Desk) -> None:
+        from fmilin.formulations.sparse import Around, eigenvalues_near
+
+        near = Around(around, count)
+        name, form = _form(model, values)
+        if sparsity is not None:
+            _draw(form, name, sparsity)
+        way = chosen.options(chosen.form) if chosen is not None else formulation.value
+        found = eigenvalues_near(form, way, around=near, independent=kept)
+        if as_json:
+            desk.results.write(json.dumps(_document(name, found), indent=1, allow_nan=False) + "\n")
+            return
+        from fmilin.report.nearest_table import print_nearest
+
+        print_nearest(name, found, desk.results)
+
+    return work(job, isolate=False, debug=debug)
+
+
+def _form(source: str, values: dict[str, float]) -> tuple[str, ConstrainedForm]:
+    """Return the name and the equations of what was asked for, at its point."""
+    from fmilin.formulations import ConstrainedForm
+    from fmilin.formulations.of_model import form_of
+    from fmilin.formulations.sparse import sparse_form_of
+    from fmilin.loading import python_object
+    from fmilin.model import Model
+    from fmilin.models.numeric import NumericModel
+    from fmilin.operating_points import operating_point
+
+    found: Any = python_object(source)
+    if isinstance(found, ConstrainedForm):
+        if values:
+            raise UsageError(f"'{source}' is no model but its equations at one point: --set cannot change it.")
+        return source.rpartition(":")[2], found
+    if not isinstance(found, Model):
+        raise UsageError(
+            f"'{source}' is no native model. The formulations need equations of Lagrange: name a model or a function "
+            "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
+        )
+    if isinstance(found, NumericModel):
+        point = operating_point(found, values) if values else None
+        return found.info.name, sparse_form_of(found, point)
+    return found.info.name, form_of(found, operating_point(found, values))
+
+
+def _draw(form: ConstrainedForm, name: str, path: Path) -> None:
+    from fmilin.export.atomic import check_writable, write_atomically
+    from fmilin.report.sparsity_picture import sparsity_picture
+
+    check_writable(path)
+    write_atomically(path, sparsity_picture(form, title=name))
+
+
+def _document(name: str, found: Spectrum) -> dict[str, Any]:
+    return {
+        "format": "fmilin-spectrum/1",
+        "model": name,
+        "formulation": found.formulation,
+        "method": found.method,
+        "sizes": dict(found.sizes),
+        "eigenvalues": [[s.real, s.imag] for s in found.eigenvalues.tolist()],
+        "labels": list(found.labels),
+        "violations": [v if math.isfinite(v) else None for v in found.violations.tolist()],
+        "errors": [e if math.isfinite(e) else None for e in found.errors.tolist()],
+        "warnings": [{"kind": r.kind, "message": str(r)} for r in found.remarks],
+    }
