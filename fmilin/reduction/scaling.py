@@ -37,7 +37,8 @@ def balance(linear: LinearModel, by: Literal["nominals", "norms"] = "nominals") 
     """
     s = _scales(linear, by)
     states = Signals(map(_scaled, linear.states, s.tolist()))
-    return transformed(linear, np.diag(s), np.diag(1 / s), states, z0=linear.y0 / s)
+    kind = "scaled states" if np.any(s != 1) else ""
+    return transformed(linear, np.diag(s), np.diag(1 / s), states, z0=linear.y0 / s, coordinates=kind)
 
 
 def _scales(linear: LinearModel, by: str) -> FloatArray:

@@ -185,7 +185,7 @@ def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
     errors = np.concatenate(
         (
-            np.abs(linear.y0 - reduced.y0) / reduced.y_sizes,
+            np.abs(linear.y0 - reduced.y0) / reduced.y_sizes if _counts_from_zero(linear) else np.zeros(len(linear.y0)),
             np.abs(linear.f0 - reduced.f0) / speed,
             np.abs(said - reduced.out0) / reduced.out_sizes,
         )
@@ -194,6 +194,12 @@ def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     error = float(np.max(errors, initial=0.0))
     worst = names[int(np.argmax(errors))] if names else ""
     return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst, None, None)
+
+
+def _counts_from_zero(linear: LinearModel) -> bool:
+    """Whether y0 is a value of the model: modes and other forms of the states count from wherever they like."""
+    own = all(linear.full_states.has(name) for name in linear.states.names)
+    return own or linear.method.coordinates in ("named", "tangent")
 
 
 def _outputs(reduced: Reduced, linear: LinearModel) -> list[tuple[str, float]]:

@@ -205,3 +205,9 @@ def test_dependent_states_of_a_mechanism_follow_its_modes() -> None:
 def test_nothing_is_done_by_default() -> None:
     linear = pendulum()
     assert Conditioning().applied(linear) is linear
+
+
+def test_modal_form_passes_the_verification_at_an_equilibrium() -> None:
+    model = four_bar(damping=0.3)
+    linear = modal_form(fl.linearize(model, independent=["y0", "vy0"]))
+    assert linear.verify(model, horizon=1.0).passed
