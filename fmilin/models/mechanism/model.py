@@ -19,6 +19,7 @@ from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence, independence_of, require_mass
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.models.mechanism.outputs import OutputColumns, Outputs
+from fmilin.models.mechanism.parameters import changed, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
@@ -90,12 +91,14 @@ class Mechanism(Model):
         self._available = available(system, self.states, every_input)
         names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
         self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.notes = (*description.remarks, *_redundant(system, self.independence))
+        self.notes = (*description.remarks, *_vanishing(known), *_redundant(system, known))
+        self.parameters = parameters_of(description)
         declared = self._own_constraints() if choice.constraints is None else choice.constraints
         self.constraints = Constraints(
             declared,
             self.states,
             self.inputs,
+            parameters=self.parameters,
             other=lambda name: name if name in self._available else None,
             known=self._available,
         )
@@ -235,16 +238,27 @@ class Mechanism(Model):
             choice = replace(choice, outputs=tuple(outputs))
         return self._changed(self.description, choice, self.independence)
 
+    def with_parameters(self, values: Mapping[str, float]) -> Mechanism:
+        """Return the same mechanism with other masses, springs, lengths or gravity, by name: see ``parameters``.
+
+        States and inputs keep their start values; the loops need not be closed there any more.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such parameter, with the nearest names.
+        ModelError
+            When a value is not possible, a negative mass, say.
+        """
+        known = [*self.parameters, *self.states.names, *self.inputs.names]  # what is unknown may be a misspelled state
+        for name in values:
+            if name not in self.parameters:
+                raise UnknownNameError.among(name, known, "a parameter, state or input of the mechanism")
+        return self._changed(changed(self.description, values), self._choice, None) if values else self
+
     def with_constraints(self, constraints: Sequence[Constraint]) -> Mechanism:
         """Return the same mechanism that declares these constraints; its loops stay closed all the same."""
         return self._changed(self.description, replace(self._choice, constraints=tuple(constraints)), self.independence)
-
-    def with_parameters(self, values: Mapping[str, float]) -> Mechanism:
-        """Refuse: masses and lengths belong to the description; what looks like a parameter is a misspelled state."""
-        known = [*self.states.names, *self.inputs.names]
-        for name in values:
-            raise UnknownNameError.among(name, known, "a state or an input of the mechanism, which has no parameters")
-        return self
 
     # -- more about a mechanism ------------------------------------------------------------------------
 
@@ -291,10 +305,6 @@ class Mechanism(Model):
             key = (bond.of, bond.index)
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
-
-    def constraint_report(self) -> tuple[str, ...]:
-        """Return sentences about constraints that say nothing: harmless ones first, then redundant ones."""
-        return (*_vanishing(self.independence), *_redundant(self._system, self.independence))
 
     @property
     def system(self) -> System:
@@ -404,8 +414,8 @@ def _vanishing(found: Independence) -> tuple[str, ...]:
     loops = ", ".join(dict.fromkeys(of for of, _ in found.vanishing))
     return (
         f"{len(found.vanishing)} of the {found.total} constraints hold by themselves (in {loops}): the other joints "
-        "keep the links in a plane, say. They are left out of the equations, the motion does not depend on them, and their "
-        "reactions are not determined.",
+        "keep the links in a plane, say. They are left out of the equations, the motion does not depend on them, and "
+        "their reactions are not determined.",
     )
 
 
