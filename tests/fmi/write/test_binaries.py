@@ -214,8 +214,8 @@ def _no_compiler() -> tuple[str, ...]:
 @needs_zig
 @pytest.mark.skipif(
     not (WINE and WANTS_WINE),
-    reason="Windows is tested where FMILIN_TEST_WINE=1 and Debian's wine64 is installed: zig first builds the C library "
-    "of Windows (up to 3 minutes of CPU), and wine takes 700 MB of packages and as much for its prefix",
+    reason="Windows is tested where FMILIN_TEST_WINE=1 and Debian's wine64 is installed: zig first builds the C "
+    "library of Windows (up to 3 minutes of CPU), and wine takes 700 MB of packages and as much for its prefix",
 )
 def test_the_windows_binary_runs_under_wine_and_computes_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
