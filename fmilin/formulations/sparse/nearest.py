@@ -122,11 +122,18 @@ def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: d
         violations=_violations(form, vectors),
         errors=found.errors[order],
         sizes=sizes,
-        remarks=tuple(_remarks(form, values, is_true)),
+        remarks=tuple(_remarks(form, values, is_true, sizes.get("rank", form.m))),
     )
 
 
-def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bool_]) -> Iterator[Remark]:
+def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bool_], rank: int) -> Iterator[Remark]:
+    if rank < form.m:
+        yield Remark(
+            "singular",
+            f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If they "
+            "do so here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities and "
+            "to the multipliers of the form, which are not determined there.",
+        )
     if form.motion is not None:
         yield Remark(
             "off-equilibrium",
