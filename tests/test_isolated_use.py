@@ -27,7 +27,7 @@ def no_dump_of_the_stack() -> Iterator[None]:
     faulthandler.disable()
     yield
     if was_on:
-        faulthandler.enable(sys.__stderr__)
+        faulthandler.enable(sys.__stderr__ or 2)
 
 
 @pytest.fixture(scope="module")

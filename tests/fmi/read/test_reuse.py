@@ -1,0 +1,106 @@
+"""What is used a thousand times leaves nothing behind: no memory, no files, no libraries, no temporary directories."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.errors import ModelError
+from tests.fmi.read.conftest import Zoo
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell what it holds")
+MOST_GROWTH = 5 * 2**20  # bytes
+
+
+def memory() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def grown(work: Callable[[], None], first: int, then: int) -> int:
+    """Return by how many bytes ``then`` rounds of work let the process grow, after ``first`` ones to warm up."""
+    for _ in range(first):
+        work()
+    before, files = memory(), open_files()
+    for _ in range(then):
+        work()
+    assert open_files() == files
+    return memory() - before
+
+
+@on_linux
+def test_a_thousand_linearizations_of_one_model(zoo: Zoo, scratch: Path) -> None:
+    with fl.load(zoo("pendulum")) as model:
+        point = model.start
+
+        def work() -> None:
+            fl.linearize(model, point, derivatives="differences")
+
+        assert grown(work, 50, 1000) < MOST_GROWTH
+        assert len(list(scratch.iterdir())) == 1
+    assert list(scratch.iterdir()) == []
+
+
+@on_linux
+def test_two_hundred_loads_of_different_models(zoo: Zoo, scratch: Path) -> None:
+    names = ("pendulum", "spring1", "arrays3", "discards", "zero_nominals")
+
+    def work() -> None:
+        for name in names:
+            with fl.load(zoo(name), constraints=[]) as model:
+                model.evaluate(model.start.time, model.start.states, model.start.inputs)
+
+    assert grown(work, 8, 40) < MOST_GROWTH
+    assert list(scratch.iterdir()) == []
+    assert str(scratch) not in Path("/proc/self/maps").read_text()
+
+
+@on_linux
+def test_loads_that_fail(zoo: Zoo, scratch: Path) -> None:
+    def work() -> None:
+        for name in ("refuses_initialization", "refuses1", "hidden_states3"):
+            with pytest.raises(ModelError):
+                fl.load(zoo(name))
+
+    assert grown(work, 10, 40) < MOST_GROWTH
+    assert list(scratch.iterdir()) == []
+
+
+def test_two_instances_of_one_model_do_not_know_each_other(zoo: Zoo) -> None:
+    with (
+        fl.load(zoo("spring1"), parameters={"mass": 2.0}) as light,
+        fl.load(zoo("spring1"), parameters={"mass": 8.0}) as heavy,
+    ):
+        zero = np.zeros(1)
+        for x in (1.0, 0.25):
+            at = np.array([x, 0.0])
+            np.testing.assert_array_equal(light.evaluate(0.0, at, zero).derivatives, [0.0, -4 * x])
+            np.testing.assert_array_equal(heavy.evaluate(0.0, at, zero).derivatives, [0.0, -x])
+
+
+def test_many_processes_at_once(zoo: Zoo, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fmilin", "linearize", str(zoo("pendulum"))]
+    environment = os.environ | {"TMPDIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen([*command, "-o", str(tmp_path / f"{i}.npz")], env=environment, stderr=subprocess.PIPE)
+        for i in range(6)
+    ]
+    for process in running:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors.decode()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"{i}.npz" for i in range(6)]
+    found = [fl.LinearModel.load(tmp_path / f"{i}.npz").A for i in range(6)]
+    for matrix in found[1:]:
+        np.testing.assert_array_equal(matrix, found[0])
