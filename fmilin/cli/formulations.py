@@ -218,18 +218,20 @@ def _at(request: Request, desk: Desk) -> tuple[Model, OperatingPoint]:
     request, saved = with_saved_point(request)
     model, values = open_model(request, desk)
     if request.trim:
-        return model, _balanced(model, values, request)
+        from fmilin.operating_points import operating_point
+
+        near = saved.on(model) if saved is not None and not values else None
+        near = near or operating_point(model, values, time=request.time, project=request.project)
+        return model, _balanced(model, near)
     point = assembled(model, values, request, saved)
     return model, point if request.simulate_to is None else carried(model, point, request.simulate_to, request.stepping)
 
 
-def _balanced(model: Model, values: dict[str, float], request: Request) -> OperatingPoint:
-    """Return the static equilibrium near the point, and say what carries it."""
+def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:
+    """Return the static equilibrium near a point, and say what carries it."""
     from fmilin.formulations import equilibrium
-    from fmilin.operating_points import operating_point
 
-    start = operating_point(model, values, time=request.time, project=request.project)
-    found = equilibrium(model, start)
+    found = equilibrium(model, near)
     multipliers = ", ".join(f"{value:.6g}" for value in found.multipliers[:12])
     more = f", and {len(found.multipliers) - 12} more" if len(found.multipliers) > 12 else ""
     kind = "" if found.is_determinate else f" (of least norm: {found.rank} constraints are independent)"

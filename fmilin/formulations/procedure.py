@@ -81,7 +81,7 @@ def spectrum(
     --------
     >>> from fmilin.systems import four_bar
     >>> found = spectrum(four_bar(), formulation="rcs")
-    >>> len(found.true), len(found.spurious), round(abs(found.true[0]), 9)
+    >>> len(found.true), len(found.spurious), round(float(abs(found.true[0])), 9)
     (2, 12, 2.147676639)
     """
     options = formulation_named(formulation)
@@ -220,7 +220,7 @@ def _basis(source: Source, options: Formulation, independent: Sequence[str]) -> 
     sizes = source.model.states.scales(source.point.states)[taken.positions]
     method = options.basis if isinstance(options, MCS) else "coordinates"
     names = list(form.names)
-    positions = [n for n in independent if n not in _speeds(source)]
+    positions = _positions(source, independent)
     if not positions and method == "coordinates" and not source.singular:
         recommended = [n for n in source.model.independent if n in names]
         if len(recommended) == form.n - rank_of(form.Phi_q * sizes):
@@ -231,8 +231,24 @@ def _basis(source: Source, options: Formulation, independent: Sequence[str]) -> 
     return basis_of(form.Phi_q, method, sizes=sizes, names=names, independent=positions)
 
 
-def _speeds(source: Source) -> set[str]:
-    return {source.model.states.names[int(i)] for i in source.second_order.velocities}
+def _positions(source: Source, independent: Sequence[str]) -> list[str]:
+    """Return the positions among the named coordinates; velocities may be named if they belong to these.
+
+    Raises
+    ------
+    UsageError
+        When a velocity is named without its position.
+    """
+    states, taken = source.model.states.names, source.second_order
+    position_of = {states[int(v)]: states[int(q)] for q, v in zip(taken.positions, taken.velocities, strict=True)}
+    positions = [name for name in independent if name not in position_of]
+    for speed in set(independent) & set(position_of):
+        if position_of[speed] not in positions:
+            raise UsageError(
+                f"'{speed}' is the rate of '{position_of[speed]}', which is not among the independent coordinates. In "
+                "the formulations a velocity goes with its position: name positions only."
+            )
+    return positions
 
 
 def _settled(source: Source, options: UCS) -> ConstrainedForm:

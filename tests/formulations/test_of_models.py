@@ -197,6 +197,33 @@ def test_redundant_constraints_count_once() -> None:
         np.testing.assert_allclose(found.linear.B.ravel(), [0, 1 / 3], atol=1e-6)
 
 
+def conical_pendulum(angle: float) -> tuple[LagrangeModel, float]:
+    """A spherical pendulum of 1 m in cylindrical coordinates, where it circles steadily; and its rate."""
+    rate = np.sqrt(9.81 / np.cos(angle))
+    model = LagrangeModel(
+        "conical_pendulum",
+        {"r": "vr", "phi": "w", "z": "vz"},
+        [[2, 0, 0], [0, "2*r^2", 0], [0, 0, 2]],
+        ["2*r*w^2", "-4*r*vr*w", "-2*9.81"],
+        constraints=["(r^2 + z^2 - 1)/2"],
+        start={"r": np.sin(angle), "z": -np.cos(angle), "w": rate},
+    )
+    return model, float(rate)
+
+
+@pytest.mark.parametrize("formulation", [*EXACT, *TANGENT, UCS(1e7)])
+def test_a_steady_motion_has_its_own_frequencies(formulation: Formulation) -> None:
+    """Circling at the rate W and angle a, a pendulum nods with W sqrt(1 + 3 cos(a)^2); two zeros: it may circle on."""
+    angle = 0.7
+    model, rate = conical_pendulum(angle)
+    found = spectrum(model, None, formulation)
+    nodding = rate * np.sqrt(1 + 3 * np.cos(angle) ** 2)
+    most = 1e-5 if isinstance(formulation, UCS) else 1e-7  # a double zero moves like the root of rounding
+    np.testing.assert_allclose(np.abs(found.true), [0, 0, nodding, nodding], atol=most)
+    np.testing.assert_allclose(np.abs(found.true[2:]), nodding, rtol=1e-6 if isinstance(formulation, UCS) else 1e-12)
+    assert any(r.kind == "off-equilibrium" for r in found.remarks)
+
+
 # ---------------------------------------------------------------------- singular configurations
 
 
@@ -273,6 +300,20 @@ def test_a_point_off_the_constraints_is_refused() -> None:
     x[len(x) // 2] = 0.5
     with pytest.raises(ConstraintError, match="rate of "):
         spectrum(flexible, OperatingPoint(0.0, x, flexible.start.inputs))
+
+
+def test_a_velocity_goes_with_its_position() -> None:
+    lin = fl.linearize(four_bar(), formulation="mcs", independent=["w", "phi"])
+    assert lin.states.names == ("phi", "w")
+    with pytest.raises(UsageError, match="'vx0' is the rate of 'x0', which is not among the independent"):
+        spectrum(four_bar(), independent=["phi", "vx0"])
+
+
+def test_a_linkage_without_matrices_is_refused() -> None:
+    with pytest.raises(UsageError, match="has 1 loop or more, not 0"):
+        four_bar_form(0)
+    with pytest.raises(UsageError, match=r"all rods of the linkage lie on one line.*four_bar\(singular=True\)"):
+        four_bar_form(2, angle=np.pi)
 
 
 def test_a_formulation_goes_with_its_own_coordinates_and_slopes() -> None:
