@@ -70,11 +70,12 @@ class ByResponse:
         way = {"response": "responses"}.get(self.findings.way, self.findings.way)
         measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, _difference(sampled, half), way, steps)
+            measured = Measured(sampled, _difference(sampled, half), way, steps, self.findings.excess)
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
-            measured = Measured(found.model, self._continuous_errors(found.model, half), way, steps)
+            doubts = self._continuous_errors(found.model, half)
+            measured = Measured(found.model, doubts, way, steps, self.findings.excess)
         outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
         linear = linear_model(measured, coordinates, self.model, self.point, outputs)
         self._note_motion(linear)
@@ -123,7 +124,7 @@ class ByResponse:
         findings.reading, findings.order = realized.model.reading, realized.model.order
         findings.singular_values = realized.singular_values
         if held is not None:
-            findings.fit(held.errors(realized.model), held.step)
+            findings.fit(held.errors(realized.model), held.step, held.noise)
         if realized.model.order == 0:
             findings.extra.append(
                 Remark("order", "No output answers with any memory: the model is a table of gains, D alone.")

@@ -53,12 +53,13 @@ class ByStep:
         self._note(sampled, held)
         measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, errors, "steps", stepped.steps)
+            measured = Measured(sampled, errors, "steps", stepped.steps, self.findings.excess)
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
             model = _settled(found.model, frame)
-            measured = Measured(model, self._errors(found.model, errors, displacements, step), "steps", stepped.steps)
+            doubts = self._errors(found.model, errors, displacements, step)
+            measured = Measured(model, doubts, "steps", stepped.steps, self.findings.excess)
         outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
         coordinates = Coordinates(
             frame.signals,
@@ -106,7 +107,7 @@ class ByStep:
         findings.way, findings.step, findings.reading = "step", sampled.step, sampled.reading
         findings.lifted = self.stepping.lifted
         if held is not None:
-            findings.fit(held.errors(sampled), sampled.step)
+            findings.fit(held.errors(sampled), sampled.step, held.noise)
 
     def _errors(self, model: Continuous, errors: Sampled, displacements: Displacements, step: float) -> Continuous:
         """Return what differences say, and what another step says, whichever is larger."""

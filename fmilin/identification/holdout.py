@@ -30,12 +30,15 @@ class HeldOut:
     at_once, after : array, shape (K, ny)
         Deviations of the outputs, even terms taken out.
     step : float
+    noise : array, shape (ny,)
+        What equal runs differ by, relative to each output's response: no model can predict better.
     """
 
     inputs: FloatArray
     at_once: FloatArray
     after: FloatArray
     step: float
+    noise: FloatArray
 
     def errors(self, model: Sampled) -> FloatArray:
         """Return the error of each output, relative to its own response, shape (ny,).
@@ -75,7 +78,11 @@ def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
     try:
         amplitudes = runner.choose_amplitudes(step)
         inputs = random.uniform(-1.0, 1.0, (COUNT, nu)) * amplitudes * PART
-        up, down = runner.run(inputs, step), runner.run(-inputs, step)
+        up, down, again = (runner.run(sign * inputs, step) for sign in (1.0, -1.0, 1.0))
     except FmilinError:
         return None
-    return HeldOut(inputs, (up.at_once - down.at_once) / 2, (up.after - down.after) / 2, step)
+    answer = (up.after - down.after) / 2
+    # half the difference of two has the noise of two runs, as half the difference of up and down has
+    noise, size = np.linalg.norm(up.after - again.after, axis=0) / 2, np.linalg.norm(answer, axis=0)
+    relative = np.where(size > 0, noise / np.where(size > 0, size, 1.0), 0.0)
+    return HeldOut(inputs, (up.at_once - down.at_once) / 2, answer, step, relative)

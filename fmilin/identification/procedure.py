@@ -74,10 +74,11 @@ def linearize_stepped(task: Task) -> LinearModel:
     findings.repetition = model.make_repeatable(task.point, begin)
     ways = _Ways(task, model, runner, findings, begin)
     linear = ways.chosen()
-    if findings.error > REFUSED and task.stepping.way != "direct":
+    if findings.excess > REFUSED and task.stepping.way != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
-            f"{100 * findings.error:.2g}% of their size. Take another --way or --step, or another operating point."
+            f"{100 * findings.excess:.2g}% of their size beyond noise. Take another --way or --step, or another "
+            "operating point."
         )
     return replace(linear, warnings=(*findings.remarks(), *linear.warnings))
 
@@ -197,7 +198,7 @@ class _Ways:
             errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]
             worst = [float(np.max(e, initial=0.0)) for e in errors]
             best = int(worst[0] > 1e-6 and worst[0] > 10 * worst[1])
-            self.findings.fit(errors[best], step)
+            self.findings.fit(errors[best], step, held.noise)
             self.findings.reading = ("at once", "end of step")[best]
         return linear
 

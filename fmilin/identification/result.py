@@ -56,6 +56,8 @@ class Measured:
     errors: Sampled | Continuous
     way: str
     evaluations: int
+    misfit: float = 0.0
+    """Error on held-out responses beyond noise, relative: no entry is known better than that."""
 
 
 def linear_model(
@@ -77,12 +79,16 @@ def linear_model(
     hidden = coordinates.full_states is coordinates.states
     T, T_error = (np.eye(n), np.zeros((n, n))) if hidden else (M.T, E.T)
     f0 = M.drift if isinstance(M, Sampled) else M.f0
-    errors = EntryErrors(E.A, E.B, E.C, E.D, T_error)
+
+    def doubt(error: FloatArray, matrix: FloatArray) -> FloatArray:
+        return np.maximum(error, measured.misfit * np.abs(matrix))
+
+    errors = EntryErrors(doubt(E.A, M.A), doubt(E.B, M.B), doubt(E.C, M.C), doubt(E.D, M.D), T_error)
     accuracy = Accuracy(
-        A=_relative(E.A, M.A),
-        B=_relative(E.B, M.B),
-        C=_relative(E.C, M.C),
-        D=_relative(E.D, M.D),
+        A=_relative(errors.A, M.A),
+        B=_relative(errors.B, M.B),
+        C=_relative(errors.C, M.C),
+        D=_relative(errors.D, M.D),
         T=_relative(T_error, T),
         f0=float(np.finfo(float).eps),
         constraint_residual=coordinates.residual,

@@ -47,6 +47,9 @@ class Findings:
         self.step = 0.0
         self.error = float("nan")
         self.half_error = float("nan")
+        self.noise = 0.0
+        self.excess = 0.0
+        """The largest error on held-out responses beyond their noise."""
         self.reading = ""
         self.singular_values: FloatArray = np.empty(0)
         self.order = 0
@@ -55,10 +58,12 @@ class Findings:
         self.extra: list[Remark] = []
         self._worst = ""
 
-    def fit(self, errors: FloatArray, step: float) -> None:
-        """Note the errors on held-out responses, output by output."""
+    def fit(self, errors: FloatArray, step: float, noise: FloatArray) -> None:
+        """Note the errors on held-out responses, output by output, and what of them is noise."""
         self.step = step
         self.error = float(np.max(errors, initial=0.0))
+        self.noise = float(np.max(noise, initial=0.0))
+        self.excess = float(np.sqrt(np.max(np.maximum(errors**2 - (2 * noise) ** 2, 0.0), initial=0.0)))
         self._worst = self._outputs[int(np.argmax(errors))] if errors.size else ""
 
     def remarks(self) -> list[Remark]:
@@ -73,12 +78,12 @@ class Findings:
             found.append(Remark("sampling", self._reading_words()))
         if self.repetition:
             found.append(Remark("repetition", self.repetition))
-        if self.error > POOR:
+        if self.excess > POOR:
             found.append(
                 Remark(
                     "poor-fit",
-                    f"The model misses held-out responses by {100 * self.error:.2g}% of their size: noise, a kink, or "
-                    "motion that is not linear. Look at it before you rely on it.",
+                    f"The model misses held-out responses by {100 * self.excess:.2g}% of their size beyond noise: a "
+                    "kink, or motion that is not linear. Look at it before you rely on it.",
                 )
             )
         return [*found, *self.extra]
@@ -119,6 +124,8 @@ class Findings:
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
         elif self.way not in ("direct", "products") and not self.lifted:
             words += "; half steps, which would tell an alias, are not taken by the model"
+        if self.noise > 1e-9:
+            words += f"; equal runs differ by {self.noise:.1e}"
         return words + "."
 
     def _order_words(self) -> str:

@@ -302,6 +302,21 @@ def test_a_hidden_state_beside_declared_ones_is_noticed(
     np.testing.assert_allclose(linear.eigenvalues().real, [-4.618034, -2.381966, 0.0], atol=1e-6)
 
 
+@pytest.mark.parametrize("flags", [(), ("-DRESTARTS",), ("-DNOISE=1e-6",)], ids=str)
+@pytest.mark.parametrize("way", ["step", "response"])
+def test_estimated_errors_are_of_the_size_of_the_true_ones(
+    made: Made, opened: Callable[..., SteppedFmu], flags: tuple[str, ...], way: str
+) -> None:
+    """A solver that restarts in each run errs without contradicting itself: only held-out responses tell."""
+    states = PREFERRED["motor"]
+    exact = exchanged(made, "motor", states)
+    linear = fl.linearize(opened(made("motor", *flags)), independent=states, stepping=Stepping(way=way))
+    for name in "ABCD":
+        true = np.max(np.abs(getattr(linear, name) - getattr(exact, name)))
+        assert true <= 10 * np.max(getattr(linear.errors, name)) + 1e-9, name
+        assert np.max(getattr(linear.errors, name)) <= 0.01 * max(np.max(np.abs(getattr(exact, name))), 1.0)
+
+
 # ---------------------------------------------------------------------- points, interfaces, limits
 
 
