@@ -1,7 +1,8 @@
 """The linear model as a Modelica model: y' = f0 + A (y - y0) + B (u - u0), out = g0 + C (y - y0) + D (u - u0).
 
 Every signal keeps a readable name and its own name stands beside it; the operating point is in the documentation and,
-for programs, in the annotation ``__fmilin``. A sampled model becomes a when-clause.
+for programs, in the annotation ``__fmilin``. A sampled model becomes a when-clause. In deviations from the point,
+f0, the point's own motion, is left out.
 """
 
 from __future__ import annotations
@@ -118,8 +119,9 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
         matrix = getattr(linear, letter)
         if matrix.size:
             yield f"  parameter Real {letter}[{matrix.shape[0]}, {matrix.shape[1]}] = [{_rows(matrix)}];"
-    vectors = {"f0": (linear.f0, "rate at the operating point")}
+    vectors: dict[str, tuple[FloatArray, str]] = {}
     if not writing.deviation:
+        vectors["f0"] = (linear.f0, "rate at the operating point")
         vectors["x0"] = (linear.y0, "states at the operating point")
         vectors["u0"] = (_at(linear.point.inputs, linear.inputs.names), "inputs at the operating point")
         vectors["g0"] = (_at(linear.point.outputs, linear.outputs.names), "outputs at the operating point")
@@ -132,7 +134,8 @@ def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator
     x, u = _list(names.states), _list(names.inputs)
     if names.states:
         rates = _list([f"der({name})" for name in names.states])
-        yield f"  {rates} = f0{_linear_terms('AB', x, u, writing)};"
+        terms = _linear_terms("AB", x, u, writing)
+        yield f"  {rates} = {terms.removeprefix(' + ') if writing.deviation else 'f0' + terms};"
     if names.outputs:
         yield f"  {_list(names.outputs)} = {_output(linear, x, u, writing)};"
 
@@ -144,8 +147,8 @@ def _sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> 
     if names.states or names.outputs:
         yield f"  when sample({_number(linear.point.time)}, {_number(linear.sample_time)}) then"
         if names.states:
-            origin = "f0" if writing.deviation else "x0 + f0"
-            yield f"    x = {origin}{_linear_terms('AB', x, u, writing)};"
+            terms = _linear_terms("AB", x, u, writing)
+            yield f"    x = {terms.removeprefix(' + ') if writing.deviation else 'x0 + f0' + terms};"
         if names.outputs:
             yield f"    g = {_output(linear, x, u, writing)};"
         yield "  end when;"

@@ -17,7 +17,7 @@ class Writing:
     name : str
         What the thing in the file is called (a function, a model): the stem of the file's name.
     deviation : bool
-        Signals in deviations from the operating point instead of absolute values.
+        Signals in deviations from the operating point instead of absolute values, and without f0, its own motion.
     modelica : {"blocks", "equations"}
         Connectors of Modelica.Blocks.Interfaces, or plain ``input Real`` and ``output Real``.
     fmi : {"2.0", "3.0"}

@@ -11,7 +11,7 @@ from scipy.linalg import expm
 import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.linear_model import EntryErrors, LinearModel
-from fmilin.reduction import Conditioning, balance, minimal_realization, modal_form
+from fmilin.reduction import Conditioning, balance, balanced_truncation, minimal_realization, modal_form
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.systems import four_bar
 from tests.hand_made import pendulum, sized
@@ -200,6 +200,14 @@ def test_dependent_states_of_a_mechanism_follow_its_modes() -> None:
     z = np.linalg.lstsq(modal.T, linear.T @ dy, rcond=None)[0]
     for t in (0.0, 0.7, 3.0):
         assert np.allclose(motion(modal, z, t), motion(linear, dy, t), atol=1e-13)
+
+
+def test_the_descriptor_system_stays_as_long_as_its_modes_do() -> None:
+    linear = fl.linearize(four_bar(damping=0.3))
+    modal = modal_form(linear).descriptor
+    assert modal is not None
+    assert modal.order == 2
+    assert balanced_truncation(linear, 1).descriptor is None
 
 
 def test_nothing_is_done_by_default() -> None:
