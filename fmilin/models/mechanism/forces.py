@@ -11,7 +11,7 @@ from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Torque
 from fmilin.models.mechanism.markers import Markers
 from fmilin.models.mechanism.rows import FixedRows, Rows
-from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.screws import Array, root
 from fmilin.models.mechanism.tree import Tree
 
 __all__ = ["FixedForces", "ForceColumns", "Forces", "JointForces", "collect_forces"]
@@ -158,7 +158,7 @@ class FixedForces:
         return (self.k * stretch * stretch).sum(axis=-1) / 2
 
     def _lengths(self, d: Array) -> Array:
-        return np.sqrt((d * d).sum(axis=-1) * (1 - self.linear) + self.linear)
+        return root((d * d).sum(axis=-1) * (1 - self.linear) + self.linear)
 
 
 def collect_forces(description: MechanismDescription, tree: Tree, markers: Markers, rows: Rows) -> Forces:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Ad", "Array", "ad", "along", "cross", "inertia_tensor", "moment_of", "pseudo_inertia"]
+__all__ = ["Ad", "Array", "ad", "along", "cross", "inertia_tensor", "moment_of", "pseudo_inertia", "root"]
 
 Array = Any
 """An array of the array API standard, real or complex."""
@@ -87,6 +87,14 @@ def Ad(X: Array) -> Array:
     upper = np.concatenate((R, np.zeros_like(R)), axis=-1)
     lower = np.concatenate((np.swapaxes(pR, -1, -2), R), axis=-1)
     return np.concatenate((upper, lower), axis=-2)
+
+
+def root(a: Array) -> Array:
+    """Return the square roots of the elements: of symbols, too, where some may be plain numbers."""
+    if a.dtype != object:
+        return np.sqrt(a)
+    flat = [x.sqrt() if hasattr(x, "sqrt") else float(np.sqrt(x)) for x in a.ravel()]
+    return np.array([*flat, None], dtype=object)[:-1].reshape(a.shape)
 
 
 def pseudo_inertia(mass: float, center: Array, J: Array) -> np.ndarray[Any, np.dtype[np.float64]]:

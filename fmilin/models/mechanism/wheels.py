@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.screws import Array, root
 
 __all__ = ["Rims"]
 
@@ -84,7 +84,7 @@ class Rims:
 
     def _lean(self, e: Array) -> tuple[Array, Array]:
         N = (self.normals * e).sum(axis=-1)
-        return np.sqrt(1 - N * N * (self.radii > 0)), N
+        return root(1 - N * N * (self.radii > 0)), N
 
     def _along_normal(self, a: Array) -> Array:
         return self._dot(self.normals, a)
