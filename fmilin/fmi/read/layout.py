@@ -22,6 +22,7 @@ __all__ = ["Layout", "Place", "Scalar"]
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
 _LARGEST_ARRAY = 100_000
+_MOST_SCALARS = 200_000
 _RATE = re.compile(r"der\((?P<state>.+)\)")
 
 
@@ -73,17 +74,13 @@ class Layout:
     def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
         self.description = description
         self._sizes = _declared_sizes(description) | dict(sizes or {})
+        self._refuse_repetitions(description.states)
         self.states = tuple(self._all(description.states))
         self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
         if len(self.states) != len(self.derivatives):
             raise ModelError(
                 f"'{description.source}' has {len(self.states)} states but {len(self.derivatives)} derivatives of "
                 f"states: the dimensions of its arrays do not agree."
-            )
-        twice = [s.name for s, number in Counter(self.states).items() if number > 1]
-        if twice:
-            raise ModelError(
-                f"'{description.source}' lists {shortened(twice)} more than once among its states. Export it again."
             )
         self.inputs = self._interface("input")
         self.outputs = self._interface("output")
@@ -196,8 +193,22 @@ class Layout:
         return places | {s.key: Place("state", i) for i, s in enumerate(self.states)}
 
     def _all(self, variables: Iterable[Variable]) -> Iterator[Scalar]:
+        variables = list(variables)
+        number = sum(self.size(v) for v in variables)
+        if number > _MOST_SCALARS:
+            raise ModelError(
+                f"'{self.description.source}' has {number} states, inputs or outputs; fmilin takes {_MOST_SCALARS}. "
+                f"Choose smaller structural parameters."
+            )
         for v in variables:
             yield from self.scalars(v)
+
+    def _refuse_repetitions(self, states: Iterable[Variable]) -> None:
+        twice = [v.name for v, number in Counter(states).items() if number > 1]
+        if twice:
+            raise ModelError(
+                f"'{self.description.source}' lists {shortened(twice)} among its states more than once. Export again."
+            )
 
     def _interface(self, causality: str) -> tuple[Scalar, ...]:
         distinct: dict[int, Variable] = {}

@@ -288,3 +288,11 @@ def test_fmpy_reads_the_same_states_and_outputs(name: str, tmp_path: Path) -> No
     assert ours.token == theirs.guid
     aliases = sum(len(v.aliases) for v in ours.variables)
     assert len(ours.variables) + aliases == len(theirs.modelVariables)
+
+
+def test_a_state_that_is_listed_twice_is_refused() -> None:
+    xml = description_of("pendulum")
+    found = re.search(r'<Derivatives>\s*(<Unknown index="\d+"[^>]*/>)', xml)
+    assert found is not None
+    with pytest.raises(ModelError, match="lists 'pin.x' among its states more than once"):
+        Layout(parse_description(xml.replace(found[1], found[1] * 2, 1).encode(), "m.fmu"))
