@@ -95,14 +95,26 @@ def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) ->
     try:
         library = compiled(sources, unit, machine)
     except ModelError as error:
+        if machine != host() or _can_compile(machine):
+            raise
+        why = f" ({error})" if os.environ.get("CC") else ""
         raise ModelError(
-            f"An FMU needs a small C library for {machine.fmi3_folder}, and none is at hand: {error} Three ways out: "
-            f"install a C compiler; pip install 'fmilin[cross]', which brings one; or export once on a machine that "
-            f"has one, with this version of fmilin, and copy the file it keeps to {kept}."
+            f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then kept, but "
+            f"there is no C compiler here{why}: install one (Debian: apt install gcc libc6-dev), or pip install "
+            f"'fmilin[cross]', which brings one, or copy the file '{kept}' from a machine on which this version of "
+            f"fmilin has exported before."
         ) from None
     with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to fail
         _keep(kept, library)
     return library
+
+
+def _can_compile(machine: Machine) -> bool:
+    try:
+        _own_compiler(machine)
+    except ModelError:
+        return False
+    return True
 
 
 def _key(sources: Mapping[str, bytes]) -> str:

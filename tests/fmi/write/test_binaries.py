@@ -138,10 +138,14 @@ def test_without_compiler_and_library_there_are_three_ways_out(tmp_path: Path, m
     with pytest.raises(ModelError) as caught:
         linear_fmu(drifting(), LinearFmu())
     text = str(caught.value)
-    assert "Three ways out: install a C compiler; pip install 'fmilin[cross]', which brings one; or export once" in text
+    assert "there is no C compiler here: install one (Debian: apt install gcc libc6-dev), or pip install" in text
+    assert "'fmilin[cross]', which brings one, or copy the file" in text
     assert str(tmp_path / "fmilin" / "libraries" / f"linear-fmi2-{host().fmi3_folder}-") in text
     with pytest.raises(ModelError, match=r"Binaries for x86_64-windows are compiled by zig, which is not installed"):
         linear_fmu(drifting(), LinearFmu(platforms=("win64",)))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(ModelError, match=r"\(The environment variable CC asks for the C compiler 'no-such-compiler'"):
+        linear_fmu(drifting(), LinearFmu())
 
 
 def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
