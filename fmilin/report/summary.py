@@ -156,11 +156,12 @@ def summary_of_model(model: Model) -> Summary:
         states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
-        parameters=Signals(),
+        parameters=Signals(Signal(name, start=value) for name, value in model.parameters.items()),
         directional_derivatives=model.products(t, x, u, *nothing) is not None,
         constraints=model.constraints.declared,
         constraints_from="the model itself" if len(model.constraints) else "",
         independent=model.independent,
+        notes=tuple(getattr(model, "notes", ())),
     )
 
 
