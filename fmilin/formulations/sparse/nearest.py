@@ -78,7 +78,7 @@ def eigenvalues_near(
     >>> from fmilin.systems import four_bar_form
     >>> found = eigenvalues_near(four_bar_form(loops=500), "rcs", around=Around(count=1))
     >>> found.eigenvalues.imag.round(9).tolist()
-    [-1.313301434, 1.313301434]
+    [-1.313415974, 1.313415974]
     """
     around, chosen = around or Around(), formulation_named(formulation)
     form = _as_sparse(form)
@@ -131,8 +131,8 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
         yield Remark(
             "singular",
             f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If they "
-            "do so here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities and "
-            "to the multipliers of the form, which are not determined there.",
+            "do so here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities, "
+            "and to multipliers that are not determined there.",
         )
     if form.motion is not None:
         yield Remark(

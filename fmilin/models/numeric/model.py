@@ -267,8 +267,7 @@ class NumericModel(Model):
         if self.equations.n > LARGEST_FORM:
             raise UsageError(
                 f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Ask for "
-                "a few eigenvalues instead, with 'fmilin spectrum' or fmilin.formulations.sparse, which keep all matrices "
-                "sparse."
+                "a few eigenvalues instead, with 'fmilin spectrum' or fmilin.formulations.sparse: all stays sparse."
             )
 
     # -- the parts ---------------------------------------------------------------------------------
