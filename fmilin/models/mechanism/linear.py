@@ -94,9 +94,8 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     solution = model.solution(x, u)
     state, columns = solution.state, system.columns(solution)
     used = model.independence.all
-    dq = _tangent_positions(model, solution, choice)
-    theta = displacement_of(tree, state.q, dq)
-    K, N = _split(np.eye(tree.n)[list(choice.v)], state.G[..., used, :])
+    K, N = _along_speeds(solution, choice)
+    dq, theta = _along_positions(model, solution, choice, K)
     K_dot = -N @ (columns.rate_q[..., used, :] @ theta)
     c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
     K_ddot = -N @ (c_q @ theta + c_v @ K_dot)
@@ -147,10 +146,30 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     )
 
 
-def _tangent_positions(model: Mechanism, solution: Solution, choice: Choice) -> Array:
-    """Return dq/dy_q, shape (..., n_q, p_q)."""
+def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:
+    """Return K and N with (R_v; G) (K N) = 1, from the orthonormal null space of G."""
+    K, N, v = solution.null_space.K, solution.null_space.N, list(choice.v)
+    if K.shape[-1] != len(v):
+        raise NumericalError(
+            "The configuration is singular: fewer constraints are independent here than beside it, and there is no "
+            "linear model of the motions that cross. Choose a point beside it."
+        )
+    K = K @ _inverse(K[..., v, :])
+    return K, N - K @ N[..., v, :]
+
+
+def _along_positions(model: Mechanism, solution: Solution, choice: Choice, K: Array) -> tuple[Array, Array]:
+    """Return dq/dy_q (..., n_q, p_q) and the displacements that belong to it: K itself where it can be."""
+    tree, known, q = model.system.tree, model.independence, solution.state.q
+    if not len(tree.balls) and len(known.position) == len(known.all) and list(choice.v) == tree.speeds_at(choice.q):
+        dq = np.zeros((*K.shape[:-2], tree.n_q, K.shape[-1]))
+        dq[..., tree.screw_coordinates, :] = K[..., tree.screw_speeds, :]
+        return dq, K
     H = _position_gradient(model, solution)
-    return _split(np.eye(model.system.tree.n_q)[list(choice.q)], H)[0]
+    n, p = tree.n_q, len(choice.q)
+    R = np.broadcast_to(np.eye(n)[list(choice.q)], (*H.shape[:-2], p, n))
+    dq = _inverse(np.concatenate((R, H), axis=-2))[..., :p]
+    return dq, displacement_of(tree, q, dq)
 
 
 def _position_gradient(model: Mechanism, solution: Solution) -> Array:
@@ -164,19 +183,15 @@ def _position_gradient(model: Mechanism, solution: Solution) -> Array:
     return np.concatenate((H, lengths), axis=-2)
 
 
-def _split(R: FloatArray, G: Array) -> tuple[Array, Array]:
-    """Return (R; G)^-1 in two parts of columns."""
-    n, p = R.shape[1], R.shape[0]
-    both = np.concatenate((np.broadcast_to(R, (*G.shape[:-2], p, n)), G), axis=-2)
+def _inverse(matrix: Array) -> Array:
     try:
-        inverse = np.linalg.inv(both)
+        return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         raise NumericalError(
             "The independent states do not determine the others at this point: choose other ones, or none for those "
             "that pivoting finds.",
             condition_number=float("inf"),
         ) from None
-    return inverse[..., :p], inverse[..., p:]
 
 
 def choose(model: Mechanism, x: FloatArray, u: FloatArray, independent: Sequence[str] | None) -> Choice:
@@ -194,15 +209,13 @@ def choose(model: Mechanism, x: FloatArray, u: FloatArray, independent: Sequence
     named = independent if independent is not None else model.independent
     if not named:
         q = _pivoted(_position_gradient(model, solution), ())
-        speeds = {int(c): int(s) for c, s in zip(tree.screw_coordinates, tree.screw_speeds, strict=True)}
-        preferred = tuple(speeds[i] for i in q if i in speeds)
+        preferred = tuple(tree.speeds_at(q))
         return Choice(q, _pivoted(solution.state.G[model.independence.all], preferred))
     places = [model.states.index_of(name, "a state of the mechanism") for name in named]
     q = tuple(i for i in places if i < tree.n_q)
     v = tuple(i - tree.n_q for i in places if i >= tree.n_q)
     if not v and len(q) == p_q == p_v:
-        speeds = {int(c): int(s) for c, s in zip(tree.screw_coordinates, tree.screw_speeds, strict=True)}
-        v = tuple(speeds[i] for i in q if i in speeds)
+        v = tuple(tree.speeds_at(q))
     if (len(set(q)), len(set(v))) != (p_q, p_v) or len(set(places)) != len(places):
         raise UsageError(
             f"{len(q)} positions and {len(v)} velocities were named as independent, but '{model.info.name}' has "

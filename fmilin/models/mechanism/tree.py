@@ -10,6 +10,7 @@ parents.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +99,11 @@ class Tree:
     def __post_init__(self) -> None:
         speeds = tuple(np.flatnonzero(i == self.L) if i else np.empty(0, dtype=np.intp) for i in range(len(self.P)))
         object.__setattr__(self, "speeds", speeds)
+
+    def speeds_at(self, coordinates: Iterable[int]) -> list[int]:
+        """Return the freedoms whose speeds are the rates of position coordinates; those of balls have none."""
+        speeds = dict(zip(self.screw_coordinates.tolist(), self.screw_speeds.tolist(), strict=True))
+        return [speeds[i] for i in coordinates if i in speeds]
 
     def screw_matrix(self, link: int) -> Floats:
         """Return S_i of a link, shape (6, its freedoms)."""
