@@ -213,7 +213,9 @@ class LinearModel:
         return to_control(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the model; the suffix of ``path`` picks the format: .mat, .npz or .json.
+        """Write the model; the suffix of ``path`` picks the format: .mat, .npz, .json, .fmu, .m, .mo, .tex or .txt.
+
+        A name that ends in ``dslin.mat`` means Dymola's layout.
 
         Parameters
         ----------
@@ -231,7 +233,7 @@ class LinearModel:
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Read a model that :meth:`save` wrote as .mat, .npz or .json.
+        """Read a model that :meth:`save` wrote as .mat, .npz, .json or .fmu, or a ``dslin.mat`` of Dymola.
 
         Raises
         ------
