@@ -161,3 +161,14 @@ def test_a_misspelled_state_is_told_with_the_nearest_names(run: Run, tmp_path: P
     done = run("linearize", edited(tmp_path), "--set", "boom.qq=0.1")
     assert (done.status, done.is_one_paragraph()) == (2, True)
     assert "'boom.qq' is not a state, input or parameter of the model. Did you mean 'boom.q'" in done.err
+
+
+def test_parameters_are_listed_and_can_be_changed(run: Run, tmp_path: Path) -> None:
+    path = edited(tmp_path)
+    assert "boom.mass" in run("info", path).out
+    lighter = json.loads(run("linearize", path, "--set", "boom.mass=1000", "--json").out)
+    plain = json.loads(run("linearize", path, "--json").out)
+    assert lighter["point"]["states"] == plain["point"]["states"]
+    assert np.abs(np.array(lighter["B"]) - plain["B"]).max() > 1e-6
+    done = run("linearize", path, "--set", "boom.mass=-3")
+    assert (done.status, "a mass must be positive" in done.err) == (3, True)
