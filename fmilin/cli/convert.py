@@ -44,7 +44,7 @@ class Modelica(StrEnum):
 def command(
     linear: Annotated[
         list[Path],
-        typer.Argument(metavar="LINEAR...", help="A linear model: .mat .npz .json; several make an array (.m)"),
+        typer.Argument(metavar="LINEAR...", help="A linear model: .mat .npz .json .fmu; several make an array (.m)"),
     ],
     output: Annotated[
         list[Path],

@@ -39,8 +39,9 @@ def platforms_of(text: str | None) -> tuple[str, ...]:
     UsageError
         When a platform is unknown or named twice.
     """
-    from fmilin.fmi.write.platforms import machines
-
     names = tuple(options.names(text, "--platforms") or ())
-    machines(names)
+    if names:
+        from fmilin.fmi.write.platforms import machines
+
+        machines(names)
     return names

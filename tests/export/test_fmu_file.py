@@ -17,6 +17,7 @@ from fmilin.cli.main import main
 from fmilin.errors import ModelError, UsageError
 from fmilin.export.registry import dumps, load, save
 from fmilin.export.writing import Writing
+from fmilin.fmi.write.platforms import host
 from fmilin.linear_model import LinearModel
 from tests.hand_made import differences, pendulum
 
@@ -94,6 +95,17 @@ def test_from_the_command_line_and_back(tmp_path: Path, capfd: pytest.CaptureFix
     assert "'win46' is not a platform of FMUs" in capfd.readouterr().err
     with zipfile.ZipFile(plant) as archive:
         assert "resources/linear.bin" in archive.namelist()
+
+
+def test_build_takes_platforms(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.fmu"
+    here = host().fmi3_folder
+    assert (
+        main(["build", "fmilin.systems:cartesian_pendulum", "-o", str(path), "--fmi", "3.0", "--platforms", here]) == 0
+    )
+    assert "model exchange and co-simulation" in capfd.readouterr().err
+    with zipfile.ZipFile(path) as archive:
+        assert [name for name in archive.namelist() if name.startswith(f"binaries/{here}/")]
 
 
 def test_a_sampled_model_from_the_command_line(tmp_path: Path) -> None:

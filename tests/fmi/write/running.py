@@ -146,7 +146,7 @@ class Running:
     def adjoint(self, unknowns: Sequence[str], knowns: Sequence[str], seed: Sequence[float]) -> list[float]:
         """Return an adjoint derivative; FMI 3.0 only."""
         rows, columns = [self.reference[n] for n in unknowns], [self.reference[n] for n in knowns]
-        return list(self.fmu.getAdjointDerivative(rows, columns, list(seed)))
+        return list(self.fmu.getAdjointDerivative(rows, columns, list(seed), nSensitivity=len(columns)))
 
     def jacobian(self, unknowns: Sequence[str], knowns: Sequence[str]) -> FloatArray:
         """Return partial derivatives, one call per known."""

@@ -107,6 +107,22 @@ def test_dependencies_are_the_non_zero_entries(tmp_path: Path, version: str) -> 
     assert of(description.initialUnknowns)["out[2]"] == {"x[1]", "u[1]"}
 
 
+def test_products_with_the_matrices_and_their_transposes(tmp_path: Path) -> None:
+    linear = drifting()
+    rng = np.random.default_rng(2)
+    with Running(written(linear, tmp_path, "3.0")).start() as fmu:
+        unknowns = [*(f"der(x[{i + 1}])" for i in range(6)), *linear.outputs.names, "z[2]", "x[3]"]
+        knowns = [*linear.states.names, *linear.inputs.names, "time"]
+        J = np.zeros((11, 9))
+        J[:6] = np.hstack((linear.A, linear.B, np.zeros((6, 1))))
+        J[6:9, :8] = np.hstack((linear.C, linear.D))
+        J[9, :8] = np.concatenate((linear.T[7], linear.T_u[7]))
+        J[10, 2] = 1.0
+        seed, weights = rng.standard_normal(9), rng.standard_normal(11)
+        assert_allclose(fmu.product(unknowns, knowns, list(seed)), J @ seed, rtol=1e-13, atol=1e-14)
+        assert_allclose(fmu.adjoint(unknowns, knowns, list(weights)), weights @ J, rtol=1e-13, atol=1e-14)
+
+
 def test_long_lists_of_everything_are_left_out(tmp_path: Path, version: str) -> None:
     path = written(drifting(300, 0, 1, 1), tmp_path, version)
     description = fmpy.read_model_description(str(path), validate_model_structure=True)
