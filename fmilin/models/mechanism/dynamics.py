@@ -124,9 +124,9 @@ def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, out
     F = along(moment_of(tree.below @ net_forces(inertia, motion.A)), S)  # -ad_S^* F of what lies beyond
     W = along(moment_of(tree.below @ outside), S)
     drift = psi + motion.at.Sdot
-    inner_q = along(I_c, phi) + along(B_c, psi)
-    inner_v = along(I_c, drift) + along(B_c, S)
-    IS, BS = along(I_c, S), along(np.swapaxes(B_c, -1, -2), S)
+    by_I, by_B = I_c @ np.stack((phi, drift, S), axis=-1), B_c @ np.stack((psi, S), axis=-1)
+    inner_q, inner_v = by_I[..., 0] + by_B[..., 0], by_I[..., 1] + by_B[..., 1]
+    IS, BS = by_I[..., 2], along(np.swapaxes(B_c, -1, -2), S)
     lower_q = np.concatenate((IS, BS, -W), axis=-1) @ _columns(phi, psi, S)
     lower_v = np.concatenate((IS, BS), axis=-1) @ _columns(drift, S)
     turn = _columns

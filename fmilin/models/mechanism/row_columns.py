@@ -107,8 +107,10 @@ class RowDerivatives:
         V, A = rows.relative(at.V), rows.relative(motion.A)
         S, psi, phi = (np.swapaxes(a, -1, -2) for a in (at.S, motion.psi, motion.phi))
         S_psi = np.concatenate((S, psi), axis=-2)
-        c_q = self._by_markers(at, now, slots, (A, V), S_psi)
-        rate_q = self._by_markers(at, now, slots, (V, None), S_psi)
+        A_V = np.stack((A, V), axis=-1)
+        f = [F @ A_V for F in slots.F]  # gradients by the markers of W' A and of W' V
+        c_q = self._with_rates(at, now, slots, f, V, S_psi)
+        rate_q = self._at_rest(slots, [one[..., 1] for one in f], S_psi[..., :6, :])
         c_v = rate_q  # dWdot/dv is dW/dtheta
         W, W_dot = wrenches.W, wrenches.W_dot
         whole = np.concatenate((S_psi, phi), axis=-2)
@@ -125,23 +127,23 @@ class RowDerivatives:
             rate_q = rate_q + moves * (np.concatenate((turn, W), axis=-1) @ S_psi)
         return RowColumns(c_q, c_v, rate_q)
 
-    def _by_markers(
-        self, at: Velocities, now: MarkerMotion, slots: Slots, screws: tuple[Array, Array | None], S_psi: Array
+    def _at_rest(self, slots: Slots, f: list[Array], S: Array) -> Array:
+        """Return the derivative of W' V by the markers of W, from the gradients f."""
+        return sum(self._masks[s] * (_wrench(slots.z[s], f[s], self._kappa[s]) @ S) for s in (0, 1))
+
+    def _with_rates(
+        self, at: Velocities, now: MarkerMotion, slots: Slots, by_screws: list[Array], V: Array, S_psi: Array
     ) -> Array:
-        """Return the derivative of W' X + Wdot' Y by the markers of W, for screws X and Y (None: zero)."""
-        X, Y = screws
-        f = [along(F, X) for F in slots.F]
-        if Y is None:
-            return sum(self._masks[s] * (_wrench(slots.z[s], f[s], self._kappa[s]) @ S_psi[..., :6, :]) for s in (0, 1))
-        f_rate = [along(F, Y) for F in slots.F]
-        f = [one + along(F_dot, Y) for one, F_dot in zip(f, slots.F_dot, strict=True)]
+        """Return the derivative of W' A + Wdot' V by the markers of W, from the gradients of W' A and W' V."""
+        f = [one[..., 0] + along(F_dot, V) for one, F_dot in zip(by_screws, slots.F_dot, strict=True)]
+        f_rate = [one[..., 1].copy() for one in by_screws]
         self._roll(now, f, f_rate)
         total = 0.0
         for s in (0, 1):
-            V = at.V[..., self._links[s], :]
+            of_link = at.V[..., self._links[s], :]
             b = _wrench(slots.z[s], f_rate[s], self._kappa[s])
-            a = _wrench(slots.z[s], f[s] + cross(f_rate[s], V[..., :3]), self._kappa[s])
-            a = a - along(np.swapaxes(ad(V), -1, -2), b)
+            a = _wrench(slots.z[s], f[s] + cross(f_rate[s], of_link[..., :3]), self._kappa[s])
+            a = a - along(np.swapaxes(ad(of_link), -1, -2), b)
             total = total + self._masks[s] * (np.concatenate((a, b), axis=-1) @ S_psi)
         return total
 
