@@ -24,7 +24,10 @@ from fmilin.version import __version__
 __all__ = ["dumps"]
 
 _OWN = ("A", "B", "C", "D", "f0", "x0", "u0", "g0", "x", "u", "g")
-_LEGAL_UNIT = re.compile(r"[A-Za-z%0-9./()\-]+")
+_FACTOR = r"[A-Za-z]+(?:[+-]?[0-9]+)?"
+_PRODUCT = rf"{_FACTOR}(?:\.{_FACTOR})*"
+_LEGAL_UNIT = re.compile(rf"(?:1|{_PRODUCT}|\({_PRODUCT}\))(?:/(?:{_FACTOR}|\({_PRODUCT}\)))?")
+"""Modelica 3.6, section 19.1: N.m, m/s2, kg.m2/(s.rad), 1/min."""
 _WIDTH = 110
 
 
