@@ -34,17 +34,20 @@ class NullSpace:
     M : array, shape (..., n, n)
     K : array, shape (..., n, p)
     N : array, shape (..., n, m)
-    Z : array, shape (..., n, n)
-        K (K' M K)^-1 K': accelerations that forces cause.
+    Z : array, shape (..., n, n), or None
+        K (K' M K)^-1 K': accelerations that forces cause; None without constraints, where it is the inverse of M.
     """
 
     M: Array
     K: Array
     N: Array
-    Z: Array
+    Z: Array | None
 
     def solve(self, F: Array, c: Array) -> tuple[Array, Array]:
         """Return vdot (..., n, k) and lambda (..., m, k) for columns F (..., n, k) and c (..., m, k)."""
+        if self.Z is None:
+            v = _solved(self.M, F)
+            return v, np.zeros((*v.shape[:-2], 0, v.shape[-1]))
         v = -(self.N @ c)
         v = v + self.Z @ (F - self.M @ v)
         return v, np.swapaxes(self.N, -1, -2) @ (F - self.M @ v)
@@ -61,7 +64,7 @@ def null_space(M: Array, G: Array) -> tuple[NullSpace, Array]:
     m, n = G.shape[-2:]
     if m == 0:
         none = np.zeros((*M.shape[:-2], n, 0))
-        return NullSpace(M, np.broadcast_to(np.eye(n), M.shape), none, _inverse(M)), np.zeros(M.shape[:-2], dtype=bool)
+        return NullSpace(M, np.broadcast_to(np.eye(n), M.shape), none, None), np.zeros(M.shape[:-2], dtype=bool)
     Q, R = np.linalg.qr(np.swapaxes(G, -1, -2), mode="complete")
     diagonal = np.abs(np.diagonal(R, axis1=-2, axis2=-1))
     dependent = diagonal.min(axis=-1) <= SINGULAR * diagonal.max(axis=-1)
@@ -86,10 +89,6 @@ def _reduced(M: Array, K: Array) -> Array:
     if K.shape[-1] == 0:
         return np.zeros_like(M)
     return K @ _solved(K_t @ M @ K, K_t)
-
-
-def _inverse(M: Array) -> Array:
-    return _solved(M, np.broadcast_to(np.eye(M.shape[-1]), M.shape))
 
 
 def _solved(M: Array, right: Any) -> Array:
