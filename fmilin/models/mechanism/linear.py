@@ -19,7 +19,7 @@ a batch and all columns are computed together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,10 +40,12 @@ from fmilin.signals import FloatArray, Signals
 if TYPE_CHECKING:
     from fmilin.models.mechanism.model import Mechanism
 
-__all__ = ["Choice", "Matrices", "choose", "linearize", "matrices"]
+__all__ = ["Choice", "Matrices", "choose", "linearize", "matrices", "matrices_of"]
 
 ON_MANIFOLD = 1e-8
 EQUILIBRIUM = 1e-9
+AT_ONCE = 256
+"""Points that are computed together."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,12 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
         K_ddot=K_ddot,
         K_dot_twice=K_dot_twice,
     )
+
+
+def matrices_of(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
+    """Return the linear models at many points x (k, N), u (k, nu), in blocks that fit into the processor's cache."""
+    blocks = [matrices(model, x[i : i + AT_ONCE], u[i : i + AT_ONCE], choice) for i in range(0, len(x), AT_ONCE)]
+    return Matrices(*(np.concatenate([getattr(b, f.name) for b in blocks]) for f in fields(Matrices)))
 
 
 def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:

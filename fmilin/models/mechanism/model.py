@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from fmilin.models.mechanism.quantities import available, input_signals, state_s
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from fmilin.models.mechanism.linear import Matrices
 
 __all__ = ["Mechanism"]
 
@@ -287,6 +290,18 @@ class Mechanism(Model):
         from fmilin.models.mechanism.linear import linearize
 
         return linearize(self, self.start if point is None else point, independent)
+
+    def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
+        """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
+
+        The independent states are those that are named or recommended, else those that pivoting finds at the first
+        point; they are the same everywhere. The points are not verified. Arguments and errors as for
+        :meth:`linearize`.
+        """
+        from fmilin.models.mechanism.linear import choose, matrices_of
+
+        x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
+        return matrices_of(self, x, u, choose(self, x[0], u[0], independent))
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""

@@ -163,7 +163,7 @@ def test_many_points_at_once() -> None:
     points = [moving(mechanism, seed) for seed in range(4)]
     x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
     choice = choose(mechanism, x[0], u[0], None)
-    whole = matrices(mechanism, x, u, choice)
+    whole = mechanism.matrices_along(points)
     for i in range(4):
         one = matrices(mechanism, x[i], u[i], choice)
         for name in ("A", "B", "C", "D", "T", "f0"):
