@@ -18,6 +18,9 @@ __all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "vio
 
 SYMMETRIC = 1e-9
 
+NO_INERTIA = 16 * float(np.finfo(np.float64).eps)
+"""Inertias below this fraction of the largest, all scaled by their own sizes, are rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
@@ -80,14 +83,18 @@ def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
     Mr: FloatArray = basis.R.T @ M @ basis.R
     if not len(Mr):
         return Mr
-    values, vectors = np.linalg.eigh(Mr)
-    if values[0] <= 1e-13 * max(values[-1], 0.0) or values[-1] <= 0:
-        direction = basis.R @ vectors[:, 0]
+    # Scaled to a diagonal of ones: the inertias of a long beam and of a small angle may differ by 1e13.
+    own = np.diagonal(Mr)
+    scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * Mr * scale)
+    if np.min(own) <= 0 or values[0] <= NO_INERTIA * values[-1]:
+        z = np.eye(len(Mr))[int(np.argmin(own))] if np.min(own) <= 0 else scale * vectors[:, 0]
+        movers = _movers(basis.R @ z, form.names)
         raise NumericalError(
             f"The mass matrix is not positive definite on the velocities that the constraints leave free: the motion "
-            f"of {_movers(direction, form.names)} has the inertia {values[0]:.3g} (the largest is {values[-1]:.3g}). "
-            "Give it a mass, or a constraint that ties it to one.",
-            variable=_movers(direction, form.names).split(",", maxsplit=1)[0],
+            f"of {movers} has the inertia {float(z @ Mr @ z):.3g} (the largest is {np.max(own):.3g}). Give it a mass, "
+            "or a constraint that ties it to one.",
+            variable=movers.split(",", maxsplit=1)[0],
         )
     return Mr
 

@@ -30,7 +30,7 @@ def print_spectrum(spectrum: Spectrum, stream: TextIO) -> None:
         console.print()
         for word, pieces in _facts(spectrum):
             console.print(fact(word, pieces, console.width))
-        if len(_finite(spectrum.spurious)):
+        if len(_finite_spurious(spectrum)):
             console.print()
             console.print(_spurious_table(spectrum))
 
@@ -88,7 +88,7 @@ def _facts(spectrum: Spectrum) -> Iterator[tuple[str, list[str]]]:
 
 def _spurious_text(spectrum: Spectrum) -> str:
     values = spectrum.spurious
-    finite = _finite(values)
+    finite = _finite_spurious(spectrum)
     infinite = len(values) - len(finite)
     if not len(values):
         return "no spurious ones"
@@ -106,8 +106,11 @@ def _largest(values: np.ndarray) -> str:
     return rough(float(np.max(known))) if len(known) else "an unknown amount"
 
 
-def _finite(values: ComplexArray) -> ComplexArray:
-    finite: ComplexArray = values[np.isfinite(values)]
+def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
+    """Return the spurious eigenvalues that are finite; with RCS huge ones are infinite but for rounding."""
+    values = spectrum.spurious
+    largest = 1e6 * float(np.max(np.abs(spectrum.true), initial=1.0)) if spectrum.formulation == "rcs" else np.inf
+    finite: ComplexArray = values[np.abs(values) < largest]
     return finite
 
 
@@ -134,7 +137,7 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
     for column in ("", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]"):
         table.add_column(column, justify="left" if not column else "right")
     for s in spectra:
-        infinite = len(s.spurious) - len(_finite(s.spurious))
+        infinite = len(s.spurious) - len(_finite_spurious(s))
         spurious = f"{len(s.spurious)}" + (" (infinite)" if infinite and infinite == len(s.spurious) else "")
         least = s.violations[~s.is_true & np.isfinite(s.violations)]
         table.add_row(

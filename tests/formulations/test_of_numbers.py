@@ -242,3 +242,13 @@ def test_formulations_that_do_not_exist() -> None:
         MCS("lu")
     with pytest.raises(UsageError, match="at 'infinite' or 'zero', not at 'one'"):
         RCS("one")  # type: ignore[arg-type]
+
+
+def test_inertias_of_very_different_sizes_are_no_missing_mass() -> None:
+    """A slender beam: 1e4 kg m2 for the whole, 1e-10 for the slope at its end."""
+    form = random_form(3)
+    sizes = np.array([1e-7, 1.0, 1e2, 1e-6, 1.0, 1e3, 1e-5])
+    stretched = replace(form, M=sizes[:, None] * form.M * sizes, C=sizes[:, None] * form.C * sizes)
+    stretched = replace(stretched, K=sizes[:, None] * form.K * sizes, Phi_q=form.Phi_q * sizes)
+    assert distance(spectrum_of_form(stretched, MCS()).true, expected(form)) < 1e-9
+    assert distance(spectrum_of_form(stretched, RCS()).true, expected(form)) < 1e-9
