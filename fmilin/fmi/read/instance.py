@@ -128,8 +128,11 @@ class Instance(ABC):
         """Read a group of variables into its buffer."""
 
     @abstractmethod
-    def directional(self, unknowns: Group, known: Group) -> int:
-        """Fill ``unknowns`` with the derivative along the seed in ``known``; return the status, unchecked."""
+    def directional(self, unknowns: Group, known: Group, target: int) -> int:
+        """Write the derivative of ``unknowns`` along the seed in ``known`` to ``target``; return the status, unchecked.
+
+        ``target`` is the address of as many doubles as there are unknowns.
+        """
 
     @abstractmethod
     def _number_of_event_indicators(self) -> int:

@@ -133,9 +133,9 @@ class Version1(Instance):
         """Read a group of variables into its buffer."""
         self._get_real(self._component, group.reference_address, group.count, group.address)
 
-    def directional(self, unknowns: Group, known: Group) -> int:
+    def directional(self, unknowns: Group, known: Group, target: int) -> int:
         """Refuse: FMI 1.0 has no directional derivatives."""
-        del unknowns, known
+        del unknowns, known, target
         raise NotImplementedError
 
     def _quieten(self) -> None:

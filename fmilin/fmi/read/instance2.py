@@ -84,8 +84,8 @@ class Instance2(Instance):
         self._get_real(self._component, group.reference_address, group.count, group.address)
         group.after_reading()
 
-    def directional(self, unknowns: Group, known: Group) -> int:
-        """Fill ``unknowns`` with the derivative along the seed in ``known``; return the status, unchecked."""
+    def directional(self, unknowns: Group, known: Group, target: int) -> int:
+        """Write the derivatives of ``unknowns`` along the seed in ``known`` to ``target``; see :class:`Instance`."""
         note("fmi2GetDirectionalDerivative")
         status: int = self._get_directional(
             self._component,
@@ -94,7 +94,7 @@ class Instance2(Instance):
             known.reference_address,
             known.count,
             known.float64_address,
-            unknowns.float64_address,
+            target,
         )
         done()
         return status

@@ -93,8 +93,8 @@ class Instance3(Instance):
         self._getters[group.type](self._component, group.reference_address, group.count, group.address, group.size)
         group.after_reading()
 
-    def directional(self, unknowns: Group, known: Group) -> int:
-        """Fill ``unknowns`` with the derivative along the seed in ``known``; return the status, unchecked."""
+    def directional(self, unknowns: Group, known: Group, target: int) -> int:
+        """Write the derivatives of ``unknowns`` along the seed in ``known`` to ``target``; see :class:`Instance`."""
         note("fmi3GetDirectionalDerivative")
         status: int = self._get_directional(
             self._component,
@@ -104,7 +104,7 @@ class Instance3(Instance):
             known.count,
             known.float64_address,
             known.size,
-            unknowns.float64_address,
+            target,
             unknowns.size,
         )
         done()

@@ -51,6 +51,9 @@ class Sensitivities:
             else:
                 self._J[row] = np.nan
         self._unknowns: Group | None = None
+        self._moves = False
+        self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
+        self._answers_address = self._answers_step = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         if variables:
@@ -95,10 +98,13 @@ class Sensitivities:
         for group in pool.inputs:
             session.instance.read(group)  # as the FMU holds them, to see whether a product moves them
         self._base[:] = pool.values
-        for column in needed[~self._done[needed]]:
-            if self._unknowns is not None and not self._ask(self._unknowns, int(column)):
+        missing = needed[~self._done[needed]]
+        if self._unknowns is not None:
+            answered = self._ask_all(self._unknowns, missing.tolist())
+            if not answered:
                 return False
-            self._done[column] = True
+            self._J[self._rows[:, None], missing] = self._answers[missing][:, self._take].T
+        self._done[missing] = True
         return True
 
     def _prepare_unknowns(self, variables: list[Variable], targets: dict[tuple[int, int], list[int]]) -> None:
@@ -106,6 +112,9 @@ class Sensitivities:
         scalars = [s for v in variables for s in layout.scalars(v)]
         pairs = [(row, i) for i, s in enumerate(scalars) for row in targets.get(s.key, ())]
         self._unknowns = Group(variables, np.zeros(len(scalars)))
+        self._answers = np.zeros((self._J.shape[1], len(scalars)))
+        self._answers_address = self._answers.ctypes.data
+        self._answers_step = self._answers.strides[0]
         self._rows, self._take = np.array(pairs, dtype=np.intp).T
 
     def _prepare_knowns(self) -> list[tuple[Group, int]]:
@@ -120,25 +129,37 @@ class Sensitivities:
             knowns.append((groups[v.reference], scalar.offset))
         return knowns
 
+    def _ask_all(self, unknowns: Group, columns: list[int]) -> bool:
+        """Ask for the columns; False when the FMU refuses.
+
+        As long as it has never moved its states or inputs, they are looked at once, at the end, and everything is
+        asked for again with a look after each when it has.
+        """
+        for column in columns:
+            if not self._ask(unknowns, column) or (self._moves and not self._restore()):
+                return False
+        if not self._moves and not self._restore():
+            self._moves = True
+            return self._ask_all(unknowns, columns)
+        return True
+
     def _ask(self, unknowns: Group, column: int) -> bool:
         """Fill one column; False when the FMU refuses."""
         known, offset = self._knowns[column]
         instance = self._session.instance
         instance.sink.forget()
-        known.values[:] = 0.0
         known.values[offset] = 1.0
-        status = instance.directional(unknowns, known)
-        if status not in (0, 1):
-            failure = instance.failure("GetDirectionalDerivative", status)
-            self._session.directional = False
-            self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
-            return False
-        self._J[self._rows, column] = unknowns.values[self._take]
-        self._restore()
-        return True
+        status = instance.directional(unknowns, known, self._answers_address + column * self._answers_step)
+        known.values[offset] = 0.0
+        if status in (0, 1):
+            return True
+        failure = instance.failure("GetDirectionalDerivative", status)
+        self._session.directional = False
+        self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
+        return False
 
-    def _restore(self) -> None:
-        """Put states and inputs back where the call moved them."""
+    def _restore(self) -> bool:
+        """Put states and inputs back where the calls moved them; return whether they had stayed, or are back."""
         pool, instance = self._pool, self._session.instance
         point = pool.values[1 : self._first]
         before = point.copy()
@@ -153,3 +174,4 @@ class Sensitivities:
                 "The model moves its states or inputs when it is asked for a directional derivative; they were put "
                 "back after each."
             )
+        return self._moves or not moved
