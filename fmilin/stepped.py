@@ -110,6 +110,10 @@ class Stepped(ABC):
     def why_not_settable(self, point: OperatingPoint) -> str:
         """Return why runs cannot start from given states, one sentence; empty when they can."""
 
+    def how_states_are_set(self) -> str:
+        """Return what is remarkable about that, one sentence; empty when nothing is."""
+        return ""
+
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """See to it that equal runs give equal answers, and say what was needed for that or what is left.
 

@@ -22,6 +22,7 @@ from fmilin.identification.steps import CONFIRMED, IDEAL, rounded, usable_step
 from fmilin.identification.words import Findings
 from fmilin.linear_model import LinearModel
 from fmilin.model import Model, OperatingPoint
+from fmilin.remarks import Remark
 from fmilin.stepped import Stepped, Stepping
 
 __all__ = ["Task", "linearize_stepped"]
@@ -74,6 +75,8 @@ def linearize_stepped(task: Task) -> LinearModel:
     findings.repetition = model.make_repeatable(task.point, begin)
     ways = _Ways(task, model, runner, findings, begin)
     linear = ways.chosen()
+    if findings.way in ("direct", "step") and (how := model.how_states_are_set()):
+        findings.extra.append(Remark("way", how))
     if findings.excess > REFUSED and task.stepping.way != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
@@ -131,9 +134,10 @@ class _Ways:
         try:
             return self._response()
         except NumericalError as error:
-            hint = " Its derivatives between two steps can be had with --way direct, sampled parts frozen."
-            direct = not self.stepped.why_not_direct(self.task.point)
-            raise NumericalError(f"{error}{hint if direct else ''}") from None
+            if self.stepped.why_not_direct(self.task.point):
+                raise
+            hint = "Its derivatives between two steps can be had with --way direct, sampled parts frozen."
+            raise NumericalError(f"{error} {hint}", variable=error.variable) from None
 
     def _can_displace(self) -> bool:
         if self.stepped.why_not_settable(self.task.point):

@@ -23,6 +23,8 @@ LOOKS = 20
 
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
+KINK = 1e-9
+"""Even parts below this, in sizes of outputs, are rounding."""
 
 
 class Runner:
@@ -56,6 +58,7 @@ class Runner:
             halving = max((change for _, change in chosen), default=0.0)
             amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
             self._amplitudes[step] = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+            self._require_smooth(self._amplitudes[step], step)
         return self._amplitudes[step]
 
     def _amplitude(self, j: int, step: float) -> tuple[float, float]:
@@ -97,6 +100,35 @@ class Runner:
                 break
             amplitudes = amplitudes / 10
         return amplitudes
+
+    def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
+        """Refuse an input that is answered differently up and down however little it moves.
+
+        What a smooth model answers alike to both, the even part, falls with the square of the amplitude; beside a
+        kink or an event it falls with the amplitude only.
+        """
+        still = np.zeros((LOOKS, len(amplitudes)))
+        base, again = (_stacked(self.run(still, step)) for _ in range(2))
+        sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
+        noise = float(np.linalg.norm((base - again) / sizes))
+        for j, a in enumerate(amplitudes.tolist()):
+            parts = []
+            for size in (a, a / 2, a / 100):
+                moved = still.copy()
+                moved[0, j] = size
+                up, down = (_stacked(self.run(sign * moved, step)) for sign in (1.0, -1.0))
+                even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
+                parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
+            (even, _), (half_even, half_odd), (least_even, _) = parts
+            heard = half_even > max(0.05 * half_odd, 10 * noise, KINK)
+            if heard and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
+                name = self.model.inputs.names[j]
+                raise NumericalError(
+                    f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
+                    f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
+                    "linear model of both sides: move the point.",
+                    variable=name,
+                )
 
 
 @dataclass(frozen=True)

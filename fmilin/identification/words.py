@@ -28,6 +28,7 @@ _READINGS = {
     "the step in which it acts, however short it is).",
 }
 MOST_VALUES = 6
+NOISY = 0.01
 POOR = 0.05
 """Errors on held-out responses that a user is warned of."""
 
@@ -78,6 +79,9 @@ class Findings:
             found.append(Remark("sampling", self._reading_words()))
         if self.repetition:
             found.append(Remark("repetition", self.repetition))
+        if self.noise > NOISY and self.way in ("step", "response"):
+            text = f"Equal runs differ by {100 * self.noise:.2g}% of the responses: --way multisine averages that."
+            found.append(Remark("noise", text))
         if self.excess > POOR:
             found.append(
                 Remark(

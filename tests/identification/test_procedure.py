@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model import LinearModel
-from fmilin.stepped import Cadence, Stepping
+from fmilin.stepped import Cadence, Response, Stepping
 from tests.identification.toys import Linear, Toy, oscillators, transfer
 
 FREQUENCIES = (1.0, 2.3, 4.1)
@@ -58,6 +58,27 @@ def test_a_bent_plant_is_probed_with_small_pulses() -> None:
     plant = oscillators(FREQUENCIES)
     linear = fl.linearize(Toy(plant, bend=100.0))
     assert_same_transfer(linear, plant, 1e-5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+def test_a_kink_at_the_point_is_refused(noise: float) -> None:
+    with pytest.raises(NumericalError, match=r"kink or an event at the point: pulses of 'u1' up and down") as caught:
+        fl.linearize(Toy(oscillators(FREQUENCIES), kink=0.5, noise=noise))
+    assert caught.value.variable == "u1"
+
+
+def test_a_square_is_no_kink() -> None:
+    class Square(Toy):
+        def respond(self, point: fl.OperatingPoint, inputs: np.ndarray, step: float) -> Response:
+            return super().respond(point, inputs + 0.3 * inputs**2, step)
+
+    plant = oscillators(FREQUENCIES)
+    assert_same_transfer(fl.linearize(Square(plant)), plant, 1e-6)
+
+
+def test_noise_is_warned_of() -> None:
+    linear = fl.linearize(Toy(oscillators((1.0, 3.0), damping=0.2), noise=5e-3), stepping=Stepping(step=0.3, order=4))
+    assert "--way multisine averages that" in remark(linear, "noise")
 
 
 def test_a_sampled_plant_has_no_continuous_model() -> None:

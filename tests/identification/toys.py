@@ -58,6 +58,8 @@ class Toy(Model, Stepped):
         Standard deviation of the outputs' noise, never the same twice.
     bend : float
         A cubic term on every input.
+    kink : float
+        Of the absolute value of every input.
     smallest : float
         Steps below are refused.
     period : float or None
@@ -73,6 +75,7 @@ class Toy(Model, Stepped):
         stale: bool = False,
         noise: float = 0.0,
         bend: float = 0.0,
+        kink: float = 0.0,
         smallest: float = 0.0,
         period: float | None = None,
         offset: FloatArray | None = None,
@@ -80,6 +83,7 @@ class Toy(Model, Stepped):
         outputs: int | None = None,
     ) -> None:
         self.plant, self.stale, self.noise, self.bend = plant, stale, noise, bend
+        self.kink = kink
         self.smallest, self.period, self.offset = smallest, period, offset
         self.cadence = cadence or Cadence(step=0.05)
         self.info = ModelInfo("toy")
@@ -113,7 +117,7 @@ class Toy(Model, Stepped):
             drift = Linear(self.plant.A, self.offset[:, None], self.plant.C, self.plant.D).over(step)[1][:, 0]
         at_once, after = np.empty((len(inputs), ny)), np.empty((len(inputs), ny))
         for k, u in enumerate(inputs):
-            effective = u + self.bend * u**3
+            effective = u + self.bend * u**3 + self.kink * np.abs(u)
             if self.period is None or abs(t / self.period - round(t / self.period)) < 1e-9:
                 used = effective
             at_once[k] = shown if self.stale else self._outputs(x, used, ny)

@@ -217,6 +217,7 @@ def test_the_period_of_a_clock_is_the_base_period(made: Made, opened: Callable[.
         ("-DSTALE", "steps", "calculates its outputs at the end of a step only"),
         ("-DDEAF_STATES", "responses", "does not keep the value that it is given"),
         ("-DREFUSES_STATES", "responses", "cannot be set between two steps: fmi2SetReal"),
+        ("-DSTRICT", "differences", "set as start values of fresh instances"),
         ("-DSTALE_RATES", "steps", "derivatives do not follow"),
         ("-DKEEPS_INPUTS", "differences", "leaves old inputs standing, so every run is rehearsed"),
         ("-DRESTARTS", "differences", "way direct"),
@@ -257,6 +258,33 @@ def test_without_saved_states_fresh_instances_are_led_to_the_point(
     linear = fl.linearize(opened(path))
     assert "cannot save its state" in remark(linear, "repetition")
     assert_same(linear, exchanged(made, "motor"), 1e-7)
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+@pytest.mark.parametrize("way", ["direct", "step"])
+def test_an_fmu_that_keeps_to_the_standard_is_linearized_with_its_constraints(
+    made: Made, opened: Callable[..., SteppedFmu], fmi: str, way: str
+) -> None:
+    """States can only be set until initialization ends: fresh instances take them as start values."""
+    model = opened(made("four_bar", "-DSTRICT", fmi=fmi), constraints=constraints_of("four_bar"))
+    linear = fl.linearize(model, independent=("phi", "w"), stepping=Stepping(way=way))
+    assert_same(linear, exchanged(made, "four_bar", ("phi", "w")), 1e-8)
+    point = fl.operating_point(model, {"phi": 2.0})
+    elsewhere = fl.linearize(model, point, independent=("phi", "w"), stepping=Stepping(way=way))
+    with fl.load(made("four_bar", interface="ModelExchange"), constraints=constraints_of("four_bar")) as exchange:
+        expected = fl.linearize(exchange, point, independent=("phi", "w"))
+    # a step from a point that is no equilibrium leads away from it
+    np.testing.assert_allclose(elsewhere.A, expected.A, atol=1e-8 if way == "direct" else 1.0)
+    assert elsewhere.point.states["phi"] == 2.0
+
+
+def test_states_cannot_be_set_on_the_way_of_a_strict_fmu(made: Made, opened: Callable[..., SteppedFmu]) -> None:
+    model = opened(made("motor", "-DSTRICT"))
+    there = model.advance(fl.operating_point(model, {"i": 1.0, "V": 2.0}), 0.5, 0.01)
+    assert there.states[0] > 1.0
+    linear = fl.linearize(model, there)
+    assert linear.method.derivatives == "responses"
+    assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
 
 
 def test_directional_derivatives_are_taken_where_states_cannot_be_set(

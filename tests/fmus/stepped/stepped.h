@@ -5,6 +5,7 @@
    Value references: x, dx, u, y, one after the other. What the FMU does wrong is switched on by -D:
      STALE            outputs are calculated at the end of each step only
      DEAF_STATES      states that are set are ignored;  REFUSES_STATES: refused
+     STRICT           states can be set until initialization ends, as the standard wants it
      STALE_RATES      derivatives are calculated at the end of each step only
      KEEPS_INPUTS     restoring shows the old inputs, the next step uses the newer ones, and only that one
      RESTARTS         restoring restarts the solver, which then takes a coarser step first
@@ -34,7 +35,8 @@
 
 typedef struct {
     double x[NX + 1], dx[NX + 1], z[NZ + 1], u[NU + 1], used[NU + 1], y[NY + 1], time, next_tick;
-    int fresh; /* steps since the solver (re)started */
+    int fresh;   /* steps since the solver (re)started */
+    int running; /* initialized */
 } Model;
 
 static void rates(const double *x, const double *z, const double *u, double *dx);
@@ -145,6 +147,9 @@ static int set(Model *m, const unsigned *vr, size_t n, const double *value) {
 #endif
 #ifdef REFUSES_STATES
             return 0;
+#endif
+#ifdef STRICT
+            if (m->running) return 0;
 #endif
         }
         int input = vr[i] >= 2 * NX && vr[i] < 2 * NX + NU;

@@ -1,9 +1,10 @@
 /* The functions of FMI 2.0, for stepped.h. */
 
 #define OK(name) fmi2Status fmi2##name(fmi2Component c) { return fmi2OK; }
-OK(EnterInitializationMode) OK(ExitInitializationMode) OK(Terminate) OK(EnterEventMode) OK(EnterContinuousTimeMode)
+OK(EnterInitializationMode) OK(Terminate) OK(EnterEventMode) OK(EnterContinuousTimeMode)
 OK(CancelStep)
 
+fmi2Status fmi2ExitInitializationMode(fmi2Component c) { ((Model *)c)->running = 1; return fmi2OK; }
 const char *fmi2GetTypesPlatform(void) { return fmi2TypesPlatform; }
 const char *fmi2GetVersion(void) { return fmi2Version; }
 fmi2Status fmi2SetDebugLogging(fmi2Component c, fmi2Boolean on, size_t n, const fmi2String k[]) { return fmi2OK; }

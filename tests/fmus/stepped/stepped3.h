@@ -3,7 +3,7 @@
 #define OK(name) fmi3Status fmi3##name() { return fmi3OK; }
 #define NOT_HERE(name) fmi3Status fmi3##name() { return fmi3Error; }
 
-OK(SetDebugLogging) OK(Terminate) OK(EnterStepMode) OK(ExitInitializationMode)
+OK(SetDebugLogging) OK(Terminate) OK(EnterStepMode)
 NOT_HERE(Reset) NOT_HERE(EnterEventMode) NOT_HERE(EnterContinuousTimeMode) NOT_HERE(EnterConfigurationMode)
 NOT_HERE(ExitConfigurationMode) NOT_HERE(UpdateDiscreteStates) NOT_HERE(SetTime) NOT_HERE(CompletedIntegratorStep)
 NOT_HERE(GetInt8) NOT_HERE(GetUInt8) NOT_HERE(GetInt16) NOT_HERE(GetUInt16) NOT_HERE(GetInt32) NOT_HERE(GetUInt32)
@@ -19,6 +19,7 @@ NOT_HERE(GetEventIndicators) NOT_HERE(GetNumberOfEventIndicators) NOT_HERE(GetOu
 NOT_HERE(ActivateModelPartition) NOT_HERE(SetContinuousStates) NOT_HERE(GetContinuousStates)
 NOT_HERE(GetContinuousStateDerivatives) NOT_HERE(GetNominalsOfContinuousStates) NOT_HERE(GetNumberOfContinuousStates)
 
+fmi3Status fmi3ExitInitializationMode(fmi3Instance c) { ((Model *)c)->running = 1; return fmi3OK; }
 const char *fmi3GetVersion(void) { return "3.0"; }
 fmi3Instance fmi3InstantiateModelExchange() { return NULL; }
 fmi3Instance fmi3InstantiateScheduledExecution() { return NULL; }

@@ -111,6 +111,8 @@ class SteppedFmu(FmuModel, Stepped):
         count = max(1, round(span / largest + 0.499)) if span else 0
         if self.cadence.internal and span:
             count = max(1, round(span / self.cadence.internal))
+        if not np.array_equal(point.states, self.start.states):
+            self.why_not_settable(point)  # finds out how they can be set
         self._aim(point.time, point.states, point.inputs)
         self._session.drop_anchor(self._pool, (span / count,) * count if count else ())
         self._session.stepped.read_states(self._pool)
@@ -138,6 +140,13 @@ class SteppedFmu(FmuModel, Stepped):
         """Say why runs cannot start from given states; empty when they can."""
         if not len(self.states):
             return "It declares no states."
+        reason = self._why_states_are_not_kept(point)
+        if reason and not self._session.sets_by_start and self._session.set_states_by_start():
+            reason = self._why_states_are_not_kept(point) and reason
+            self._session.sets_by_start = not reason
+        return reason
+
+    def _why_states_are_not_kept(self, point: OperatingPoint) -> str:
         x, s = point.states, self.states.scales(point.states)
         for d in self._directions(len(x)):
             asked = x + d * s
@@ -150,6 +159,12 @@ class SteppedFmu(FmuModel, Stepped):
                 i = int(np.argmax(np.abs(self._pool.x - asked) / s))
                 return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
         return ""
+
+    def how_states_are_set(self) -> str:
+        """Say that states are start values of fresh instances, where the FMU takes them in no other way."""
+        if not self._session.sets_by_start:
+            return ""
+        return "States were set as start values of fresh instances: the FMU refuses them once it is initialized."
 
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """See to it that equal runs give equal answers; see :meth:`fmilin.stepped.Stepped.make_repeatable`."""

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.pool import Pool
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
-from fmilin.fmi.read.settings import Value
+from fmilin.fmi.read.settings import Setting, Value
 from fmilin.signals import FloatArray
 
 __all__ = ["SteppedSession"]
@@ -46,6 +48,8 @@ class SteppedSession(Session):
         """Whether a saved state may be relied on."""
         self.rehearses = False
         """Whether a run is rehearsed by one step and a second restore: some FMUs restore everything but inputs."""
+        self.sets_by_start = False
+        """Whether states are set as start values of a fresh instance, because the FMU refuses them later."""
         self.steps = 0
         self.anchor_time = 0.0
         """Where every run starts, in seconds."""
@@ -82,6 +86,7 @@ class SteppedSession(Session):
         """Return the instance at the anchor, with states and inputs of the pool, ready to take steps of ``step``."""
         self._away = True
         instance = self.come_back()
+        self._place(pool)
         self._away = True
         instance.hold(pool)
         if self.rehearses and self._saved is not None:
@@ -99,10 +104,17 @@ class SteppedSession(Session):
         self._legs.append(leg)
         self._anchor()
 
+    def set_states_by_start(self) -> bool:
+        """Set states as start values of fresh instances from now on; False where that is impossible."""
+        description = self.layout.description
+        self.sets_by_start = not self._legs and all(v.is_settable for v in description.states)
+        return self.sets_by_start
+
     def visit(self, pool: Pool) -> None:
         """Evaluate at the anchor, with states and inputs of the pool."""
         if self._away:
             self.come_back()
+        self._place(pool)
         super().visit(pool)
 
     @property
@@ -169,9 +181,37 @@ class SteppedSession(Session):
         for leg in self._legs:
             pool.values[: leg.values.size] = leg.values
             pool.values[0] = instance.time
+            if leg is self._legs[0]:
+                self._place(pool)
             instance.hold(pool)
             self._walk(leg)
         self._anchor()
+
+    def _place(self, pool: Pool) -> None:
+        """Begin anew with the states of the pool as start values, where the FMU takes them in no other way."""
+        if not self.sets_by_start:
+            return
+        instance = self._instance
+        assert isinstance(instance, SteppedInstance)  # noqa: S101
+        asked = pool.x.copy()
+        instance.read_states(pool)
+        if np.array_equal(pool.x, asked):
+            return
+        if instance.time != self.start_time:
+            pool.x[:] = asked
+            return  # hold() will say that they cannot be set
+        states: dict[Variable, list[float]] = {}
+        for scalar, value in zip(self.layout.states, asked.tolist(), strict=True):
+            states.setdefault(scalar.variable, []).append(value)
+        own = [s for s in self.settings if s.variable not in states]
+        self._forget_saved()
+        with undisturbed_process():
+            instance.end()
+            instance.begin(self.start_time, (*own, *(Setting(v, tuple(x)) for v, x in states.items())))
+        self.generation += 1
+        instance.read_states(pool)
+        if not self._legs:
+            self._anchor()
 
     def _walk(self, leg: _Leg) -> None:
         instance = self._instance
