@@ -293,6 +293,8 @@ class FmuModel(Model, Hybrid):
 
     def _residual_products(self, values: FloatArray, changes: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
         """Return dg = g_x dx + g_u du + g_z dz; NaN rows only where an unknown dz has a part in g."""
+        if not len(self.constraints):
+            return np.zeros((0, dx.shape[1]))
         n, k = self._pool.n, self._pool.k
         x, u = values[1 : 1 + n], values[1 + n : 1 + n + k][self._input_positions]
         partials = self.constraints.partials(float(values[0]), x, u, values[self._observed_positions])

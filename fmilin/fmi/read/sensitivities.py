@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.fmi.read.description import Variable
+from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.pool import Group, Pool
 from fmilin.fmi.read.session import Session
 from fmilin.signals import FloatArray
@@ -81,9 +82,11 @@ class Sensitivities:
         if not self._fill(needed):
             return None
         everything = needed.size == directions.shape[0]
+        changes = np.zeros((self._base.size, directions.shape[1]))
+        changes[1 : self._first] = directions
         with np.errstate(invalid="ignore", over="ignore"):
-            rest = self._J @ directions if everything else self._J[:, needed] @ directions[needed]
-        return self._base, np.vstack((np.zeros((1, directions.shape[1])), directions, rest))
+            changes[self._first :] = self._J @ directions if everything else self._J[:, needed] @ directions[needed]
+        return self._base, changes
 
     def _fill(self, needed: NDArray[np.intp]) -> bool:
         """Ask for the ``needed`` columns at the pool's point; False when the FMU refuses."""
@@ -135,19 +138,19 @@ class Sensitivities:
         As long as it has never moved its states or inputs, they are looked at once, at the end, and everything is
         asked for again with a look after each when it has.
         """
+        instance = self._session.instance
+        instance.sink.forget()
         for column in columns:
-            if not self._ask(unknowns, column) or (self._moves and not self._restore()):
+            if not self._ask(instance, unknowns, column) or (self._moves and not self._restore()):
                 return False
         if not self._moves and not self._restore():
             self._moves = True
             return self._ask_all(unknowns, columns)
         return True
 
-    def _ask(self, unknowns: Group, column: int) -> bool:
+    def _ask(self, instance: Instance, unknowns: Group, column: int) -> bool:
         """Fill one column; False when the FMU refuses."""
         known, offset = self._knowns[column]
-        instance = self._session.instance
-        instance.sink.forget()
         known.values[offset] = 1.0
         status = instance.directional(unknowns, known, self._answers_address + column * self._answers_step)
         known.values[offset] = 0.0

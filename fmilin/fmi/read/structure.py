@@ -13,6 +13,10 @@ from fmilin.fmi.read.layout import Layout, Scalar
 __all__ = ["declared_structure"]
 
 
+_LARGEST = 50_000_000
+"""Entries of a structure; above it would take more memory than it saves time."""
+
+
 def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]) -> NDArray[np.bool_] | None:
     """Return the declared structure of ``(derivatives, outputs)`` over ``(states, inputs)``.
 
@@ -35,18 +39,25 @@ def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArra
     if all(u.dependencies is None for u in unknowns.values()):
         return None
     n = len(layout.states)
+    width = n + len(layout.inputs)
+    if (n + len(outputs)) * width > _LARGEST:
+        return None
     columns: dict[tuple[int, int], list[int]] = {}  # lists: in odd descriptions an input is a state, too
     for i, s in enumerate((*layout.states, *layout.inputs)):
         columns.setdefault(s.key, []).append(i)
     chosen = np.concatenate((np.arange(n), n + inputs))
-    structure = np.ones((n + len(outputs), n + len(layout.inputs)), dtype=bool)
+    structure = np.ones((n + len(outputs), width), dtype=bool)
+    rows: dict[int, NDArray[np.bool_]] = {}  # the elements of an array share theirs
     for row, scalar in enumerate((*layout.derivatives, *outputs)):
         unknown = unknowns.get(scalar.variable.reference)
         if scalar.key in columns:  # it is a state or an input itself
             structure[row] = False
             structure[row, columns[scalar.key]] = True
         elif unknown is not None and unknown.dependencies is not None:
-            structure[row] = _row(layout, unknown, columns, structure.shape[1])
+            reference = scalar.variable.reference
+            if reference not in rows:
+                rows[reference] = _row(layout, unknown, columns, width)
+            structure[row] = rows[reference]
     return structure[:, chosen]
 
 
