@@ -21,6 +21,27 @@ from fmilin.signals import FloatArray
 __all__ = ["minimal_realization"]
 
 
+_ROUNDING = 1e-13
+_UNKNOWN = 1e-9
+"""What counts as zero beside the terms that it is a sum of: when errors of the entries are known, and when not."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A and B, or A' and C', with the estimated errors of their entries."""
+
+    A: FloatArray
+    B: FloatArray
+    A_error: FloatArray
+    B_error: FloatArray
+    errors_known: bool
+
+    def within(self, Q: FloatArray) -> _Pair:
+        """Return the pair on the subspace with the orthonormal basis Q."""
+        Q_ = np.abs(Q)
+        return _Pair(Q.T @ self.A @ Q, Q.T @ self.B, Q_.T @ self.A_error @ Q_, Q_.T @ self.B_error, self.errors_known)
+
+
 @dataclass(frozen=True)
 class _Split:
     kept: FloatArray
@@ -38,8 +59,8 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     ----------
     linear : LinearModel
     tolerance : float, optional
-        What is smaller than this, relative to A, B or C in sizes of the signals, counts as zero; ten times the
-        estimated relative errors by default, 1e-12 at least.
+        What is smaller than this, relative to A, B or C in sizes of the signals, counts as zero. By default what the
+        estimated errors of the entries can make of zeros, ten times; 1e-9 where nothing is known of errors.
 
     Returns
     -------
@@ -57,15 +78,11 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     if not len(linear.states):
         return linear
     S = linear.states.scales(linear.y0)
-    A = linear.A * S / S[:, None]
-    driving = linear.B * sizes(linear.inputs)
-    if not is_at_rest(linear):
-        driving = np.column_stack((driving, linear.f0))
-    tolerance = _tolerance(linear) if tolerance is None else tolerance
-    reach = _krylov(A, driving / S[:, None], tolerance)
+    driven, shown = _driven(linear, S), _shown(linear, S)
+    A = driven.A
+    reach = _krylov(driven, tolerance)
     A1 = reach.kept.T @ A @ reach.kept
-    showing = linear.C * S / sizes(linear.outputs)[:, None]
-    show = _krylov(A1.T, (showing @ reach.kept).T, tolerance)
+    show = _krylov(shown.within(reach.kept), tolerance)
     if show.kept.shape[1] == len(S):
         return linear
     unreached = np.linalg.eigvals(reach.dropped.T @ A @ reach.dropped).astype(np.complex128)
@@ -96,23 +113,42 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     )
 
 
-def _tolerance(linear: LinearModel) -> float:
-    known = [a for a in (linear.accuracy.A, linear.accuracy.B, linear.accuracy.C) if np.isfinite(a)]
-    return max(1e-12, 10 * max(known, default=0.0), 10 * len(linear.states) * float(np.finfo(float).eps))
+def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
+    """Return A and B in sizes of the signals; away from an equilibrium f0 drives, too."""
+    E, u = linear.errors, sizes(linear.inputs)
+    B, B_error = linear.B * u, E.B * u
+    if not is_at_rest(linear):
+        B, B_error = np.column_stack((B, linear.f0)), np.column_stack((B_error, np.zeros(len(S))))
+    known = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.B))
+    return _Pair(linear.A * S / S[:, None], B / S[:, None], E.A * S / S[:, None], B_error / S[:, None], known)
 
 
-def _krylov(A: FloatArray, B: FloatArray, tolerance: float) -> _Split:
+def _shown(linear: LinearModel, S: FloatArray) -> _Pair:
+    """Return A' and C' in sizes of the signals."""
+    E, out = linear.errors, sizes(linear.outputs)[:, None]
+    known = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.C))
+    A, A_error = linear.A * S / S[:, None], E.A * S / S[:, None]
+    return _Pair(A.T, (linear.C * S / out).T, A_error.T, (E.C * S / out).T, known)
+
+
+def _krylov(pair: _Pair, tolerance: float | None) -> _Split:
     """Return orthonormal bases of span(B, AB, ...) and of its complement."""
-    n = len(A)
+    n = len(pair.A)
     found = np.zeros((n, 0))
-    news, size = B, float(np.linalg.norm(B))
-    while news.shape[1] and found.shape[1] < n and size > 0:
+    share = tolerance if tolerance is not None else _ROUNDING if pair.errors_known else _UNKNOWN
+    news, terms, noise = pair.B, np.abs(pair.B), pair.B_error
+    while news.shape[1] and found.shape[1] < n and terms.any():
+        beside = np.abs(np.eye(n) - found @ found.T)  # errors along what is found already do no harm
         for _ in range(2):  # once more, for what rounding left
             news = news - found @ (found.T @ news)
         U, s, _ = np.linalg.svd(news, full_matrices=False)
-        fresh = U[:, s > tolerance * size]
+        limit = share * np.linalg.norm(terms)
+        if tolerance is None and pair.errors_known:
+            limit += 10 * np.linalg.norm(beside @ noise)
+        fresh = U[:, s > limit]
         found = np.column_stack((found, fresh))
-        news, size = A @ fresh, float(np.linalg.norm(A))
+        size = np.abs(fresh)
+        news, terms, noise = pair.A @ fresh, np.abs(pair.A) @ size, pair.A_error @ size
     return _Split(found, _complement(found))
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin.errors import UsageError
-from fmilin.linear_model import EntryErrors, LinearModel
+from fmilin.linear_model import Accuracy, EntryErrors, LinearModel
 from fmilin.reduction import Conditioning, balance, balanced_truncation, minimal_realization, modal_form
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.systems import four_bar
@@ -152,6 +152,28 @@ def test_away_from_an_equilibrium_f0_counts_as_an_input() -> None:
     assert minimal_realization(moving) is moving
 
 
+def test_weak_couplings_beside_stiff_ones_are_no_noise() -> None:
+    A = np.array([[-1.0, 0.0, 0.0], [1e-3, -2e9, 1e9], [0.0, 1.0, -1.0]])
+    exact = from_matrices(A, np.eye(3)[:, :1], np.eye(3)[2:])
+    E = exact.errors
+    noisy = replace(
+        exact,
+        accuracy=replace(exact.accuracy, A=1e-9),
+        errors=EntryErrors(1e-9 * np.abs(A), E.B, E.C, E.D, E.T),
+    )
+    assert minimal_realization(noisy) is noisy
+
+
+def test_couplings_within_their_errors_are_noise() -> None:
+    A = np.array([[-1.0, 0.0], [3e-8, -2.0]])
+    linear = from_matrices(A, np.eye(2)[:, :1], np.ones((1, 2)))
+    assert minimal_realization(linear) is linear
+    measured = replace(linear, errors=replace(linear.errors, A=np.full((2, 2), 1e-8)))
+    assert minimal_realization(measured).states.names == ("x[1]",)
+    unknown = replace(linear, A=np.array([[-1.0, 0.0], [1e-10, -2.0]]), accuracy=Accuracy(*[np.nan] * 8))
+    assert minimal_realization(unknown).states.names == ("x[1]",)
+
+
 def test_what_is_minimal_stays_the_same_object() -> None:
     linear = masses_and_springs(6)
     assert minimal_realization(linear) is linear
@@ -184,6 +206,7 @@ def test_errors_are_carried_into_the_new_coordinates() -> None:
 @pytest.mark.parametrize("order", [0, 1])
 def test_models_with_hardly_any_states(order: int) -> None:
     linear = sized(order, 2, 1, 1)
+    linear = replace(linear, errors=EntryErrors(*[np.zeros((0, 0))] * 5))
     for change in (modal_form, minimal_realization, lambda m: balance(m, "norms")):
         same_behaviour(linear, change(linear))
 
