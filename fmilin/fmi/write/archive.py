@@ -76,5 +76,5 @@ def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ())
             entry.compress_type = zipfile.ZIP_STORED if name in packed else zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, whose permissions follow
             entry.external_attr = (0o100755 if name.startswith("binaries/") else 0o100644) << 16
-            archive.writestr(entry, data, compresslevel=9 if len(data) < SMALL else 1)
+            archive.writestr(entry, data, compresslevel=6 if len(data) < SMALL else 1)
     return buffer.getvalue()
