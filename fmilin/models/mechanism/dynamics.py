@@ -11,8 +11,8 @@ for d tau/dq and d tau/dv, which carry a column through the tree for every freed
     d tau_i/d theta_j = S_i' (I^c phi_j + B^c psi_j),   less S_i' ad_(S_j)^* F_j for j beyond i,
     d tau_i/d v_j     = S_i' (I^c (psi_j + Sdot_j) + B^c S_j),
 
-I^c and B^c of whichever of i and j lies farther out, and B_k x = -ad_(V_k)^* I_k x - I_k ad_(V_k) x - ad_x^* I_k V_k for
-each link. Singh, Russell and Wensing (2022) found the same sums for robots.
+I^c and B^c of whichever of i and j lies farther out, with B_k x = -ad_(V_k)^* I_k x - I_k ad_(V_k) x - ad_x^* I_k V_k
+for each link. Singh, Russell and Wensing (2022) found the same sums for robots.
 """
 
 from __future__ import annotations

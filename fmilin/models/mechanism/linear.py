@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from fmilin.errors import ConstraintError, NumericalError, UsageError
+from fmilin.errors import ConstraintError, NumericalError
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.selection import DOUBTFUL, REFUSED
+from fmilin.manifold.selection import REFUSED
 from fmilin.model import OperatingPoint
+from fmilin.models.mechanism.choosing import Choice, choose, position_gradient
 from fmilin.models.mechanism.kinematics import coordinate_columns, displacement_of
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Solution
 from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import Signals
 
 if TYPE_CHECKING:
     from fmilin.models.mechanism.model import Mechanism
@@ -46,14 +46,6 @@ ON_MANIFOLD = 1e-8
 EQUILIBRIUM = 1e-9
 AT_ONCE = 256
 """Points that are computed together."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which positions and velocities are kept, by number among q and v."""
-
-    q: tuple[int, ...]
-    v: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -173,22 +165,11 @@ def _along_positions(model: Mechanism, solution: Solution, choice: Choice, K: Ar
         dq = np.zeros((*K.shape[:-2], tree.n_q, K.shape[-1]))
         dq[..., tree.screw_coordinates, :] = K[..., tree.screw_speeds, :]
         return dq, K
-    H = _position_gradient(model, solution)
+    H = position_gradient(model, solution)
     n, p = tree.n_q, len(choice.q)
     R = np.broadcast_to(np.eye(n)[list(choice.q)], (*H.shape[:-2], p, n))
     dq = _inverse(np.concatenate((R, H), axis=-2))[..., :p]
     return dq, displacement_of(tree, q, dq)
-
-
-def _position_gradient(model: Mechanism, solution: Solution) -> Array:
-    """Return the gradient of the independent constraints on q, lengths of quaternions last, shape (..., m, n_q)."""
-    tree, state = model.system.tree, solution.state
-    all_q = np.broadcast_to(np.eye(tree.n_q), (*state.q.shape[:-1], tree.n_q, tree.n_q))
-    H = state.G[..., model.independence.position, :] @ displacement_of(tree, state.q, all_q)
-    lengths = np.zeros((*state.q.shape[:-1], len(tree.balls), tree.n_q))
-    rows = np.arange(len(tree.balls))[:, None]
-    lengths[..., rows, tree.ball_coordinates] = state.q[..., tree.ball_coordinates]
-    return np.concatenate((H, lengths), axis=-2)
 
 
 def _inverse(matrix: Array) -> Array:
@@ -200,48 +181,6 @@ def _inverse(matrix: Array) -> Array:
             "that pivoting finds.",
             condition_number=float("inf"),
         ) from None
-
-
-def choose(model: Mechanism, x: FloatArray, u: FloatArray, independent: Sequence[str] | None) -> Choice:
-    """Return the states to keep: those that are named, or recommended, or found by pivoting.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the named states are unknown or too few or many.
-    """
-    tree = model.system.tree
-    solution = model.solution(x, u)
-    p_q = tree.n_q - len(model.independence.position) - len(tree.balls)
-    p_v = tree.n - len(model.independence.all)
-    named = independent if independent is not None else model.independent
-    if not named:
-        q = _pivoted(_position_gradient(model, solution), ())
-        preferred = tuple(tree.speeds_at(q))
-        return Choice(q, _pivoted(solution.state.G[model.independence.all], preferred))
-    places = [model.states.index_of(name, "a state of the mechanism") for name in named]
-    q = tuple(i for i in places if i < tree.n_q)
-    v = tuple(i - tree.n_q for i in places if i >= tree.n_q)
-    if not v and len(q) == p_q == p_v:
-        v = tuple(tree.speeds_at(q))
-    if (len(set(q)), len(set(v))) != (p_q, p_v) or len(set(places)) != len(places):
-        raise UsageError(
-            f"{len(q)} positions and {len(v)} velocities were named as independent, but '{model.info.name}' has "
-            f"{p_q} and {p_v} independent ones."
-        )
-    return Choice(q, v)
-
-
-def _pivoted(H: FloatArray, preferred: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the numbers of independent coordinates under the constraints with gradient H (m, n)."""
-    m, n = H.shape
-    if not m:
-        return tuple(range(n))
-    null = np.linalg.svd(H)[2][m:]
-    if preferred and len(preferred) == n - m and np.linalg.cond(null[:, list(preferred)]) < DOUBTFUL:
-        return tuple(sorted(preferred))
-    _, _, order = linalg.qr(null, mode="economic", pivoting=True)
-    return tuple(sorted(int(i) for i in order[: n - m]))
 
 
 def linearize(model: Mechanism, point: OperatingPoint, independent: Sequence[str] | None) -> LinearModel:
@@ -312,7 +251,7 @@ def _gradient(model: Mechanism, solution: Solution) -> NDArray[np.float64]:
     """Return the gradient of all independent invariants, positions then velocities, shape (M, N)."""
     tree, used = model.system.tree, model.independence.all
     columns = model.system.columns(solution)
-    H_q = _position_gradient(model, solution)
+    H_q = position_gradient(model, solution)
     rates = columns.rate_q[used] @ displacement_of(tree, solution.state.q, np.eye(tree.n_q))
     zero = np.zeros((len(H_q), tree.n))
     return np.block([[H_q, zero], [rates, solution.state.G[used]]])

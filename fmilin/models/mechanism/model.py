@@ -14,6 +14,7 @@ from fmilin.errors import ModelError, UnknownNameError
 from fmilin.expressions import Expression
 from fmilin.linear_model import LinearModel
 from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
+from fmilin.models.mechanism.apart import accelerations_along, taken_apart
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence, independence_of, require_mass
@@ -21,6 +22,7 @@ from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_ra
 from fmilin.models.mechanism.outputs import OutputColumns, Outputs
 from fmilin.models.mechanism.parameters import changed, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
+from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray, Signals
@@ -94,7 +96,7 @@ class Mechanism(Model):
         self._available = available(system, self.states, every_input)
         names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
         self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.notes = (*description.remarks, *_vanishing(known), *_redundant(system, known))
+        self.notes = (*description.remarks, *vanishing_remarks(known), *redundant_remarks(system, known))
         self.parameters = parameters_of(description)
         declared = self._own_constraints() if choice.constraints is None else choice.constraints
         self.constraints = Constraints(
@@ -193,34 +195,7 @@ class Mechanism(Model):
         system = self._system
         if len(system.tree.balls) or system.m_q < len(system.bonds):
             return None
-        state = self._state(x, u)
-        solution = system.solve_robustly(state, np.arange(len(system.bonds)))
-        columns = system.columns(solution)
-        n = system.tree.n
-        o = self._outputs.columns(solution, columns)
-        order = np.arange(n)
-        theta = displacement_of(system.tree, state.q, np.eye(n))  # coordinates in the order of freedoms
-        zero = np.zeros(len(self._held))
-
-        def bend(a: FloatArray) -> FloatArray:
-            return np.asarray(system.state(state.q, theta @ a, zero).c)
-
-        return SecondOrderForm(
-            positions=order,
-            velocities=n + order,
-            M=theta.T @ state.M @ theta,
-            G=state.G @ theta,
-            multipliers=solution.multipliers,
-            accelerations=solution.v_dot,
-            force_states=-np.hstack((columns.rho_q @ theta, columns.rho_v)),
-            force_inputs=-columns.rho_u[:, self._kept],
-            output_states=np.hstack((o.q + o.theta @ theta, o.v)),
-            output_inputs=o.u[:, self._kept],
-            output_unknowns=np.hstack((o.v_dot, o.multipliers)),
-            bend=bend,
-            constraint_states=np.hstack((columns.c_q @ theta, columns.c_v)),
-            constraint_inputs=np.zeros((len(system.bonds), len(self._kept))),
-        )
+        return taken_apart(system, self._outputs, self._state(x, u), self._kept)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Mechanism:
         """Return the same mechanism with chosen inputs and outputs; inputs left out keep their start values.
@@ -404,43 +379,6 @@ class Mechanism(Model):
                 )
 
 
-def accelerations_along(
-    solution: Solution, columns: Columns, theta: Array, dv: Array, du: Array
-) -> tuple[Array, Array]:
-    """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
-    used = solution.used
-    dF = -(columns.rho_q @ theta + columns.rho_v @ dv + columns.rho_u @ du)
-    dc = columns.c_q[..., used, :] @ theta + columns.c_v[..., used, :] @ dv
-    dv_dot, some = solution.null_space.solve(dF, dc)
-    dl = np.zeros((*some.shape[:-2], solution.multipliers.shape[-1], some.shape[-1]))
-    dl[..., used, :] = some
-    return dv_dot, dl
-
-
 def _copies(names: Sequence[str], states: Signals, inputs: Signals) -> Mapping[int, Copy]:
     of_states = {i: Copy("state", states.positions[n]) for i, n in enumerate(names) if n in states.positions}
     return of_states | {i: Copy("input", inputs.positions[n]) for i, n in enumerate(names) if n in inputs.positions}
-
-
-def _vanishing(found: Independence) -> tuple[str, ...]:
-    """Say which constraints hold by themselves."""
-    if not found.vanishing:
-        return ()
-    loops = ", ".join(dict.fromkeys(of for of, _ in found.vanishing))
-    return (
-        f"{len(found.vanishing)} of the {found.total} constraints hold by themselves (in {loops}): the other joints "
-        "keep the links in a plane, say. They are left out of the equations, the motion does not depend on them, and "
-        "their reactions are not determined.",
-    )
-
-
-def _redundant(system: System, found: Independence) -> tuple[str, ...]:
-    """Say which constraints follow from the others."""
-    dependent = [bond.of for i, bond in enumerate(system.bonds) if i not in found.all]
-    if not dependent:
-        return ()
-    return (
-        f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
-        f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
-        "The motion does not depend on that; how redundant bonds share their load is not determined.",
-    )
