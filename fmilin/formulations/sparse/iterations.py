@@ -13,6 +13,7 @@ from scipy.sparse import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.sparse.problem import LinearPencil, QuadraticProblem
+from fmilin.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
 from fmilin.formulations.spectrum import ComplexArray
 from fmilin.models.numeric.saddle_point import SparseFactors
 from fmilin.signals import FloatArray
@@ -24,6 +25,8 @@ SMALL = 60
 
 BESIDE = 0.013
 """The shift lies this fraction beside the frequency: exactly on an eigenvalue nothing could be factorized."""
+
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 NOTHING = 1e-9
 """Motions that the inverse of the shifted matrix reaches less than this are too far from the shift to matter."""
@@ -76,7 +79,7 @@ def quadratic(problem: QuadraticProblem, around: Around) -> Found:
     values, x = _symmetric(problem, around) if problem.is_symmetric else _damped(problem, around)
     keep = _chosen(values, around)
     values, x = values[keep], x[:, keep]
-    return Found(values, problem.seen(x, values), _errors(problem, values, x))
+    return Found(values, problem.seen(x, values), _errors(problem, values, x, around))
 
 
 def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
@@ -87,7 +90,7 @@ def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
     size = problem.M.shape[0]
     free = size - problem.border
     right = problem.M @ np.random.default_rng(2017).standard_normal((size, free + 2))
-    solve, _ = _factorized(problem.bordered, around.frequency * (1 - BESIDE), problem)
+    solve, _ = _factorized(problem.extended().bordered, around.frequency * (1 - BESIDE), problem)
     reached = solve(np.vstack((right, np.zeros((problem.border, free + 2)))))[:size]
     Q, upper, _ = qr(reached, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(upper))[:free]
@@ -101,7 +104,8 @@ def _symmetric(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray,
     size, zeros = problem.M.shape[0], np.zeros(problem.border)
     if not size:
         return np.empty(0, np.complex128), np.empty((0, 0), np.complex128)
-    solve, shift = _factorized(problem.shifted, around.frequency**2 * (1 - BESIDE) ** 2, problem)
+    wide = problem.extended()
+    solve, shift = _factorized(wide.shifted, around.frequency**2 * (1 - BESIDE) ** 2, problem)
 
     def inverted(b: FloatArray) -> FloatArray:
         result: FloatArray = solve(np.concatenate((b.ravel(), zeros)))[:size]
@@ -109,7 +113,8 @@ def _symmetric(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray,
 
     x = _lanczos(problem, inverted, shift, around.count + 2)
     # A Rayleigh quotient squares what the iteration left of an error.
-    mu = np.einsum("ij,ij->j", x, problem.K @ x) / np.einsum("ij,ij->j", x, problem.M @ x)
+    y = extended(x)
+    mu = (np.sum(y * (wide.K @ y), axis=0) / np.sum(y * (wide.M @ y), axis=0)).astype(np.float64)
     s = np.where(mu > 0, 1j * np.sqrt(np.abs(mu)), np.sqrt(np.abs(mu)))
     return np.concatenate((s, np.where(mu > 0, s.conj(), -s))), np.hstack((x, x)).astype(np.complex128)
 
@@ -137,7 +142,7 @@ def _lanczos(
 def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, ComplexArray]:
     """Return eigenvalues and vectors of the problem in z = (x, s x)."""
     size, zeros = problem.M.shape[0], np.zeros(problem.border)
-    solve, sigma = _factorized(problem.bordered, _beside(around), problem)
+    solve, sigma = _factorized(problem.extended().bordered, _beside(around), problem)
 
     def inverted(z: Any) -> Any:
         # (A - sigma E)^-1 E z: sigma x - y = -x0 and sigma M y + C y + K x + G' l = -M y0
@@ -160,16 +165,28 @@ def _require_inertia(M: FloatArray) -> None:
         )
 
 
-def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray) -> FloatArray:
-    """Return what relative errors of eps in every entry do to each eigenvalue, to first order; rounding does no less.
+def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around: Around) -> FloatArray:
+    """Return what the solver's rounding may do to each eigenvalue, the matrices taken as they are given.
 
-    eps |x|' (|s|^2 |M| + |s| |C| + |K|) |x| / |x' (2 s M + C) x|, with x for the left vector, too.
+    Residuals and Rayleigh quotients are rounded to extended precision (those of a penalty, an approximation anyway, to
+    double precision): with eps of that, and x for the left vector,
+
+        eps |x|' (|s|^2 |M| + |s| |C| + |K|) |x| / |x' (2 s M + C) x|
+
+    The iteration itself sees 1/(s - shift) to double precision of the largest.
     """
+    if not len(s):
+        return np.empty(0)
     size = np.abs(x)
     M, C, K = (np.einsum("ij,ij->j", size, abs(a) @ size) for a in (problem.M, problem.C, problem.K))
     slope = np.abs(np.einsum("ij,ij->j", x.conj(), problem.M @ x * (2 * s) + problem.C @ x))
     backward = np.abs(s) ** 2 * M + np.abs(s) * C + K
-    errors: FloatArray = np.finfo(float).eps * backward / np.where(slope > 0, slope, np.nan)
+    iteration = np.abs(s)
+    if not problem.is_symmetric:
+        away = np.abs(s - _beside(around))
+        iteration = iteration + away * (np.max(away) / max(float(np.min(away)), 1e-9 * float(np.max(away)), TINY))
+    digits = EPS if problem.is_approximate else EXTENDED
+    errors: FloatArray = digits * backward / np.where(slope > 0, slope, np.nan) + EPS * iteration
     return errors
 
 
@@ -185,7 +202,8 @@ def linear(pencil: LinearPencil, around: Around) -> Found:
         When the iteration does not converge or the shifted matrix is singular.
     """
     sigma = _beside(around)
-    solve, sigma = _factorized(lambda s: (pencil.A - s * pencil.E).tocsc(), sigma, None)
+    A, E = extended(pencil.A), extended(pencil.E)
+    solve, sigma = _factorized(lambda s: A - s * E, sigma, None)
 
     def inverted(z: Any) -> Any:
         return solve(pencil.E @ z)
@@ -236,13 +254,20 @@ def _factorized(
 ) -> tuple[Callable[[Any], Any], Any]:
     """Return the solver at the shift, moved aside where the matrix is singular there."""
     try:
-        return SparseFactors(matrix(sigma), "the shifted matrix").solve, sigma
+        return _solver(matrix(sigma), problem), sigma
     except NumericalError:
         if problem is None or sigma != 0:
             raise
     stiffness, inertia = abs(problem.K).max(), abs(problem.M).max()
     aside = -1e-6 * max(stiffness, inertia) / inertia
-    return SparseFactors(matrix(aside), "the shifted matrix").solve, aside
+    return _solver(matrix(aside), problem), aside
+
+
+def _solver(W: Any, problem: QuadraticProblem | None) -> Callable[[Any], Any]:
+    what = "the shifted matrix"
+    if problem is not None and problem.is_approximate:
+        return SparseFactors(W.astype(np.complex128 if np.iscomplexobj(W) else np.float64), what).solve
+    return RefinedFactors(W, what).solve
 
 
 def _chosen(s: ComplexArray, around: Around) -> NDArray[np.intp]:

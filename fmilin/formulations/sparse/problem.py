@@ -22,6 +22,7 @@ from fmilin.errors import NumericalError
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.options import UCS
 from fmilin.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
+from fmilin.formulations.sparse.refinement import extended
 from fmilin.formulations.spectrum import ComplexArray
 from fmilin.signals import FloatArray
 
@@ -42,6 +43,8 @@ class QuadraticProblem:
     G : scipy.sparse array, shape (r, k), or None
     lift_x, lift_sx : matrix, shape (2n, k), or None
         (dq, dv) = lift_x x + lift_sx (s x); None: x itself is dq and s x is dv.
+    is_approximate : bool
+        Whether the problem itself is off by more than rounding is: no digits are then spent on that.
     """
 
     M: Any
@@ -50,6 +53,7 @@ class QuadraticProblem:
     G: Any = None
     lift_x: Any = None
     lift_sx: Any = None
+    is_approximate: bool = False
 
     @property
     def is_symmetric(self) -> bool:
@@ -70,6 +74,11 @@ class QuadraticProblem:
 
     def _with_border(self, Q: Any) -> Any:
         return Q.tocsc() if self.G is None else sparse.block_array([[Q, self.G.T], [self.G, None]], format="csc")
+
+    def extended(self) -> QuadraticProblem:
+        """Return the same matrices in extended precision."""
+        M, C, K = (extended(a) for a in (self.M, self.C, self.K))
+        return QuadraticProblem(M, C, K, None if self.G is None else extended(self.G))
 
     @property
     def border(self) -> int:
@@ -171,7 +180,8 @@ def unconstrained(form: ConstrainedForm, options: UCS, independent: Sequence[int
     GG = G.T @ G
     M = (form.M + alpha * GG).tocsc()
     if form.motion is None:
-        return QuadraticProblem(M, form.C + alpha * damping * GG, form.K + alpha * stiffness * GG)
+        C, K = form.C + alpha * damping * GG, form.K + alpha * stiffness * GG
+        return QuadraticProblem(M, C, K, is_approximate=True)
     motion = form.motion
     C = form.C + alpha * (G.T @ (motion.gamma_v + damping * G))
     K = form.K + alpha * (G.T @ (motion.gamma_q + damping * motion.Phi_q_dot + stiffness * G))
@@ -201,4 +211,5 @@ def _carried(form: ConstrainedForm, still: QuadraticProblem, Z: SparseNullSpace)
         K=(K - C @ NP).tocsc(),
         lift_x=sparse.vstack((eye, -NP), format="csc"),
         lift_sx=sparse.vstack((sparse.csc_array(eye.shape), eye), format="csc"),
+        is_approximate=True,
     )
