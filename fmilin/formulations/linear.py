@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.descriptor import DescriptorSource
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import Basis, independent_rows
 from fmilin.formulations.form import ConstrainedForm
@@ -107,6 +108,7 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
         model=model.info,
         warnings=warnings,
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
+        described=None if formulation.startswith("ucs") else DescriptorSource(model, point, _selection(source, S)),
     )
 
 
@@ -149,6 +151,14 @@ def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArra
     C = taken.output_states @ T + taken.output_unknowns @ np.vstack((a, change))
     D = taken.output_inputs + taken.output_unknowns @ np.vstack((a_u, change_u))
     return C, D
+
+
+def _selection(source: Source, S: FloatArray) -> FloatArray:
+    """Return R with y = R x, (2p, N): S on the positions, and S on the velocities."""
+    p = len(S)
+    R = np.zeros((2 * p, len(source.model.states)))
+    R[:p, source.second_order.positions] = R[p:, source.second_order.velocities] = S
+    return R
 
 
 def _signals(source: Source, basis: Basis) -> Signals:

@@ -11,7 +11,16 @@ from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.model import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
-__all__ = ["RestAt", "constraint_values", "form_of", "is_at_rest", "numeric_form", "residuals_at", "second_order"]
+__all__ = [
+    "RestAt",
+    "constraint_values",
+    "form_of",
+    "is_at_rest",
+    "numeric_form",
+    "require_consistent",
+    "residuals_at",
+    "second_order",
+]
 
 REST = 1e-9
 """Velocities and accelerations below this, in sizes of the states (per second), count as rest."""
@@ -47,7 +56,7 @@ def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
         When no accelerations can be found: a velocity that the constraints leave free has no inertia.
     """
     form = second_order(model, point)
-    _require_consistent(model, point, form)
+    require_consistent(model, point, form)
     return numeric_form(model, point, form)
 
 
@@ -134,7 +143,14 @@ def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
     )
 
 
-def _require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
+def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
+    """Refuse a point that violates the constraints or their rates.
+
+    Raises
+    ------
+    ConstraintError
+        With the residuals.
+    """
     sizes = model.states.scales(point.states)
     rows = model.constraints.rows
     g = np.abs(residuals_at(model, point))

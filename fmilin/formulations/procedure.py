@@ -12,7 +12,7 @@ from fmilin.formulations.bases import Basis, basis_of, rank_of
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.linear import Source, linear_model, with_inputs
 from fmilin.formulations.minimal import solve_minimal
-from fmilin.formulations.of_model import form_of, is_at_rest, numeric_form, second_order
+from fmilin.formulations.of_model import is_at_rest, numeric_form, require_consistent, second_order
 from fmilin.formulations.options import MCS, UCS, Formulation, formulation_named
 from fmilin.formulations.redundant import solve_redundant
 from fmilin.formulations.solved import Solved
@@ -193,7 +193,9 @@ def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> Solved:
 
 
 def _source(model: Model, point: OperatingPoint) -> Source:
-    form, taken = form_of(model, point), second_order(model, point)
+    taken = second_order(model, point)
+    require_consistent(model, point, taken)
+    form = numeric_form(model, point, taken)
     sizes = model.states.scales(point.states)[taken.positions]
     dependent = rank_of(form.Phi_q * sizes) < form.m
     return Source(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
