@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("startup", "linearize", "derivatives", "kane", "mechanism", "formulations", "exports", "fmu")
+NAMES = ("startup", "linearize", "derivatives", "kane", "mechanism", "formulations", "exports", "fmu", "cosimulation")
 
 
 def main(names: list[str]) -> int:
