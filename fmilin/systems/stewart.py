@@ -99,7 +99,7 @@ def _leg_frame(foot: tuple[float, float, float], way: np.ndarray) -> Placement:
     z = way / np.linalg.norm(way)
     x = np.cross(z, (0.0, 0.0, 1.0))
     x = x / np.linalg.norm(x)
-    return Placement(foot, np.stack((x, np.cross(z, x), z), axis=1))  # type: ignore[arg-type]
+    return Placement(foot, np.stack((x, np.cross(z, x), z), axis=1))
 
 
 def _push(length: float) -> float:
