@@ -161,7 +161,7 @@ def naming_convention(variables: Iterable[Variable]) -> str:
 
 def root_attributes(model: Description) -> dict[str, str]:
     """Return the attributes of the root element that both versions have."""
-    attributes = {"modelName": model.name}
+    attributes = {"modelName": legal_text(model.name)}
     if model.description:
         attributes["description"] = legal_text(model.description)
     attributes["generationTool"] = f"fmilin {__version__}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
         variables=layout.variables,
         outputs=layout.outputs,
         depends=layout.depends,
-        start_time=linear.point.time,
+        start_time=linear.point.time if math.isfinite(linear.point.time) else 0.0,
         directional_derivatives=True,
         sources=(standard.source,),
         sample_time=linear.sample_time,
