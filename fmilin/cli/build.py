@@ -29,7 +29,8 @@ def command(
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
-    Needs a C compiler.
+    Needs a C compiler. A model that cannot print itself as C (an engine's, or Python functions) becomes an FMU 2.0 for
+    co-simulation that runs Python: this needs the package pythonfmu.
     """
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
@@ -41,9 +42,21 @@ def command(
     def job(desk: Desk) -> None:
         import fmilin as fl
         from fmilin.fmi.write import build_fmu
+        from fmilin.fmi.write.fmu import can_be_compiled
+        from fmilin.wrapping import wrap_as_fmu
 
+        found = desk.borrow(fl.load(model))
+        if not can_be_compiled(found):
+            if fmi is not FmiVersion.FMI2 or wanted:
+                raise UsageError(
+                    f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
+                    "--platforms are not to be had."
+                )
+            wrap_as_fmu(model, output)
+            sys.stderr.write(f"{output}: FMI 2.0, co-simulation; it runs Python, and needs fmilin where it runs\n")
+            return
         build_fmu(
-            desk.borrow(fl.load(model)),
+            found,
             output,
             fmi_version=fmi.value,
             directional_derivatives=not no_directional_derivatives,

@@ -23,7 +23,7 @@ from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model import Model
 
-__all__ = ["build_fmu"]
+__all__ = ["build_fmu", "can_be_compiled"]
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,11 @@ def build_fmu(
     return path
 
 
+def can_be_compiled(model: Model | SymbolicSystem) -> bool:
+    """Whether a model has equations that can be printed as C."""
+    return isinstance(model, SymbolicSystem) or isinstance(getattr(model, "system", None), SymbolicSystem)
+
+
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
         return _Native(model, model.constraints, model.independent, 0.0)
@@ -137,7 +142,7 @@ def _native(model: Model | SymbolicSystem) -> _Native:
         name = getattr(getattr(model, "info", None), "name", type(model).__name__)
         raise UsageError(
             f"An FMU can be built from a native description only, and '{name}' is none: it has no equations in "
-            f"symbols. Take a model of fmilin.models or fmilin.systems."
+            f"symbols. Take a model of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
     return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
