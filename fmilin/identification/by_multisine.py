@@ -11,7 +11,7 @@ frequencies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fmilin.identification.by_response import ByResponse
 from fmilin.identification.eigensystem import MOST
 from fmilin.identification.holdout import held_out
 from fmilin.identification.pulses import Probe
-from fmilin.identification.realize import Realized
+from fmilin.identification.realize import Realized, aligned
 from fmilin.identification.sampled import Sampled
 from fmilin.identification.steps import base_period, usable_step
 from fmilin.linear_model import LinearModel
@@ -45,6 +45,8 @@ class _Frequencies:
 
     G: np.ndarray
     """Shape (M, ny, nu), complex."""
+    half: np.ndarray
+    """The same from half of the periods: how much a model changes with it tells how well it is known."""
     errors: FloatArray
 
 
@@ -88,10 +90,10 @@ class ByMultisine(ByResponse):
     def _measured(self, step: float, reading: str) -> _Frequencies:
         nu = len(self.runner.scales)
         columns = [self._column(j, step, reading) for j in range(nu)]
-        return _Frequencies(np.stack([G for G, _ in columns], axis=2), np.stack([e for _, e in columns], axis=2))
+        return _Frequencies(*(np.stack(parts, axis=2) for parts in zip(*columns, strict=True)))
 
-    def _column(self, j: int, step: float, reading: str) -> tuple[np.ndarray, FloatArray]:
-        """Return G[:, :, j] and its errors, shapes (M, ny + N)."""
+    def _column(self, j: int, step: float, reading: str) -> tuple[np.ndarray, np.ndarray, FloatArray]:
+        """Return G[:, :, j], the same from half of the periods, and the errors, shapes (M, ny + N)."""
         wave = _multisine(LENGTH)
         amplitude = PART * float(self.runner.scales[j])
         deviations = np.zeros((LENGTH * (SETTLING + PERIODS), len(self.runner.scales)))
@@ -105,7 +107,7 @@ class ByMultisine(ByResponse):
         spectra = np.fft.fft(periods[SETTLING:], axis=1) / np.fft.fft(amplitude * wave)[None, :, None]
         mean = np.mean(spectra, axis=0)
         error = np.std(spectra, axis=0) / np.sqrt(PERIODS - 1)
-        return mean, error
+        return mean, np.mean(spectra[: PERIODS // 2], axis=0), error
 
     def _require_periodic(self, answers: FloatArray, rest: FloatArray) -> None:
         """Tell a transient from noise: noise is the same in half the sum of both runs, where the answer cancels."""
@@ -135,14 +137,17 @@ class ByMultisine(ByResponse):
         weights = 1.0 / np.maximum(noise, 1e-9)
         fits = [_subspace(G, P, n, weights) for n in orders]
         losses = np.array([loss + fit.size_penalty for fit, loss in fits])
-        A, B, C, D = fits[int(np.argmin(losses))][0].matrices
-        C, D = C * rows[:, None], D * rows[:, None] / columns[None, :]
-        B = B / columns[None, :]
-        n = len(A)
-        model = Sampled(A, B, C[:ny], D[:ny], step, reading, C[ny:], np.zeros(n))
-        spread = float(np.sqrt(np.mean(noise**2)))
-        doubt = replace(model, A=A * (1 + spread), B=B * (1 + spread), C=C[:ny] * (1 + spread), D=D[:ny] * (1 + spread))
-        return Realized(model, doubt, s[: MOST + 1], float("nan"))
+        best = fits[int(np.argmin(losses))][0]
+
+        def sampled(fit: _Fit) -> Sampled:
+            A, B, C, D = fit.matrices
+            C, D = C * rows[:, None], D * rows[:, None] / columns[None, :]
+            return Sampled(A, B / columns[None, :], C[:ny], D[:ny], step, reading, C[ny:], np.zeros(len(A)))
+
+        G_half = frequencies.half / rows[:, None] * columns[None, :]
+        half, _ = _subspace(G_half, _column_space(G_half)[0], len(best.matrices[0]), weights)
+        model = sampled(best)
+        return Realized(model, aligned(sampled(half), model), s[: MOST + 1], float("nan"))
 
     @staticmethod
     def _significant(s: FloatArray, noise: FloatArray) -> int:

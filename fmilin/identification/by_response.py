@@ -70,12 +70,12 @@ class ByResponse:
         way = {"response": "responses"}.get(self.findings.way, self.findings.way)
         measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, _difference(sampled, half), way, steps, self.findings.excess)
+            measured = Measured(sampled, _difference(sampled, half), way, steps, self.findings.doubt)
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
             doubts = self._continuous_errors(found.model, half)
-            measured = Measured(found.model, doubts, way, steps, self.findings.excess)
+            measured = Measured(found.model, doubts, way, steps, self.findings.doubt)
         outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
         linear = linear_model(measured, coordinates, self.model, self.point, outputs)
         self._note_motion(linear)

@@ -53,13 +53,13 @@ class ByStep:
         self._note(sampled, held)
         measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, errors, "steps", stepped.steps, self.findings.excess)
+            measured = Measured(sampled, errors, "steps", stepped.steps, self.findings.doubt)
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
             model = _settled(found.model, frame)
             doubts = self._errors(found.model, errors, displacements, step)
-            measured = Measured(model, doubts, "steps", stepped.steps, self.findings.excess)
+            measured = Measured(model, doubts, "steps", stepped.steps, self.findings.doubt)
         outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
         coordinates = Coordinates(
             frame.signals,

@@ -20,7 +20,7 @@ from fmilin.identification.pulses import Markov
 from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
 
-__all__ = ["Realized", "named_coordinates", "realize"]
+__all__ = ["Realized", "aligned", "named_coordinates", "realize"]
 
 _DISTINCT = 1e-5
 """Declared states are coordinates only when they are independent to this, in their sizes."""
@@ -81,7 +81,7 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
     model = _sampled(hankel, markov, ny, chosen)
     other = _sampled(half, markov if markov.half is None else markov.half, ny, chosen)
     error = held.error(model) if held is not None else float("nan")
-    return Realized(model, _aligned(other, model), hankel.singular_values[: MOST + 1], error)
+    return Realized(model, aligned(other, model), hankel.singular_values[: MOST + 1], error)
 
 
 def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
@@ -133,7 +133,7 @@ def _sampled(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
     return Sampled(A, B, C[:ny], markov.D, markov.step, markov.reading, C[ny:], np.zeros(n))
 
 
-def _aligned(other: Sampled, model: Sampled) -> Sampled:
+def aligned(other: Sampled, model: Sampled) -> Sampled:
     """Return ``other`` in the coordinates of ``model``: S with O S^-1 = O_model in the least squares sense."""
     n = model.order
     if n == 0:

@@ -67,6 +67,12 @@ class Findings:
         self.excess = float(np.sqrt(np.max(np.maximum(errors**2 - (2 * noise) ** 2, 0.0), initial=0.0)))
         self._worst = self._outputs[int(np.argmax(errors))] if errors.size else ""
 
+    @property
+    def doubt(self) -> float:
+        """The error on held-out responses beyond noise, in whole steps or in halves, whichever is larger."""
+        half = 0.0 if np.isnan(self.half_error) else self.half_error
+        return max(self.excess, float(np.sqrt(max(half**2 - (2 * self.noise) ** 2, 0.0))))
+
     def remarks(self) -> list[Remark]:
         """Return everything as remarks."""
         found = [Remark("sampled", text) for text in self._sampled()]

@@ -168,6 +168,16 @@ def test_multisines_hear_through_noise_that_pulses_do_not() -> None:
     assert errors["multisine"] < 0.5 * errors["response"]
 
 
+def test_the_errors_of_a_noisy_model_are_of_the_size_that_is_estimated() -> None:
+    """Compared in eigenvalues, which are the same in all coordinates."""
+    plant = oscillators((1.0, 3.0), damping=0.2)
+    linear = fl.linearize(Toy(plant, noise=2e-3), stepping=Stepping(way="multisine", step=0.3, order=4))
+    ours, theirs = np.sort_complex(linear.eigenvalues()), np.sort_complex(np.linalg.eigvals(plant.A))
+    true, estimated = np.max(np.abs(ours - theirs)), np.max(linear.errors.A)
+    assert 1e-5 < true < 10 * estimated
+    assert estimated < 0.3
+
+
 def test_multisines_are_exact_without_noise() -> None:
     plant = oscillators((1.0, 3.0), damping=0.2, D=True)
     for stale in (False, True):
