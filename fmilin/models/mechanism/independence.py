@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, NumericalError
 from fmilin.models.mechanism.kinematics import coordinate_columns
 from fmilin.models.mechanism.system import System
 
@@ -97,7 +97,14 @@ def normalized(system: System, q: Floats) -> Floats:
 def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
     zero = np.zeros(system.tree.n)
     state = system.state(q, zero, np.zeros(len(system.description.inputs)))
-    return system.gaps(state), state.G[: system.m_q], coordinate_columns(system.tree, q, zero)[0]
+    gaps, G = system.gaps(state), state.G[: system.m_q]
+    lost = np.flatnonzero(~(np.isfinite(gaps) & np.isfinite(G).all(axis=1)))
+    if len(lost):
+        raise NumericalError(
+            f"The constraint '{system.bonds[lost[0]].of}' of the mechanism '{system.description.name}' has no value "
+            "where the joints start: a wheel that lies flat has no lowest point. Start from another position."
+        )
+    return gaps, G, coordinate_columns(system.tree, q, zero)[0]
 
 
 def independence_of(system: System, q: Floats) -> Independence:

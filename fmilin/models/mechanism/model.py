@@ -340,9 +340,14 @@ class Mechanism(Model):
         return full
 
     def _residuals(self, t: float, x: Array, u: Array, z: Array) -> Array:
+        """Return the residuals of the declared constraints at a point, or at many."""
         if x.ndim == 1:
             return self.constraints.residuals(t, x, u, z)
         shape = x.shape[:-1]
+        observed = {name: i for i, name in enumerate(self.constraints.observed)}
+        names = [row.expression.names[0] if row.expression.is_variable else "" for row in self.constraints.rows]
+        if all(name in observed for name in names):
+            return z[..., [observed[name] for name in names]]
         u = np.broadcast_to(u, (*shape, u.shape[-1]))
         rows = [self.constraints.residuals(t, x[i], u[i], z[i]) for i in np.ndindex(*shape)]
         return np.array(rows).reshape(*shape, len(self.constraints))

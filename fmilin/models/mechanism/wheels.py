@@ -16,6 +16,8 @@ from fmilin.models.mechanism.screws import Array, root
 __all__ = ["Rims"]
 
 Floats = NDArray[np.float64]
+FLAT = 1e-7
+"""Sine of the angle between axle and normal below which a wheel lies flat."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,10 @@ class Rims:
 
     def _lean(self, e: Array) -> tuple[Array, Array]:
         N = (self.normals * e).sum(axis=-1)
-        return root(1 - N * N * (self.radii > 0)), N
+        s = root(1 - N * N * (self.radii > 0))
+        if s.dtype.kind == "f":  # a wheel that lies flat has no lowest point: it says so without a warning
+            s = np.where(s > FLAT, s, np.nan)
+        return s, N
 
     def _along_normal(self, a: Array) -> Array:
         return self._dot(self.normals, a)

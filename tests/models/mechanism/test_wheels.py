@@ -9,6 +9,7 @@ import pytest
 from scipy import linalg
 
 import fmilin as fl
+from fmilin.errors import NumericalError
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, Placement, Skate, Wheel
 from tests.models.mechanism.builders import Floats
 
@@ -104,6 +105,16 @@ def test_a_rolling_torus_falls_as_the_closed_form_says() -> None:
     largest = values[np.argmax(np.abs(values))]
     expected = (9.81 * a - (axial + r**2) * axial * v**2 / (diametral * r**2)) / (diametral + r**2)
     assert (largest**2).real == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_wheel_that_lies_flat_is_refused() -> None:
+    upset = Placement.from_axis(axis=(1, 0, 0), angle=pi / 2)
+    joint = Joint("over", "planar", "ground", "wheel", Placement((0, 0, 1)).then(upset))
+    d = MechanismDescription(
+        "flat", [Body("wheel", 1.0, inertia=(1, 1, 1))], [joint], wheels=[Wheel("rim", "wheel", radius=1)]
+    )
+    with pytest.raises(NumericalError, match=r"'rim' of the mechanism 'flat' has no value.*lies flat"):
+        Mechanism(d)
 
 
 def test_a_skate_slides_ahead_alone() -> None:
