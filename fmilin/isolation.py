@@ -28,6 +28,7 @@ __all__ = ["Answer", "Limits", "Work", "can_isolate", "in_a_child"]
 UNLOADING_PATIENCE = 10.0
 """Seconds that a model may take to be unloaded after the answer is out."""
 _ROUND = 0.05  # seconds between two looks at the child
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _HEADER = 8  # bytes that hold the length of the answer
 
 Work = Callable[[Callable[[bytes], None]], int]
@@ -92,12 +93,13 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
     scratch = tempfile.mkdtemp(prefix="fmilin-")  # of the child, removed here even when the child cannot
     _flush()
     ears, mouth = os.pipe()
+    parent = os.getpid()
     try:
         with _termination() as terminable:
             child = _fork()
             if child == 0:
                 os.close(ears)
-                _be_the_child(work, mouth, scratch)
+                _be_the_child(work, mouth, scratch, parent)
             os.close(mouth)
             try:
                 terminable()
@@ -117,12 +119,13 @@ def _fork() -> int:
         return os.fork()
 
 
-def _be_the_child(work: Work, mouth: int, scratch: str) -> NoReturn:
+def _be_the_child(work: Work, mouth: int, scratch: str, parent: int) -> NoReturn:
     """Do the work and end without the parent's clean-up."""
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        _end_with(parent)
         _leave_no_core()
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
         status = work(lambda content: _send(mouth, content))
@@ -135,6 +138,18 @@ def _send(mouth: int, content: bytes) -> None:
     rest = len(content).to_bytes(_HEADER, "little") + content
     while rest:
         rest = rest[os.write(mouth, rest) :]
+
+
+def _end_with(parent: int) -> None:
+    """See to it that the child does not outlive its parent, even one that is killed; where the system can (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it ended before it was said
+        os._exit(1)
 
 
 def _leave_no_core() -> None:

@@ -8,17 +8,16 @@ function runs and afterwards. Without a parent that listens, :func:`note`, :func
 from __future__ import annotations
 
 import mmap
-from functools import lru_cache
 from time import monotonic
 
 __all__ = ["Note", "done", "listen", "note", "say"]
 
-_CLOCK = 8  # bytes: when the function that runs was called; 0 when none runs
-_LINE = 256
-_COUNT = _CLOCK + _LINE  # where the number of lines said so far stands
-_FIRST = _COUNT + 8
+_SLOT = 700  # bytes of a line
 _SLOTS = 4
-_SLOT = 700
+_NAMES = 64  # different functions, which stand once in a table: each call writes a number instead of a text
+_NAME = 256
+_CLOCK, _CODE, _COUNT, _TABLE = 0, 8, 16, 24  # where each stands on the page
+_FIRST = _TABLE + _NAMES * _NAME
 _SIZE = _FIRST + _SLOTS * _SLOT
 
 
@@ -27,13 +26,15 @@ class Note:
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _SIZE)
-        self._since = memoryview(self._page)[:_CLOCK].cast("d")
-        self._said = memoryview(self._page)[_COUNT:_FIRST].cast("Q")
+        view = memoryview(self._page)
+        self._since = view[_CLOCK:_CODE].cast("d")  # when the function that runs was called; 0 when none runs
+        self._code = view[_CODE:_COUNT].cast("Q")
+        self._said = view[_COUNT:_TABLE].cast("Q")
+        self._codes: dict[str, int] = {}
 
     def write(self, text: str) -> None:
         """Say that the function ``text`` runs from now on."""
-        line = _line(text)
-        self._page[_CLOCK : _CLOCK + len(line)] = line
+        self._code[0] = self._codes.get(text) or self._registered(text)
         self._since[0] = monotonic()
 
     def done(self) -> None:
@@ -42,7 +43,8 @@ class Note:
 
     def read(self) -> str:
         """Return the function that was called last, empty when none was."""
-        return _text(self._page[_CLOCK : _CLOCK + _LINE])
+        begin = _TABLE + (self._code[0] % _NAMES) * _NAME
+        return _text(self._page[begin : begin + _NAME])
 
     @property
     def seconds(self) -> float | None:
@@ -54,7 +56,7 @@ class Note:
         """Keep a line of what the model says, in the place of the oldest one."""
         number = self._said[0]
         begin = _FIRST + (number % _SLOTS) * _SLOT
-        line = text.encode("utf-8", "replace")[: _SLOT - 1] + b"\0"
+        line = _line(text, _SLOT)
         self._page[begin : begin + len(line)] = line
         self._said[0] = number + 1
 
@@ -64,14 +66,22 @@ class Note:
         places = [_FIRST + (i % _SLOTS) * _SLOT for i in range(max(0, number - _SLOTS), number)]
         return [_text(self._page[p : p + _SLOT]) for p in places]
 
+    def _registered(self, text: str) -> int:
+        """Write a name into the table and return its number; the last place is shared by all that find no other."""
+        code = min(len(self._codes) + 1, _NAMES - 1)  # 0 is nobody's
+        if code < _NAMES - 1:
+            self._codes[text] = code
+        begin, line = _TABLE + code * _NAME, _line(text, _NAME)
+        self._page[begin : begin + len(line)] = line
+        return code
+
+
+def _line(text: str, size: int) -> bytes:
+    return text.encode("utf-8", "replace")[: size - 1] + b"\0"
+
 
 def _text(line: bytes) -> str:
     return bytes(line).split(b"\0", 1)[0].decode("utf-8", "replace")
-
-
-@lru_cache(maxsize=256)
-def _line(text: str) -> bytes:
-    return text.encode("utf-8", "replace")[: _LINE - 1] + b"\0"
 
 
 class _Listener:

@@ -139,3 +139,21 @@ def test_stopping_the_parent_stops_the_child(tmp_path: Path) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
     assert list(tmp_path.iterdir()) == [mark]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
+def test_a_parent_that_is_killed_takes_the_child_along(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    body = f"open({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(50)"
+    source = START + textwrap.indent(body, "    ") + END
+    parent = subprocess.Popen([sys.executable, "-c", source], env=os.environ | {"TMPDIR": str(tmp_path)})
+    while not (mark.exists() and mark.read_text()):
+        time.sleep(0.02)
+    parent.kill()
+    parent.wait(timeout=30)
+    stat = Path(f"/proc/{mark.read_text()}/stat")
+    for _ in range(500):
+        if not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    pytest.fail("the child lives on")
