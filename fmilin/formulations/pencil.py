@@ -143,12 +143,19 @@ def state_space(
     if max(_condition(V, found.columns), _condition(W, found.rows)) > PARALLEL:
         V = _deflating(pencil.A, pencil.E, found, found.values[chosen])
         W = _deflating(pencil.A.T, pencil.E.T, _transposed(found), found.values[chosen])
-    left = W.conj().T
-    mass, to_y = left @ pencil.E @ V, S @ V[: 2 * pencil.n]
-    # A = (S V) (W* E V)^-1 (W* A V) (S V)^-1
-    A = to_y @ linalg.solve(mass, left @ pencil.A @ V) @ linalg.inv(to_y)
-    B = to_y @ linalg.solve(mass, left @ pencil.B)
-    T = V[: 2 * pencil.n] @ linalg.inv(to_y)
+    left, seen = W.conj().T, V[: 2 * pencil.n]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            back = linalg.inv(S @ seen)
+            # A = (S V) (W* E V)^-1 (W* A V) (S V)^-1
+            reduced = linalg.solve(left @ pencil.E @ V, left @ np.hstack((pencil.A @ V, pencil.B)))
+    except (linalg.LinAlgError, linalg.LinAlgWarning) as error:
+        raise NumericalError(
+            f"No state-space can be made of the true eigenvalues in these coordinates ({error}). Use the formulation "
+            "mcs, or other coordinates."
+        ) from error
+    A, B, T = S @ seen @ reduced[:, :p] @ back, S @ seen @ reduced[:, p:], seen @ back
     return A.real.copy(), B.real.copy(), T.real.copy()
 
 

@@ -64,9 +64,14 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
             f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
             "the constraints leave free."
         )
-    A, B, T = state_space(pencil, found, is_true, selector(basis))
-    largest = float(np.max(np.abs(chosen), initial=0.0))
-    loss = float(np.max(found.errors[is_true], initial=0.0)) / largest if largest > 0 else 0.0
+    remarks = _remarks(found, is_true)
+    reduced = None
+    try:
+        A, B, T = state_space(pencil, found, is_true, selector(basis))
+        reduced = Reduced(A, B, T, basis, _loss(found, is_true), moving)
+    except NumericalError as error:
+        instead = " Put them at infinity." if options.spurious == "zero" else ""
+        remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}{instead}"))
     spectrum = Spectrum(
         formulation="rcs",
         method="QZ, spurious eigenvalues " + ("infinite" if options.spurious == "infinite" else "zero"),
@@ -76,9 +81,9 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
         violations=violations(form, vectors),
         errors=found.errors,
         sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
-        remarks=tuple(_remarks(found, is_true)),
+        remarks=tuple(remarks),
     )
-    return Solved(spectrum, Reduced(A, B, T, basis, loss, moving))
+    return Solved(spectrum, reduced)
 
 
 def descriptor(form: ConstrainedForm, moving: Carried, *, spurious: str = "infinite") -> Pencil:
@@ -103,6 +108,12 @@ def descriptor(form: ConstrainedForm, moving: Carried, *, spurious: str = "infin
     else:
         A[v, multipliers], A[multipliers, q] = -Phi_q.T, -Phi_q
     return Pencil(E, A, B, n)
+
+
+def _loss(found: Eigenpairs, is_true: NDArray[np.bool_]) -> float:
+    """Return the largest error of a true eigenvalue, relative to the largest of them."""
+    largest = float(np.max(np.abs(found.values[is_true]), initial=0.0))
+    return float(np.max(found.errors[is_true], initial=0.0)) / largest if largest > 0 else 0.0
 
 
 def _remarks(found: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Remark]:

@@ -249,6 +249,17 @@ def test_the_published_pairs_at_the_singular_configuration(formulation: Any) -> 
     assert found.linear.method.coordinates == "enlarged"
 
 
+@pytest.mark.parametrize("loops", [2, 4])
+def test_more_loops_fold_with_more_freedoms(loops: int) -> None:
+    """All three against the general procedure over the enlarged set of velocities."""
+    model = four_bar(loops, singular=True)
+    wanted = fl.linearize(model, OperatingPoint(0.0, model.start.states, np.zeros(1)), at_singularity=True)
+    for formulation, most in ((MCS(), 1e-10), (RCS(), 1e-10), (UCS(), 1e-6)):
+        found = spectrum(model, None, formulation, at_singularity=True)
+        assert len(found.true) == len(wanted.states) > 2
+        np.testing.assert_allclose(found.nearest(wanted.eigenvalues()), wanted.eigenvalues(), atol=most)
+
+
 def test_plain_mcs_refuses_a_singular_configuration() -> None:
     with pytest.raises(NumericalError, match=r"3 constraints are independent here, 4 beside .* rcs and ucs need no"):
         spectrum(four_bar(singular=True))

@@ -163,6 +163,17 @@ def test_a_free_mass_has_two_zeros_with_a_sensible_error() -> None:
         assert np.max(found.errors) < 1e-6
 
 
+def test_true_and_spurious_zeros_cannot_be_told_apart_and_that_is_said() -> None:
+    """A mass that nothing holds beside one that is held: the pencil with zeros has five of them, two true."""
+    rows, still = np.array([[0.0, 1.0]]), np.zeros((2, 2))
+    form = ConstrainedForm(np.eye(2), still, still, rows, np.zeros((2, 1)), np.zeros(1))
+    found = spectrum_of_form(form, RCS("zero"))
+    kinds = [str(r) for r in found.remarks if r.kind == "labels"]
+    assert any("not clearly apart" in text for text in kinds)
+    assert any("no linear model without the spurious" in text and "at infinity" in text for text in kinds)
+    assert not [r for r in spectrum_of_form(form, RCS()).remarks if r.kind == "labels"]
+
+
 # ---------------------------------------------------------------------- refusals and remarks
 
 
