@@ -161,7 +161,7 @@ class NumericModel(Model):
         lower = gamma_q @ dq + gamma_v @ dv
         w = factors.solve(np.vstack((upper, -lower)))
         moved = _Moved(dx, du, w[:n], w[n:])
-        outputs = np.array([self._slope(name, s, moved) for name in self.outputs.names]).reshape(-1, dx.shape[1])
+        outputs = self._slopes(self.outputs.names, s, moved)
         if self._has_own:
             residuals = eq.pattern_G.sparse(eq.jacobian(s.q)) @ dq
         else:
@@ -190,8 +190,7 @@ class NumericModel(Model):
         w = _Moved(np.zeros((2 * n, n + m)), np.zeros((k, n + m)), inner[:n], inner[n:])
 
         def slopes(moved: _Moved) -> FloatArray:
-            rows = [self._slope(name, s, moved) for name in self.outputs.names]
-            return np.array(rows).reshape(-1, moved.a.shape[1])
+            return self._slopes(self.outputs.names, s, moved)
 
         return SecondOrderForm(
             positions=np.arange(n),
@@ -341,6 +340,11 @@ class NumericModel(Model):
         i = self.states.positions[name[4:-1]]
         return float(s.v[i] if i < n else s.a[i - n])
 
+    def _slopes(self, names: Sequence[str], s: State, moved: _Moved) -> FloatArray:
+        """Return one row per quantity, shape (len(names), k)."""
+        rows = [self._slope(name, s, moved) for name in names]
+        return np.array(rows, dtype=np.float64).reshape(len(names), moved.a.shape[1])
+
     def _slope(self, name: str, s: State, moved: _Moved) -> FloatArray:
         """Return the slope of a quantity along every direction, shape (k,)."""
         n = self.equations.n
@@ -366,7 +370,7 @@ class NumericModel(Model):
 
     def _constraint_slopes(self, t: float, x: FloatArray, u: FloatArray, s: State, moved: _Moved) -> FloatArray:
         z = np.array([self._value(name, s, u) for name in self._observed])
-        dz = np.array([self._slope(name, s, moved) for name in self._observed]).reshape(-1, moved.a.shape[1])
+        dz = self._slopes(self._observed, s, moved)
         g = self.constraints.partials(t, x, u, z)
         slopes: FloatArray = g.states @ moved.x + g.inputs @ moved.u + g.observed @ dz
         return slopes
