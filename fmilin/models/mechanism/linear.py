@@ -33,7 +33,7 @@ from fmilin.model import OperatingPoint
 from fmilin.models.mechanism.choosing import Choice, choose, position_gradient
 from fmilin.models.mechanism.kinematics import coordinate_columns, displacement_of
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.system import Solution
+from fmilin.models.mechanism.system import Columns, Solution
 from fmilin.remarks import Remark
 from fmilin.signals import Signals
 
@@ -76,6 +76,21 @@ class Matrices:
     K_dot_twice: Array
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """The terms of the local state-space form, and what positions, velocities and inputs do to vdot and lambda."""
+
+    dq: Array
+    K_q: Array
+    K: Array
+    K_dot: Array
+    K_ddot: Array
+    K_dot_twice: Array
+    lower: Array
+    dv_dot: Array
+    multipliers: Array
+
+
 def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     """Return the linear models at the points x (..., N), u (..., nu), which are not verified.
 
@@ -84,44 +99,19 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     NumericalError
         When the coordinates are singular at a point.
     """
-    system, tree = model.system, model.system.tree
+    tree, R_q = model.system.tree, list(choice.q)
     solution = model.solution(x, u)
-    state, columns = solution.state, system.columns(solution)
-    used = model.independence.all
-    K, N = _along_speeds(solution, choice)
-    dq, theta = _along_positions(model, solution, choice, K)
-    K_dot = -N @ (columns.rate_q[..., used, :] @ theta)
-    c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
-    K_ddot = -N @ (c_q @ theta + c_v @ K_dot)
-    K_dot_twice = -N @ (c_v @ K)
-    M, K_t, N_t = state.M, np.swapaxes(K, -1, -2), np.swapaxes(N, -1, -2)
-    pushes = np.concatenate(
-        (
-            columns.rho_q @ theta + columns.rho_v @ K_dot + M @ K_ddot,
-            columns.rho_v @ K + M @ K_dot_twice,
-            columns.rho_u[..., model.kept_inputs],
-        ),
-        axis=-1,
-    )
-    lower = -np.linalg.solve(K_t @ M @ K, K_t @ pushes)
-    dv_dot = K @ lower
-    p_q, p = dq.shape[-1], dq.shape[-1] + K.shape[-1]
-    dl = -N_t @ (pushes + M @ dv_dot)
-    dv_dot[..., :p_q] += K_ddot
-    dv_dot[..., p_q:p] += K_dot_twice
+    state, columns = solution.state, model.system.columns(solution)
+    terms = (_open_terms if _is_open(model, choice) else _terms)(model, solution, columns, choice)
+    dq, dv = terms.dq, np.concatenate((terms.K_dot, terms.K), axis=-1)
+    p_q, p = dq.shape[-1], dv.shape[-1]
     E, E_q = coordinate_columns(tree, state.q, state.v)
-    R_q = list(choice.q)
-    upper = np.concatenate(((E_q @ dq + E @ K_dot)[..., R_q, :], (E @ K)[..., R_q, :]), axis=-1)
-    zero = np.zeros((*upper.shape[:-1], pushes.shape[-1] - p))
-    whole = np.concatenate((np.concatenate((upper, zero), axis=-1), lower), axis=-2)
-    dv = np.concatenate((K_dot, K), axis=-1)
-    o = model.output_columns(solution, columns)
-    dl_all = np.zeros((*dl.shape[:-2], len(system.bonds), dl.shape[-1]))
-    dl_all[..., used, :] = dl
-    seen = o.v_dot @ dv_dot + o.multipliers @ dl_all
-    seen[..., :p_q] += o.q @ dq + o.theta @ theta
-    seen[..., :p] += o.v @ dv
-    seen[..., p:] += o.u[..., model.kept_inputs]
+    upper = E[..., R_q, :] @ dv
+    if len(tree.balls):
+        upper[..., :p_q] += E_q[..., R_q, :] @ dq
+    zero = np.zeros((*upper.shape[:-1], terms.lower.shape[-1] - p))
+    whole = np.concatenate((np.concatenate((upper, zero), axis=-1), terms.lower), axis=-2)
+    seen = _outputs(model, solution, columns, terms)
     T = np.concatenate((np.concatenate((dq, np.zeros((*dq.shape[:-1], p - p_q))), axis=-1), dv), axis=-2)
     rates = np.concatenate(((E @ state.v[..., None])[..., R_q, 0], solution.v_dot[..., list(choice.v)]), axis=-1)
     return Matrices(
@@ -132,12 +122,67 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
         T=T,
         f0=rates,
         values=model.output_values(solution),
-        K_q=theta,
-        K=K,
-        K_dot=K_dot,
-        K_ddot=K_ddot,
-        K_dot_twice=K_dot_twice,
+        K_q=terms.K_q,
+        K=terms.K,
+        K_dot=terms.K_dot,
+        K_ddot=terms.K_ddot,
+        K_dot_twice=terms.K_dot_twice,
     )
+
+
+def _terms(model: Mechanism, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
+    used, M = model.independence.all, solution.state.M
+    K, N = _along_speeds(solution, choice)
+    dq, K_q = _along_positions(model, solution, choice, K)
+    c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
+    K_dot = -N @ (columns.rate_q[..., used, :] @ K_q)
+    K_ddot = -N @ (c_q @ K_q + c_v @ K_dot)
+    K_dot_twice = -N @ (c_v @ K)
+    K_t, N_t = np.swapaxes(K, -1, -2), np.swapaxes(N, -1, -2)
+    pushes = np.concatenate(
+        (
+            columns.rho_q @ K_q + columns.rho_v @ K_dot + M @ K_ddot,
+            columns.rho_v @ K + M @ K_dot_twice,
+            columns.rho_u[..., model.kept_inputs],
+        ),
+        axis=-1,
+    )
+    lower = -np.linalg.solve(K_t @ M @ K, K_t @ pushes)
+    dv_dot = K @ lower
+    some = -N_t @ (pushes + M @ dv_dot)
+    multipliers = np.zeros((*some.shape[:-2], len(model.system.bonds), some.shape[-1]))
+    multipliers[..., used, :] = some
+    p_q, p = K_q.shape[-1], K_q.shape[-1] + K.shape[-1]
+    dv_dot[..., :p_q] += K_ddot
+    dv_dot[..., p_q:p] += K_dot_twice
+    return _Terms(dq, K_q, K, K_dot, K_ddot, K_dot_twice, lower, dv_dot, multipliers)
+
+
+def _is_open(model: Mechanism, choice: Choice) -> bool:
+    """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
+    every = tuple(range(model.system.tree.n))
+    return not len(model.system.tree.balls) and not len(model.independence.all) and choice.q == choice.v == every
+
+
+def _open_terms(model: Mechanism, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
+    del choice
+    M = solution.state.M
+    one, none = np.broadcast_to(np.eye(M.shape[-1]), M.shape), np.zeros(M.shape)
+    pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., model.kept_inputs]), axis=-1)
+    lower = -np.linalg.solve(M, pushes)
+    multipliers = np.zeros((*lower.shape[:-2], len(model.system.bonds), lower.shape[-1]))
+    return _Terms(one, one, one, none, none, none, lower, lower, multipliers)
+
+
+def _outputs(model: Mechanism, solution: Solution, columns: Columns, terms: _Terms) -> Array:
+    """Return (C D), shape (..., ny, P + nu)."""
+    p_q, p = terms.K_q.shape[-1], terms.K_q.shape[-1] + terms.K.shape[-1]
+    o = model.output_columns(solution, columns)
+    seen = o.v_dot @ terms.dv_dot + o.multipliers @ terms.multipliers
+    seen[..., :p_q] += o.q @ terms.dq + o.theta @ terms.K_q
+    seen[..., :p] += o.v @ np.concatenate((terms.K_dot, terms.K), axis=-1)
+    seen[..., p:] += o.u[..., model.kept_inputs]
+    return seen
 
 
 def matrices_of(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
