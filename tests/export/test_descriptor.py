@@ -198,3 +198,16 @@ def test_nan_is_no_number_for_a_file(tmp_path: Path) -> None:
     found = described(fl.linearize(four_bar()))
     with pytest.raises(UsageError, match="The matrix E of the descriptor system contains NaN"):
         replace(found, E=found.E * np.nan).save(tmp_path / "plant.mat")
+
+
+@pytest.mark.parametrize("formulation", ["mcs", "rcs"])
+def test_linear_models_of_a_formulation_have_one_too(formulation: str) -> None:
+    model, options = moving_four_bar()
+    linear = fl.linearize(model, **options, formulation=formulation, outputs=["w", "lambda[2]"])
+    assert described(linear).outputs == ("w", "lambda[2]")
+    assert described(linear).difference < 1e-12
+
+
+def test_the_penalty_differs_from_it() -> None:
+    difference = described(fl.linearize(four_bar(), formulation="ucs")).difference
+    assert 1e-10 < difference < 1e-4
