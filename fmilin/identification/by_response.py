@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.identification.holdout import HeldOut, held_out
-from fmilin.identification.pulses import Probe, Runner
+from fmilin.identification.pulses import Markov, Probe, Runner
 from fmilin.identification.realize import Realized, named_coordinates, realize
 from fmilin.identification.result import Coordinates, Measured, linear_model
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of
@@ -25,6 +25,10 @@ __all__ = ["ByResponse"]
 
 SHORT, LONG = 60, 200
 """Steps of a run: while a step is looked for, and at last."""
+
+SHORTEST = 20
+GROWTH = 1e4
+"""A record ends where responses exceed the largest of its first steps by this."""
 
 MOST_NUMBERS = 4_000_000
 """Of the Hankel matrix."""
@@ -107,13 +111,14 @@ class ByResponse:
 
     def _realized(self, probe: Probe, step: float, count: int) -> tuple[Realized, HeldOut | None]:
         rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
-        count = max(20, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
+        count = max(SHORTEST, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
         markov = probe.measure(step, count)
         if not np.isfinite(markov.Y).all():
             raise NumericalError(
                 f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
                 "point, or a smaller --step."
             )
+        markov = _before_growth(markov)
         held = held_out(self.runner, step)
         amplitudes = self.runner.choose_amplitudes(step)
         return realize(markov, len(self.model.outputs), held, self.stepping.order, amplitudes), held
@@ -193,6 +198,23 @@ class ByResponse:
                     "deviations from that motion; f0 is its beginning.",
                 )
             )
+
+
+def _before_growth(markov: Markov) -> Markov:
+    """Return the part of the record before an unstable motion drowns all others."""
+    sizes = np.max(np.abs(markov.Y), axis=(1, 2), initial=0.0)
+    early = float(np.max(sizes[:SHORTEST], initial=0.0))
+    late = np.flatnonzero(sizes[SHORTEST:] > GROWTH * early)
+    if not late.size or early == 0:
+        return markov
+    count = SHORTEST + int(late[0])
+    half = markov.half
+    return replace(
+        markov,
+        Y=markov.Y[:count],
+        errors=markov.errors[:count],
+        half=None if half is None else replace(half, Y=half.Y[:count], errors=half.errors[:count]),
+    )
 
 
 def _difference(model: Sampled, half: Sampled) -> Sampled:

@@ -27,6 +27,9 @@ ATTEMPTS = 8
 FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05
 """Radians that the fastest motion makes during a step: at most, as wished, at least."""
 
+LONGEST = 100
+"""Times the step that suits the model: longer ones may take its solver for ever."""
+
 CONFIRMED = 2e-2
 """Largest error at half the step of a model that counts as continuous, relative to the response."""
 
@@ -104,6 +107,7 @@ def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
         When no step leads to a continuous model.
     """
     step = usable_step(runner.stepped, runner.point)
+    longest = LONGEST * step
     reason: FmilinError | None = None
     tried: dict[float, int] = {}
     for _ in range(ATTEMPTS):
@@ -116,7 +120,7 @@ def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
             step = rounded(step / 4, cadence)
         else:
             tried[step] = sampled.order
-            wanted = _better(fastest, step)
+            wanted = _better(fastest, step, longest)
             if wanted is None:
                 return step
             step = rounded(wanted, cadence)
@@ -156,10 +160,10 @@ def _fastest(model: Continuous) -> float:
     return float(np.max(np.abs(np.linalg.eigvals(model.A)), initial=0.0)) if len(model.A) else 0.0
 
 
-def _better(fastest: float, step: float) -> float | None:
+def _better(fastest: float, step: float, longest: float) -> float | None:
     """Return a step that suits better; None when this one does."""
     if fastest * step > FASTEST:
         return IDEAL / fastest
-    if fastest * step < SLOWEST:
-        return min(IDEAL / fastest, 20 * step) if fastest > 0 else 20 * step
+    if fastest * step < SLOWEST and step < longest:
+        return min(IDEAL / fastest if fastest > 0 else longest, 20 * step, longest)
     return None

@@ -24,8 +24,8 @@ _WAYS = {
 }
 _READINGS = {
     "at once": "Outputs belong to the moment when the input is set: y[k] = C x[k] + D u[k], before the step.",
-    "end of step": "The model calculates its outputs at the end of a step only (measured: an input shows in them after "
-    "the step in which it acts, however short it is).",
+    "end of step": "The model calculates its outputs at the end of a step only, or a part of it settles within a step "
+    "(measured: an input shows in them after the step in which it acts, also in a quarter of it).",
 }
 MOST_VALUES = 6
 NOISY = 0.01

@@ -43,6 +43,33 @@ def test_the_step_is_found_from_far_too_long_and_far_too_short_ones() -> None:
         assert_same_transfer(linear, plant, 1e-6)
 
 
+def test_an_unstable_plant_is_found_before_it_runs_away() -> None:
+    A = np.diag([5.0, -1.0, -2.0])
+    plant = Linear(A, np.ones((3, 2)) * [1.0, 0.5], np.ones((2, 3)) * [[1.0], [2.0]], np.zeros((2, 2)))
+    linear = fl.linearize(Toy(plant))
+    np.testing.assert_allclose(np.sort(linear.eigenvalues().real), [-2.0, -1.0, 5.0], atol=1e-5)
+
+
+def test_integrators_are_no_reason_for_endless_steps() -> None:
+    A = np.array([[0.0, 1.0], [0.0, 0.0]])
+    linear = fl.linearize(Toy(Linear(A, np.array([[0.0], [1.0]]), np.array([[1.0, 0.0]]), np.zeros((1, 1)))))
+    np.testing.assert_allclose(linear.eigenvalues(), [0, 0], atol=1e-6)
+    assert "The step is 5 s" in remark(linear, "way")
+
+
+def test_a_delay_has_a_lifted_model_only() -> None:
+    class Late(Toy):
+        def respond(self, point: fl.OperatingPoint, inputs: np.ndarray, step: float) -> Response:
+            late = np.vstack((np.zeros((round(0.1 / step), inputs.shape[1])), inputs))[: len(inputs)]
+            return super().respond(point, late, step)
+
+    with pytest.raises(NumericalError, match="--lifted"):
+        fl.linearize(Late(oscillators((1.0, 2.0))))
+    linear = fl.linearize(Late(oscillators((1.0, 2.0))), stepping=Stepping(lifted=True, step=0.1))
+    assert np.sum(np.abs(np.linalg.eigvals(linear.A)) < 1e-3) == 2  # one for each input
+    assert linear.A.shape == (6, 6)
+
+
 def test_what_is_said_about_way_fit_and_order() -> None:
     linear = fl.linearize(Toy(oscillators(FREQUENCIES)))
     assert "way response" in remark(linear, "way")
