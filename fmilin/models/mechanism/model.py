@@ -262,7 +262,7 @@ class Mechanism(Model):
         NumericalError
             When the choice of states is singular, or the configuration is.
         """
-        from fmilin.models.mechanism.linear import linearize
+        from fmilin.models.mechanism.result import linearize
 
         return linearize(self, self.start if point is None else point, independent)
 
@@ -273,7 +273,8 @@ class Mechanism(Model):
         point; they are the same everywhere. The points are not verified. Arguments and errors as for
         :meth:`linearize`.
         """
-        from fmilin.models.mechanism.linear import choose, matrices_of
+        from fmilin.models.mechanism.choosing import choose
+        from fmilin.models.mechanism.linear import matrices_of
 
         x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
         return matrices_of(self, x, u, choose(self, x[0], u[0], independent))

@@ -16,9 +16,10 @@ import fmilin as fl
 from fmilin.linear_model import LinearModel
 from fmilin.model import OperatingPoint
 from fmilin.models.mechanism import Mechanism
+from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.independence import close_loops
 from fmilin.models.mechanism.kinematics import coordinate_rates
-from fmilin.models.mechanism.linear import choose, matrices
+from fmilin.models.mechanism.linear import matrices
 from tests.models.mechanism.builders import Floats, everything, five_bar_chain, four_bar_pins
 from tests.models.mechanism.test_model import rolling
 
