@@ -125,7 +125,8 @@ def _root(path: Path) -> Any:
     except OSError as error:
         raise ModelError(f"The URDF file '{path}' cannot be read: {error.strerror or error}.") from None
     except etree.XMLSyntaxError as error:
-        raise ModelError(f"The URDF file '{path}' is no well-formed XML: {error}. Correct it there.") from None
+        what = " ".join(str(error.msg).split()).replace(" ,", ",")
+        raise ModelError(f"The URDF file '{path}' is no well-formed XML: {what}. Correct it there.") from None
     if root.tag != "robot":
         raise ModelError(
             f"'{path}', line {root.sourceline}: the root element of a URDF file is <robot>, not <{root.tag}>."

@@ -214,6 +214,18 @@ def test_several_problems_are_told_at_once(tmp_path: Path) -> None:
     assert "Line 12: in the joint 'swing', there is no key 'kind'" in message
 
 
+def test_a_missing_line_is_one_sentence_or_no_error_at_all(tmp_path: Path) -> None:
+    lines = toml_text(EVERYTHING).splitlines()
+    refusals = []
+    for i in range(len(lines)):
+        try:
+            read_mechanism_file(written(tmp_path, "\n".join(lines[:i] + lines[i + 1 :])))
+        except ModelError as error:
+            refusals.append(str(error))
+    assert len(refusals) > len(lines) / 3
+    assert not any("\n" in refusal for refusal in refusals)
+
+
 def test_files_that_describe_nothing(tmp_path: Path) -> None:
     assert "there is no [[body]] in it" in refused(tmp_path, "")
     assert "is no TOML" in refused(tmp_path, "<robot/>")

@@ -230,6 +230,19 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_mechanism_file(tmp_path / "no.urdf")
 
 
+def test_a_missing_line_is_one_sentence_or_no_error_at_all(tmp_path: Path) -> None:
+    lines = ARM.splitlines()
+    refusals = []
+    for i in range(len(lines)):
+        try:
+            read_mechanism_file(written(tmp_path, "\n".join(lines[:i] + lines[i + 1 :])))
+        except ModelError as error:
+            refusals.append(str(error))
+    assert len(refusals) > len(lines) / 2
+    assert not any("\n" in refusal for refusal in refusals)
+    assert "line 3" in refused(tmp_path, ARM.replace("<color", "\0<color"))
+
+
 def test_entities_are_not_expanded(tmp_path: Path) -> None:
     secret = written(tmp_path, "2", "secret.txt")
     bomb = f'<?xml version="1.0"?><!DOCTYPE robot [<!ENTITY e SYSTEM "{secret.as_uri()}">]>'
