@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fmilin.identification.sampled import Continuous, Sampled
 from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model import Model, OperatingPoint
-from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["Coordinates", "Measured", "linear_model"]
@@ -122,11 +121,6 @@ def linear_model(
         sample_time=M.step if isinstance(M, Sampled) else 0.0,
         errors=errors,
     )
-
-
-def with_remarks(linear: LinearModel, remarks: list[Remark]) -> LinearModel:
-    """Return the model with further remarks, which come first."""
-    return replace(linear, warnings=(*remarks, *linear.warnings))
 
 
 def _relative(error: FloatArray, matrix: FloatArray) -> float:

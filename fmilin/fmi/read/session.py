@@ -269,7 +269,7 @@ class Session:
         if instance.next_event is not None:
             self.note(
                 f"The model schedules an event at t = {instance.next_event:g} s: what is linearized is its behaviour "
-                f"before that."
+                f"before that, sampled parts held. Where they are sampled at a period: --lifted."
             )
 
     def _nominals(self, instance: Instance) -> list[float | None]:
