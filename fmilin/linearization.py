@@ -27,7 +27,7 @@ from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.selection import DOUBTFUL, Selection
 from fmilin.model import Evaluation, Model, OperatingPoint
 from fmilin.operating_points import model_at, operating_point
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, held_remarks
 from fmilin.signals import FloatArray
 from fmilin.singular import linearize_at_singularity, singularity_of
 from fmilin.stepped import Stepped, Stepping
@@ -40,9 +40,6 @@ __all__ = ["linearize", "linearize_along"]
 
 EQUILIBRIUM = 1e-9
 """Rates below this, in sizes of the states per second, count as rest."""
-
-MOST_HELD = 12
-"""Discrete variables that are listed."""
 
 
 def linearize(
@@ -395,18 +392,9 @@ def _remarks(model: VisitedModel, frame: Frame, point: OperatingPoint, base: Eva
                 f"{frame.condition_number:.3g}); {frame.better} would be better.",
             )
         )
-    remarks += _held(model.source)
+    remarks += held_remarks(model.source.held())
     remarks += [Remark("model", note) for note in getattr(model.source, "notes", ())]
     return remarks
-
-
-def _held(model: Model) -> list[Remark]:
-    held = model.held()
-    if not held:
-        return []
-    shown = ", ".join(f"{name} = {value}" for name, value in list(held.items())[:MOST_HELD])
-    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
-    return [Remark("held", f"Held as they are at the point, as between two events: {shown}{more}.")]
 
 
 def _prescribed(model: VisitedModel, frame: Frame) -> list[Remark]:

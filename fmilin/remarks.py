@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Remark"]
+__all__ = ["Remark", "held_remarks"]
+
+MOST_HELD = 12
+"""Discrete variables that are listed."""
 
 _INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition", "held"})
 
@@ -18,7 +22,8 @@ class Remark:
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured model also ``"sampled"``, and
-        as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
+        as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``,
+        ``"repetition"``.
     message : str
         One sentence or two.
     """
@@ -33,3 +38,18 @@ class Remark:
 
     def __str__(self) -> str:
         return self.message
+
+
+def held_remarks(held: Mapping[str, str]) -> list[Remark]:
+    """Return the remark about what stays as it is between two events; none when nothing does.
+
+    Parameters
+    ----------
+    held : mapping of str to str
+        Values by name, as :meth:`fmilin.model.Model.held` returns them.
+    """
+    if not held:
+        return []
+    shown = ", ".join(f"{name} = {value}" for name, value in list(held.items())[:MOST_HELD])
+    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
+    return [Remark("held", f"Held as they are at the point, as between two events: {shown}{more}.")]

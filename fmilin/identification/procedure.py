@@ -22,7 +22,7 @@ from fmilin.identification.steps import CONFIRMED, IDEAL, rounded, usable_step
 from fmilin.identification.words import Findings
 from fmilin.linear_model import LinearModel
 from fmilin.model import Model, OperatingPoint
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, held_remarks
 from fmilin.stepped import Stepped, Stepping
 
 __all__ = ["Task", "linearize_stepped"]
@@ -83,7 +83,11 @@ def linearize_stepped(task: Task) -> LinearModel:
             f"{100 * findings.excess:.2g}% of their size beyond noise. Take another --way or --step, or another "
             "operating point."
         )
-    return replace(linear, warnings=(*findings.remarks(), *linear.warnings))
+    known = {str(warning) for warning in linear.warnings}
+    own = [*held_remarks({} if task.stepping.lifted else model.held())]
+    own += [Remark("model", note) for note in getattr(model, "notes", ())]
+    rest = [remark for remark in own if str(remark) not in known]
+    return replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest))
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,13 @@ def test_discrete_time_numbers_are_inputs_and_outputs_and_said_loudly(
     assert "discrete-time numbers: 'u1', 'u2', 'y'" in model.cadence.sampled[0]
 
 
+def test_notes_about_the_description_come_with_measured_models(made: Made, opened: Callable[..., SteppedFmu]) -> None:
+    flag = '<Boolean name="on" valueReference="60" causality="input" variability="discrete" start="true"/>'
+    linear = fl.linearize(opened(made("motor", fmi="3.0", hidden=True, further=flag)))
+    assert "'on (discrete Boolean)'" in remark(linear, "model")
+    assert "left out" in remark(linear, "model")
+
+
 def test_the_period_of_a_clock_is_the_base_period(made: Made, opened: Callable[..., SteppedFmu]) -> None:
     clock = '<Clock name="tick" valueReference="50" causality="local" intervalVariability="constant" INTERVAL/>'
     for interval in ('intervalDecimal="0.02"', 'resolution="1000" intervalCounter="20"'):
