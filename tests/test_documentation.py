@@ -16,6 +16,8 @@ import fmilin
 from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
 from fmilin.systems import cartesian_pendulum, four_bar
+from tests.fmus.stepped.make import Kind
+from tests.fmus.stepped.make import build as build_stepped
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,6 +31,8 @@ def readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     build_fmu(cartesian_pendulum().with_constraints([]), tmp_path / "pendulum.fmu")
     (tmp_path / "my_model.py").write_text("from fmilin.systems import cartesian_pendulum as crane\n")
     shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", tmp_path)
+    for name, plant, kind in (("plant_cs", "motor", Kind(hidden=True)), ("controller", "controller", Kind())):
+        shutil.copy(build_stepped(plant, tmp_path / plant, kind), tmp_path / f"{name}.fmu")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
