@@ -11,6 +11,9 @@ import pytest
 from tests.cli.conftest import Run
 from tests.fmus.stepped.make import Kind, build
 
+MOTOR = np.array([[-2.0, -0.2, 0.0], [5.0, -5.0, 0.0], [0.0, 1.0, 0.0]])
+"""A of the motor, in i, w and angle."""
+
 
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -46,14 +49,14 @@ def test_declared_states_have_their_names_and_start_where_they_are_set(run: Run,
     assert document["states"] == ["i", "w", "angle"]
     assert document["point"]["states"]["i"] == 2.0
     assert document["point"]["inputs"]["V"] == 1.5
-    np.testing.assert_allclose(document["A"], [[-2, -0.2, 0], [5, -5, 0], [0, 1, 0]], atol=1e-9)
+    np.testing.assert_allclose(document["A"], MOTOR, atol=1e-9)
 
 
 @pytest.mark.parametrize("way", ["direct", "step", "response"])
 def test_every_way_can_be_asked_for(run: Run, declared: Path, way: str) -> None:
     done = run("linearize", declared, "--way", way, "--independent", "i,w,angle", "--json")
     assert done.status == 0, done.err
-    np.testing.assert_allclose(json.loads(done.out)["A"], [[-2, -0.2, 0], [5, -5, 0], [0, 1, 0]], atol=1e-7)
+    np.testing.assert_allclose(json.loads(done.out)["A"], MOTOR, atol=1e-7)
 
 
 def test_a_sampled_controller_is_refused_and_lifted_on_request(run: Run, controller: Path, tmp_path: Path) -> None:
