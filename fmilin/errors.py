@@ -22,6 +22,9 @@ __all__ = [
 ]
 
 
+_MANY = 20_000  # names among which the nearest are looked for
+
+
 class FmilinError(Exception):
     """Base of everything that fmilin raises on purpose: one paragraph that says what, where and what to do."""
 
@@ -118,6 +121,14 @@ class ModelCrashError(FmilinError):
     exit_status = 6
 
 
+def _resembling(name: str, known: list[str]) -> list[str]:
+    """Return those that begin or end like ``name`` and are about as long: a million names take too long otherwise."""
+    begin, end, shortest, longest = name[:4].lower(), name[-4:].lower(), 0.7 * len(name) - 1, 1.4 * len(name) + 1
+    fitting = [k for k in known if shortest <= len(k) <= longest]
+    folded = ((k, k.lower()) for k in fitting)
+    return [k for k, low in folded if low.startswith(begin) or low.endswith(end)][:_MANY]
+
+
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Return the names out of ``known`` that look most like ``name``, best first.
 
@@ -125,6 +136,8 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str,
     ('pin.x', 'pin.vx')
     """
     known = list(known)
+    if len(known) > _MANY:
+        known = _resembling(name, known)
     folded = {k.lower(): k for k in known}
     close = difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.5)
     return tuple(folded[c] for c in close)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from html import unescape
 from itertools import islice
 from typing import Any, overload
 
@@ -36,6 +37,7 @@ _COMMON = frozenset({"local", "parameter", "calculatedParameter"})
 _CAUSALITIES = _COMMON | frozenset({"input", "output", "structuralParameter", "independent"})
 _MARKS = ((b"!", b"<!"), (b"?", b"<?"))
 _REFERENCE = re.compile(rb'valueReference="(\d{1,18})"')
+_NAME = re.compile(rb"""\sname\s*=\s*["']([^"'<>]*)["']""")
 _BLOCK = 1 << 20
 
 
@@ -74,6 +76,7 @@ class Scanned(LargeSequence):
         self._xml, self._begin, self._end, self._opening = xml, begin, end, opening
         self._read: Callable[[Any], Variable | None] = lambda _: None
         self._known: dict[int, Variable | None] = {}
+        self._names: list[str] = []
 
     def read_with(self, read: Callable[[Any], Variable | None]) -> None:
         """Say how an element becomes a variable; None where it is too broken."""
@@ -170,6 +173,13 @@ class Scanned(LargeSequence):
                     return variable
                 at = self._xml.find(wanted, at + 1, self._end)
         return None
+
+    def names(self) -> list[str]:
+        """Return the names of all variables and aliases as they are usually written: for suggestions."""
+        if not self._names:
+            found = _NAME.findall(self._xml, self._begin, self._end)
+            self._names = [unescape(name.decode("utf-8", "replace")) for name in found]
+        return self._names
 
     @property
     def by_reference(self) -> Mapping[int, Variable]:
@@ -304,6 +314,9 @@ class _ByName(Mapping[str, Variable]):
     def __init__(self, scanned: Scanned) -> None:
         self._scanned = scanned
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._scanned.named(name) is not None
+
     def __getitem__(self, name: str) -> Variable:
         found = self._scanned.named(name)
         if found is None:
@@ -311,7 +324,7 @@ class _ByName(Mapping[str, Variable]):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return (name for v in self._scanned for name in (v.name, *v.aliases))
+        return iter(self._scanned.names())
 
     def __len__(self) -> int:
         return len(self._scanned)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import Description, LargeSequence, Variable
 from fmilin.fmi.read.elements import integer, shortened
 from fmilin.signals import Signal, Signals
 from fmilin.units import rate_unit
@@ -169,6 +169,8 @@ class Layout:
     def continuous_names(self) -> list[str]:
         """Return the names of everything that may be an output: for suggestions."""
         rates = [f"der({s.name})" for s in self.states]
+        if isinstance(self.description.variables, LargeSequence):
+            return [*self.description.by_name, *rates]
         plain = [s.name for v in self.description.variables if v.is_continuous for s in self.scalars(v)]
         return list(dict.fromkeys([*plain, *rates, *self.description.by_name]))
 

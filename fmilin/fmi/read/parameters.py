@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from fmilin.fmi.read.description import LargeSequence
 from fmilin.fmi.read.session import Session
 
 __all__ = ["ParameterValues", "changed_parameters"]
@@ -23,10 +24,15 @@ class ParameterValues(Mapping[str, float]):
 
     def __iter__(self) -> Iterator[str]:
         layout = self._session.layout
+        if isinstance(layout.description.variables, LargeSequence):
+            return iter(())  # reading all of them would take long, and every name is known from elsewhere
         return (s.name for v in layout.description.variables if v.is_parameter for s in layout.scalars(v))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True  # without counting them
 
     def __contains__(self, name: object) -> bool:
         scalar = self._session.layout.find(name) if isinstance(name, str) else None

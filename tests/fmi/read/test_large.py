@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.errors import ModelError
-from fmilin.fmi.read import large
+import fmilin as fl
+from fmilin.errors import ModelError, UnknownNameError, nearest_names
+from fmilin.fmi.read import FmuModel, large
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.large import Scanned, cut
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.xml import parse_description
-from tests.fmus.make import HERE, description_of
+from tests.fmus.make import HERE, build, description_of
 
 ZOO = sorted(  # descriptions of FMI 1.0 are always read as a whole
     p.stem for p in Path(HERE).glob("*.c") if p.stem != "half_a_library" and 'fmiVersion="1.0"' not in p.read_text()
@@ -141,3 +142,24 @@ def test_words_across_the_edges_of_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     assert [places[i] for i in range(200)] == [i for i in range(len(text)) if text.startswith(b"<ScalarVariable", i)]
     with pytest.raises(IndexError):
         places[200]
+
+
+def test_a_large_model_is_linearized_without_reading_all_its_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 100_000)
+    path = build("pendulum", tmp_path, xml=many(5_000))
+    with fl.load(path, constraints=[]) as model:
+        assert isinstance(model, FmuModel)
+        fl.linearize(model)
+        assert isinstance(model.description.variables, Scanned)
+        assert len(model.description.variables._known) < 30
+        with pytest.raises(UnknownNameError, match=r"Did you mean 'pipe\[42\]\.m'"):
+            model.with_interface(outputs=["pip[42].m"])
+        assert len(model.description.variables._known) < 30
+
+
+def test_the_nearest_of_very_many_names_is_found() -> None:
+    known = [f"plant.pipe[{i}].flow" for i in range(30_000)]
+    assert nearest_names("plant.pip[77].flow", known)[0] == "plant.pipe[77].flow"
+    assert nearest_names("nothing like it", known) == ()
