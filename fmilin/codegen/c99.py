@@ -90,6 +90,8 @@ class _Equations:
         pattern = {(i, j): w for i, row in enumerate(system.matrix) for j, w in enumerate(row) if w != 0}
         self.order = band_order(pattern.keys(), n)
         self.program = program = Program(_leaves(system, self.order))
+        for symbol, expression in system.intermediate:
+            program.define(symbol, expression)
         self.W = {place: program.add(w) for place, w in pattern.items()}
         self.r = [program.add(r) for r in system.right_hand_side]
         self.z = [program.add(z) for z in (*system.derivatives, *outputs, *watched)]

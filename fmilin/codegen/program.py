@@ -63,6 +63,10 @@ class Program:
             atom = self._seen[expression] = self._translate(expression)
         return atom
 
+    def define(self, symbol: Symbol, expression: Expr) -> None:
+        """Let expressions contain ``symbol``, which stands for another expression."""
+        self._seen[symbol] = self.add(expression)
+
     def reach(self, atom: Atom) -> int:
         """Return the set of leaves on which ``atom`` depends, one bit for each."""
         return self._reach.get(atom, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,8 +60,8 @@ def build_fmu(
     Parameters
     ----------
     model : Model or SymbolicSystem
-        A native description: a model with the attribute ``system``, such as those of :mod:`fmilin.models` and
-        :mod:`fmilin.systems`.
+        A native description: a model with the attribute ``system``, or a method ``symbolic_system`` that makes it, such
+        as those of :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
     path : str or Path
         Where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
     fmi_version : {"2.0", "3.0"}
@@ -131,20 +131,26 @@ def build_fmu(
 
 def can_be_compiled(model: Model | SymbolicSystem) -> bool:
     """Whether a model has equations that can be printed as C."""
-    return isinstance(model, SymbolicSystem) or isinstance(getattr(model, "system", None), SymbolicSystem)
+    return isinstance(model, SymbolicSystem) or callable(_maker(model))
+
+
+def _maker(model: Model) -> Callable[[], SymbolicSystem] | None:
+    """Return what makes the equations in symbols: they stand there, or the model writes them down when asked."""
+    system = getattr(model, "system", None)
+    return (lambda: system) if isinstance(system, SymbolicSystem) else getattr(model, "symbolic_system", None)
 
 
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
         return _Native(model, model.constraints, model.independent, 0.0)
-    system = getattr(model, "system", None)
-    if not isinstance(system, SymbolicSystem):
+    maker = _maker(model)
+    if maker is None:
         name = getattr(getattr(model, "info", None), "name", type(model).__name__)
         raise UsageError(
             f"An FMU can be built from a native description only, and '{name}' is none: it has no equations in "
             f"symbols. Take a model of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
-    return _Native(system, model.constraints.declared, model.independent, model.start.time)
+    return _Native(maker(), model.constraints.declared, model.independent, model.start.time)
 
 
 def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:

@@ -21,13 +21,14 @@ from fmilin.models.mechanism.independence import Independence, independence_of, 
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.models.mechanism.outputs import OutputColumns, Outputs
 from fmilin.models.mechanism.parameters import changed, parameters_of
-from fmilin.models.mechanism.quantities import available, input_signals, state_signals
+from fmilin.models.mechanism.quantities import Entry, available, input_signals, state_signals
 from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
+    from fmilin.codegen.system import SymbolicSystem
     from fmilin.models.mechanism.linear import Matrices
 
 __all__ = ["Mechanism"]
@@ -195,7 +196,7 @@ class Mechanism(Model):
         system = self._system
         if len(system.tree.balls) or system.m_q < len(system.bonds):
             return None
-        return taken_apart(system, self._outputs, self._state(x, u), self._kept)
+        return taken_apart(system, self._outputs, self.state(x, u), self._kept)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Mechanism:
         """Return the same mechanism with chosen inputs and outputs; inputs left out keep their start values.
@@ -281,7 +282,7 @@ class Mechanism(Model):
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
-        return self._system.solve(self._state(x, u), self.independence.all)
+        return self._system.solve(self.state(x, u), self.independence.all)
 
     def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
         """Return the multipliers of all constraints by name, ``LOOP.reaction[1]``; NaN where they are not determined.
@@ -297,10 +298,21 @@ class Mechanism(Model):
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
+    def symbolic_system(self) -> SymbolicSystem:
+        """Return the equations in symbols, as statements of the recursion: what C code and FMUs are made from."""
+        from fmilin.models.mechanism.tracing import symbolic_system
+
+        return symbolic_system(self)
+
     @property
     def system(self) -> System:
         """The equations, for algorithms."""
         return self._system
+
+    @property
+    def available(self) -> Mapping[str, Entry]:
+        """Everything that may be an output, by name."""
+        return self._available
 
     @property
     def kept_inputs(self) -> list[int]:
@@ -310,6 +322,10 @@ class Mechanism(Model):
     def output_values(self, solution: Solution) -> Array:
         """Return the outputs, shape (..., ny)."""
         return self._outputs.values(solution)
+
+    def observed_values(self, solution: Solution) -> Array:
+        """Return what the constraints observe, shape (..., their number)."""
+        return self._observed.values(solution)
 
     def output_columns(self, solution: Solution, columns: Columns) -> OutputColumns:
         """Return the derivatives of the outputs."""
@@ -326,7 +342,8 @@ class Mechanism(Model):
         model._set_up(description, choice, known)
         return model
 
-    def _state(self, x: Array, u: Array) -> State:
+    def state(self, x: Array, u: Array) -> State:
+        """Return what x (..., N) and u (..., nu) determine without solving."""
         n_q = self._system.tree.n_q
         return self._system.state(x[..., :n_q], x[..., n_q:], self._every(u))
 

@@ -1,0 +1,118 @@
+"""The equations of a mechanism in symbols, for compiled code: the recursions themselves, written down while they run.
+
+Nothing is derived anew and nothing is expanded. The code of the other modules runs once with numbers that record what
+is done with them (:class:`fmilin.codegen.recorder.Number`): products, sums, sines become statements, and what is zero
+by the structure of the mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
+
+    [ M  G' ] [  vdot  ]   [     F     ]
+    [ G  0  ] [ lambda ] = [ -Gdot v   ]
+
+with the independent constraints, as for Lagrange's equations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from fmilin.codegen.recorder import Recorder
+from fmilin.codegen.system import SymbolicSystem
+from fmilin.models.mechanism.kinematics import coordinate_rates
+from fmilin.models.mechanism.null_space import NullSpace
+from fmilin.models.mechanism.outputs import Outputs
+from fmilin.models.mechanism.system import Solution, State
+from fmilin.signals import Signals
+
+if TYPE_CHECKING:
+    from fmilin.models.mechanism.model import Mechanism
+
+__all__ = ["symbolic_system"]
+
+
+def symbolic_system(model: Mechanism) -> SymbolicSystem:
+    """Return the equations of a mechanism in symbols.
+
+    Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
+    that are determined, and whatever the constraints observe are further named quantities.
+
+    Parameters
+    ----------
+    model : Mechanism
+    """
+    system, used = model.system, model.independence.all
+    n_q, recorder = system.tree.n_q, Recorder()
+    x = [sympy.Symbol(name, real=True) for name in model.states.names]
+    u = [sympy.Symbol(name, real=True) for name in model.inputs.names]
+    unknowns = _unknowns(model)
+    w = recorder.numbers([sympy.Symbol(name, real=True) for name in unknowns])
+    state = model.state(recorder.numbers(x), recorder.numbers(u))
+    solution = _solution(model, state, w)
+    names = _further(model)
+    further = Outputs(system, [model.available[name] for name in names])  # of kinds that add no markers
+    rates = coordinate_rates(system.tree, state.q, state.v)
+    outputs = recorder.expressions(model.output_values(solution))
+    named = dict(zip(names, recorder.expressions(further.values(solution)), strict=True))
+    named |= dict(zip(model.constraints.observed, recorder.expressions(model.observed_values(solution)), strict=True))
+    matrix, right = _saddle_point(state, used)
+    return SymbolicSystem(
+        name=model.info.name,
+        time=sympy.Symbol("time", real=True),
+        states=tuple(x),
+        inputs=tuple(u),
+        parameters={},
+        derivatives=(*recorder.expressions(rates), *recorder.expressions(solution.v_dot)),
+        outputs=tuple(outputs),
+        state_signals=model.states,
+        input_signals=model.inputs,
+        output_signals=model.outputs,
+        parameter_signals=Signals(()),
+        unknowns=tuple(sympy.Symbol(name, real=True) for name in unknowns),
+        matrix=tuple(tuple(row) for row in recorder.expressions(matrix)),
+        right_hand_side=tuple(recorder.expressions(right)),
+        constraints=model.constraints.declared,
+        description=f"Mechanism of {len(system.description.bodies)} bodies, n_q = {n_q}",
+        extra_names=named,
+        intermediate=tuple(recorder.statements),
+        independent=model.independent,
+    )
+
+
+def _unknowns(model: Mechanism) -> list[str]:
+    """Return the names of accelerations and multipliers."""
+    n_q, bonds = model.system.tree.n_q, [model.system.bonds[i] for i in model.independence.all]
+    return [
+        *(f"der({name})" for name in model.states.names[n_q:]),
+        *(f"{bond.of}.reaction[{bond.index}]" for bond in bonds),
+    ]
+
+
+def _solution(model: Mechanism, state: State, w: Any) -> Solution:
+    """Return a solution whose accelerations and multipliers are symbols."""
+    system, used = model.system, model.independence.all
+    n = system.tree.n
+    multipliers = np.zeros(len(system.bonds), dtype=object)
+    multipliers[used] = w[n:]
+    A = state.A + system.tree.above @ (state.at.S * w[:n, None])
+    none = np.zeros((n, 0))
+    return Solution(state, NullSpace(state.M, none, none, None), used, w[:n], multipliers, A)
+
+
+def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
+    G = state.G[used]
+    zero = np.zeros((len(used), len(used)))
+    return np.block([[state.M, G.T], [G, zero]]), np.concatenate((state.F, -state.c[used]))
+
+
+def _further(model: Mechanism) -> list[str]:
+    """Return the names of what belongs to loops, wheels and skates."""
+    lost = model.independence.undetermined
+    names = []
+    for bond in model.system.bonds:
+        if bond.level == "position":
+            names.append(f"{bond.of}.gap[{bond.index}]")
+        names.append(f"{bond.of}.slip[{bond.index}]")
+        if (bond.of, bond.index) not in lost:
+            names.append(f"{bond.of}.reaction[{bond.index}]")
+    return names
