@@ -155,7 +155,8 @@ class FlexibleLink:
         self.reference = np.zeros(self.size)
         self.reference[0::3] = np.linspace(0.0, rod.length, elements + 1)
         self.B = np.zeros((2, self.size))
-        np.add.at(self.B, (slice(None), dofs), element.B[:, None, :])
+        for row in (0, 1):
+            np.add.at(self.B[row], dofs, element.B[row])
         self.values_F = np.tile(element.F.ravel(), elements)
         self.values_Z = np.tile(element.Z.ravel(), elements)
         self.values_K = np.tile(element.K.ravel(), elements)

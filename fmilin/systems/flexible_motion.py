@@ -14,12 +14,15 @@ from __future__ import annotations
 from math import cos, sin
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.models.numeric.pattern import Pattern
 from fmilin.signals import FloatArray
 from fmilin.systems.flexible_link import FlexibleLink, J
 
 __all__ = ["LinkMotion", "rotation"]
+
+IntArray = NDArray[np.intp]
 
 E_Y = np.array([0.0, 1.0])
 
@@ -49,7 +52,7 @@ class LinkMotion:
         p, shape = np.arange(3, self.size), (self.size, self.size)
         inner = (link.pattern, 3, 3)
 
-        def places(*blocks: tuple[object, object]) -> tuple[Pattern, int, int]:
+        def places(*blocks: tuple[IntArray, IntArray]) -> tuple[Pattern, int, int]:
             pairs = [np.broadcast_arrays(i, j) for i, j in blocks]
             rows, columns = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
             return Pattern(rows, columns, shape), 0, 0
