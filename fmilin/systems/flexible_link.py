@@ -154,9 +154,7 @@ class FlexibleLink:
         self.pattern = Pattern(np.repeat(dofs, 6, axis=1).ravel(), np.tile(dofs, 6).ravel(), (self.size, self.size))
         self.reference = np.zeros(self.size)
         self.reference[0::3] = np.linspace(0.0, rod.length, elements + 1)
-        self.B = np.zeros((2, self.size))
-        for row in (0, 1):
-            np.add.at(self.B[row], dofs, element.B[row])
+        self.B = np.array([np.bincount(dofs.ravel(), np.tile(row, elements), self.size) for row in element.B])
         self.values_F = np.tile(element.F.ravel(), elements)
         self.values_Z = np.tile(element.Z.ravel(), elements)
         self.values_K = np.tile(element.K.ravel(), elements)
