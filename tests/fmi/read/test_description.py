@@ -294,5 +294,5 @@ def test_a_state_that_is_listed_twice_is_refused() -> None:
     xml = description_of("pendulum")
     found = re.search(r'<Derivatives>\s*(<Unknown index="\d+"[^>]*/>)', xml)
     assert found is not None
-    with pytest.raises(ModelError, match="lists 'pin.x' among its states more than once"):
+    with pytest.raises(ModelError, match=r"lists 'pin\.x' among its states more than once"):
         Layout(parse_description(xml.replace(found[1], found[1] * 2, 1).encode(), "m.fmu"))
