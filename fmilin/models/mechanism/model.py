@@ -386,7 +386,8 @@ class Mechanism(Model):
             if coordinates and int(coordinates[-1]) in system.tree.ball_coordinates:
                 e = [f"`{names[i]}`" for i in coordinates[-4:]]
                 text = " + ".join(f"{a}^2" for a in e)
-                found.append(Constraint.from_text(f"({text} - 1)/2", name=f"length of the quaternion of {joint}"))
+                name = f"length of the quaternion of {joint}"  # its rate is zero by itself: nothing is hidden behind it
+                found.append(Constraint.from_text(f"({text} - 1)/2", name=name, level="velocity"))
         return tuple(found)
 
     def _require_determined(self, names: Sequence[str]) -> None:
