@@ -43,6 +43,9 @@ SMALLEST_AT_EVENT = 1e-7
 WEAK = 1e-3
 """A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
 
+FLAT = 1e-4
+"""A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
+
 ROUNDING = 1e-14
 """A row whose slopes are all smaller than this fraction of the terms it sums is nothing but rounding."""
 
@@ -248,7 +251,8 @@ def _with_weights(setting: _Setting, columns: list[_Column], terms: Terms | None
     telling = slope > 30 * rounding
     if not telling.any():
         telling = slope > 0
-    weights = np.where(telling, 1 / np.where(telling, slope, 1.0), 0.0)
+    # At a stationary point of a row its slope is small by chance: it must not hold back the steps of the others.
+    weights = np.where(telling, 1 / np.where(telling, np.maximum(slope, FLAT * np.abs(setting.base)), 1.0), 0.0)
     return replace(setting, noise=np.maximum(setting.noise, floor), weights=weights)
 
 

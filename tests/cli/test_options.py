@@ -67,8 +67,8 @@ def test_outputs_must_differ_and_be_writable(tmp_path: Path) -> None:
     assert options.checked_outputs([a, b]) == [a, b]
     with pytest.raises(UsageError, match="same file twice"):
         options.checked_outputs([a, tmp_path / "." / "a.mat"])
-    with pytest.raises(UsageError, match=r"suffix '\.txt'"):
-        options.checked_outputs([a, tmp_path / "b.txt"])
+    with pytest.raises(UsageError, match=r"suffix '\.slx'"):
+        options.checked_outputs([a, tmp_path / "b.slx"])
     with pytest.raises(UsageError, match="there is no folder"):
         options.checked_outputs([a, tmp_path / "no" / "b.mat"])
     assert list(tmp_path.iterdir()) == []
