@@ -129,7 +129,7 @@ class _Equations:
         z = self.z[: self.differentiated]
         of_unknowns = program.gradients(z, system.unknowns)
         by_unknowns = [{self.order.columns[j]: atom for j, atom in row.items()} for row in of_unknowns]
-        e = self._residual_gradients(self.known[:columns])
+        e = self._given_slopes() if system.slopes else self._residual_gradients(self.known[:columns])
         e_settings = self._residual_gradients(self.known[columns:], columns)
         z_motion = program.gradients(z, self.known[:columns])
         z_settings = [
@@ -141,6 +141,14 @@ class _Equations:
             *self._numbered("Z_W", by_unknowns),
         ]
         return motion, [*self._numbered("E_SETTINGS", e_settings), *self._numbered("Z_SETTINGS", z_settings)]
+
+    def _given_slopes(self) -> list[dict[int, Atom]]:
+        """Return the derivatives of e = r - W w that came with the system, rows in their order of elimination."""
+        rows: list[dict[int, Atom]] = [{} for _ in self.r]
+        for i, row in enumerate(self.system.slopes):
+            atoms = {k: self.program.add(slope) for k, slope in enumerate(row) if slope != 0}
+            rows[self.order.rows[i]] = {k: atom for k, atom in atoms.items() if atom != 0}
+        return rows
 
     def _residual_gradients(self, wanted: Sequence[Any], first: int = 0) -> list[dict[int, Atom]]:
         """Return the derivatives of e = r - W w with w held, rows in their order of elimination."""

@@ -8,7 +8,7 @@ disappear, and equal statements are one, so that the sparsity of the numerical c
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,16 @@ class Recorder:
         """Return an array of numbers and floats as expressions, each a symbol or a constant; same shape."""
         flat = [expression_of(x) for x in np.asarray(array, dtype=object).ravel()]
         return _objects(flat, np.shape(array))
+
+    def needed_by(self, expressions: Iterable[Expr]) -> tuple[tuple[Symbol, Expr], ...]:
+        """Return the statements that expressions need, in their order."""
+        needed = set().union(*(e.free_symbols for e in expressions))
+        found = []
+        for symbol, operation in reversed(self.statements):
+            if symbol in needed:
+                needed |= operation.free_symbols
+                found.append((symbol, operation))
+        return tuple(reversed(found))
 
     def stated(self, key: Any, operation: Expr) -> Symbol:
         """Return the symbol of an operation, which ``key`` identifies; a new one where there is none."""

@@ -140,8 +140,8 @@ class FixedForces:
         s = self.sizes(d, L_rate, u)
         G, rate_q = along
         n, nu = G.shape[-1], self.B_r.shape[1]
-        q, v = np.zeros((*s.shape, n)), np.zeros((*s.shape, n))
-        s_u = np.broadcast_to(self.B_r, (*s.shape, nu)).copy()
+        q, v = np.zeros((*s.shape, n), dtype=s.dtype), np.zeros((*s.shape, n), dtype=s.dtype)
+        s_u = np.broadcast_to(self.B_r, (*s.shape, nu)).astype(s.dtype)
         if len(self.rows):
             L = self._lengths(d)
             push = self.k * self.L_0 + u @ self.B_L.T

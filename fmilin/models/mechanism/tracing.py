@@ -19,7 +19,7 @@ import sympy
 
 from fmilin.codegen.recorder import Recorder
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.models.mechanism.kinematics import coordinate_rates
+from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.system import Solution, State
@@ -42,7 +42,7 @@ def symbolic_system(model: Mechanism) -> SymbolicSystem:
     model : Mechanism
     """
     system, used = model.system, model.independence.all
-    n_q, recorder = system.tree.n_q, Recorder()
+    recorder = Recorder()
     x = [sympy.Symbol(name, real=True) for name in model.states.names]
     u = [sympy.Symbol(name, real=True) for name in model.inputs.names]
     unknowns = _unknowns(model)
@@ -55,26 +55,29 @@ def symbolic_system(model: Mechanism) -> SymbolicSystem:
     outputs = recorder.expressions(model.output_values(solution))
     named = dict(zip(names, recorder.expressions(further.values(solution)), strict=True))
     named |= dict(zip(model.constraints.observed, recorder.expressions(model.observed_values(solution)), strict=True))
-    matrix, right = _saddle_point(state, used)
+    matrix, right = (recorder.expressions(a) for a in _saddle_point(state, used))
+    slopes = recorder.expressions(_slopes(model, solution))
+    derivatives = (*recorder.expressions(rates), *recorder.expressions(solution.v_dot))
+    needed = [*matrix.ravel(), *right, *slopes.ravel(), *derivatives, *outputs, *named.values()]
     return SymbolicSystem(
         name=model.info.name,
         time=sympy.Symbol("time", real=True),
         states=tuple(x),
         inputs=tuple(u),
         parameters={},
-        derivatives=(*recorder.expressions(rates), *recorder.expressions(solution.v_dot)),
+        derivatives=derivatives,
         outputs=tuple(outputs),
         state_signals=model.states,
         input_signals=model.inputs,
         output_signals=model.outputs,
         parameter_signals=Signals(()),
         unknowns=tuple(sympy.Symbol(name, real=True) for name in unknowns),
-        matrix=tuple(tuple(row) for row in recorder.expressions(matrix)),
-        right_hand_side=tuple(recorder.expressions(right)),
+        matrix=tuple(tuple(row) for row in matrix),
+        right_hand_side=tuple(right),
         constraints=model.constraints.declared,
-        description=f"Mechanism of {len(system.description.bodies)} bodies, n_q = {n_q}",
         extra_names=named,
-        intermediate=tuple(recorder.statements),
+        intermediate=recorder.needed_by(needed),
+        slopes=tuple(tuple(row) for row in slopes),
         independent=model.independent,
     )
 
@@ -103,6 +106,20 @@ def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
     G = state.G[used]
     zero = np.zeros((len(used), len(used)))
     return np.block([[state.M, G.T], [G, zero]]), np.concatenate((state.F, -state.c[used]))
+
+
+def _slopes(model: Mechanism, solution: Solution) -> Any:
+    """Return d(r - W w)/d(x, u) by the recursions of section 4.3, shape (n + m, N + nu).
+
+    They take a few operations for each entry, where differentiating the statements takes a few for each statement and
+    each column.
+    """
+    system, used = model.system, model.independence.all
+    columns, q = system.columns(solution), solution.state.q
+    theta = displacement_of(system.tree, q, np.eye(len(q)))
+    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u[:, model.kept_inputs]))
+    bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), len(model.kept_inputs)))))
+    return -np.vstack((pushes, bends))
 
 
 def _further(model: Mechanism) -> list[str]:
