@@ -9,9 +9,11 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.printing.numpy import NumPyPrinter
 
 from fmilin.codegen.program import Atom, Program
+from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 
 __all__ = ["PythonFunction"]
@@ -57,7 +59,7 @@ class PythonFunction:
     def _code(self) -> CodeType:
         printer = _Printer({"fully_qualified_modules": False})
         statements = self._program.statements
-        lines = [f" {s.name} = {printer.doprint(statements[s])}" for s in self._program.needed_by(self._atoms)]
+        lines = [f" {s.name} = {_text(printer, statements[s])}" for s in self._program.needed_by(self._atoms)]
         results = ", ".join(printer.doprint(atom) for atom in self._atoms)
         return compile("\n".join(["def function(s):", *lines, f" return [{results}]"]), "<stage>", "exec")
 
@@ -74,6 +76,16 @@ class PythonFunction:
         exec(self._code, namespace)  # noqa: S102 - printed from checked expressions, never text of a user
         function: Callable[..., list[Any]] = namespace["function"]
         return function
+
+
+def _text(printer: NumPyPrinter, operation: Any) -> str:
+    try:
+        return str(printer.doprint(operation))
+    except PrintMethodNotImplementedError:
+        raise ModelError(
+            f"There is no NumPy code for the function '{type(operation).__name__}', which appears in the equations. "
+            "Write it with elementary functions."
+        ) from None
 
 
 class _Printer(NumPyPrinter):  # type: ignore[misc]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fmilin.errors import ConstraintError
+from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.rank import EXACT, decide_rank, independent_rows, scaled, threshold
 from fmilin.signals import FloatArray
@@ -79,7 +79,10 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
             Hs[redundant], sizes[redundant] = 0.0, np.inf
         step = -D * (linalg.pinv(Hs * (D / invariants.scales), rtol=zero) @ (h / sizes))
         size = float(np.max(np.abs(step) / invariants.scales, initial=0.0))
-        x, h = _damped(invariants, t, x, step, h, sizes)
+        moved = _damped(invariants, t, x, step, h, sizes)
+        if moved is None:
+            break
+        x, h = moved
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
@@ -95,10 +98,15 @@ def _kicked(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) 
     random = np.random.default_rng(1801)
     found: list[tuple[float, int, FloatArray, FloatArray]] = []
     for size in (0.01, 0.1, 0.1, 0.3, 0.3):
-        x, h = _descended(invariants, t, start + size * D * random.choice([-1.0, 1.0], len(D)), D)
-        for _ in range(3):  # the kick has moved what need not move: go back along the manifold
-            x, h = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
-        if np.isfinite(h).all() and (distance_beyond_noise(invariants, t, x) <= REACHED).all():
+        kick = size * D * random.choice([-1.0, 1.0], len(D))
+        try:
+            x, h = _descended(invariants, t, start + kick, D)
+            for _ in range(3):  # the kick has moved what need not move: go back along the manifold
+                x, h = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
+            reached = bool((distance_beyond_noise(invariants, t, x) <= REACHED).all())
+        except NumericalError:  # the model cannot be evaluated there: another kick may lead elsewhere
+            continue
+        if reached:
             found.append((float(np.linalg.norm((x - start) / invariants.scales)), len(found), x, h))
     return min(found, key=lambda f: f[:2])[2:] if found else None
 
@@ -106,8 +114,11 @@ def _kicked(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) 
 def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, D: FloatArray) -> FloatArray:
     """Return the part of a displacement d (N,) that stays on the manifold, held states left alone."""
     free = D > 0
-    V = linalg.null_space(invariants.gradient(t, x).H[:, free] * D[free], rcond=EXACT)
     step = np.zeros_like(d)
+    H = invariants.gradient(t, x).H[:, free]
+    if not np.isfinite(H).all():
+        return step
+    V = linalg.null_space(H * D[free], rcond=EXACT)
     step[free] = D[free] * (V @ (V.T @ (d[free] / D[free])))
     return step
 
@@ -144,12 +155,22 @@ def _row_sizes(gradient: Gradient, scales: FloatArray) -> FloatArray:
 
 def _damped(
     invariants: Invariants, t: float, x: FloatArray, step: FloatArray, h: FloatArray, sizes: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return where a step or a part of it leads, and h there; None where the model cannot be evaluated."""
     before = float(np.linalg.norm(h / sizes))
     for halving in range(12):
         candidate = x + step / 2**halving
-        value = invariants.values(t, candidate)
+        value = _values(invariants, t, candidate)
         norm = float(np.linalg.norm(value / sizes))
         if np.isfinite(norm) and (norm < before or norm < 1e-12):
             return candidate, value
-    return x + step, invariants.values(t, x + step)
+    value = _values(invariants, t, x + step)
+    return (x + step, value) if np.isfinite(value).all() else None
+
+
+def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+    """Return h, NaN where the model refuses to be evaluated, as FMUs do far away from where they were made for."""
+    try:
+        return invariants.values(t, x)
+    except NumericalError:
+        return np.full(len(invariants), np.nan)

@@ -210,7 +210,9 @@ class Declaration:
             When there is any.
         """
         if self.problems:
-            raise UsageError(f"The model '{self.model}' is not complete: {'; '.join(self.problems)}.")
+            raise UsageError(
+                f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."
+            )
 
     def _from_text(self, text: str) -> Any:
         expression = parse(text)

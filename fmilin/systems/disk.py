@@ -59,7 +59,8 @@ def rolling_disk(
     Raises
     ------
     UsageError
-        When the disk is flat on the ground, or there is no steady turn at this speed and lean.
+        When the mass or the radius is not positive, the disk is flat on the ground, or there is no steady turn at this
+        speed and lean.
 
     Notes
     -----
@@ -76,6 +77,8 @@ def rolling_disk(
     that f_c is kept for any u4, u5, u6 and hides no further constraint. Written in u4, u5, u6 instead they would
     give the same 12 eigenvalues, because nothing depends on q4, q5, q6 in turn.
     """
+    if not (mass > 0 and radius > 0):
+        raise UsageError(f"A disk needs a positive mass and radius, not {mass:g} and {radius:g}.")
     if not abs(cos(lean)) > 1e-6:
         raise UsageError(f"The disk cannot roll at a lean of {lean} rad: it lies flat on the ground.")
     if yaw_rate is None:

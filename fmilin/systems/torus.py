@@ -45,7 +45,7 @@ def rolling_torus(
     Raises
     ------
     UsageError
-        When the radii are no torus's: a > b >= 0.
+        When the mass is not positive, or the radii are no torus's: a > b >= 0.
 
     Notes
     -----
@@ -54,6 +54,8 @@ def rolling_torus(
 
         lambda^2 = [m g a - (J + m r^2) J v^2 / (I r^2)] / (I + m r^2).
     """
+    if not mass > 0:
+        raise UsageError(f"A torus needs a positive mass, not {mass:g}.")
     if not ring_radius > tube_radius >= 0:
         raise UsageError(f"A torus has a ring larger than its tube, not {ring_radius:g} and {tube_radius:g}.")
     r = ring_radius + tube_radius

@@ -203,6 +203,12 @@ def test_impossible_turns_are_refused(speed: float, lean: float, message: str) -
         rolling_disk(speed, lean=lean)
 
 
+@pytest.mark.parametrize("options", [{"mass": -1.0}, {"mass": 0.0}, {"radius": 0.0}, {"mass": float("nan")}])
+def test_disks_that_do_not_exist_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="positive mass and radius"):
+        rolling_disk(**options)
+
+
 def test_an_upright_disk_has_no_steady_turn() -> None:
     with pytest.raises(UsageError, match="needs a lean"):
         steady_yaw_rates(1.0, 0.0)

@@ -74,6 +74,8 @@ def test_without_a_tube_the_torus_is_a_hoop() -> None:
 def test_other_tori_are_refused(ring: float, tube: float) -> None:
     with pytest.raises(UsageError, match="ring larger than its tube"):
         rolling_torus(ring_radius=ring, tube_radius=tube)
+    with pytest.raises(UsageError, match="positive mass"):
+        rolling_torus(mass=0.0)
 
 
 @pytest.mark.parametrize("speed", [2.0, -3.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import sympy
@@ -97,7 +97,17 @@ class _Reader:
 def form_of(
     declaration: Declaration, given: KaneEquations, inputs: Sequence[Name], parameters: Iterable[Name]
 ) -> KaneForm:
-    """Return the checked form; problems are noted in ``declaration``, where names become known."""
+    """Return the checked form; problems are noted in ``declaration``, where names become known.
+
+    Raises
+    ------
+    UsageError
+        When a block of equations is one text: read letter by letter it would lead to many problems that are none.
+    """
+    texts = [f.name for f in fields(given) if isinstance(getattr(given, f.name), str)]
+    if texts:
+        declaration.problems.append(f"{', '.join(texts)} should be given as lists, even with a single entry")
+        declaration.raise_problems()
     q = declaration.declare(given.q, "a coordinate")
     u = declaration.declare(given.u, "a speed")
     r = declaration.declare(inputs, "an input")

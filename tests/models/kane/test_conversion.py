@@ -11,7 +11,7 @@ from sympy.physics.mechanics import KanesMethod, Particle, Point, ReferenceFrame
 from sympy.physics.mechanics.models import n_link_pendulum_on_cart
 
 import fmilin as fl
-from fmilin import UsageError
+from fmilin import ModelError, UsageError
 from fmilin.models import KaneModel, Labels
 from fmilin.systems import rolling_disk
 from tests.models.kane.examples import cartesian_lagrange, disc, pendulum_on_a_moving_pivot
@@ -108,6 +108,12 @@ def test_loads_nonlinear_in_accelerations_are_refused_by_name() -> None:
 def test_functions_that_are_no_functions_of_time_are_refused_by_name() -> None:
     with pytest.raises(UsageError, match=r"'spring\(x\(t\)\)' is no function of time"):
         KaneModel.from_sympy(oscillator(sympy.Function("spring")(x)), parameters={m: 2.0})
+
+
+def test_functions_that_no_code_can_be_made_of_are_refused_by_name() -> None:
+    bessel = KaneModel.from_sympy(oscillator(-sympy.besselj(0, x)), parameters={m: 2.0})
+    with pytest.raises(ModelError, match="no NumPy code for the function 'besselj'"):
+        bessel.linearize()
 
 
 def test_symbols_without_value_are_named() -> None:

@@ -63,6 +63,7 @@ def test_f_a_is_derived_when_it_is_left_out() -> None:
         ({"f_a": []}, r"f_a has 0 rows and should have 1"),
         ({"u": ["vx", "x"]}, r"'x', a speed, is declared twice"),
         ({"names": ["rail"]}, r"1 names for 2 constraints"),
+        ({"q": "xy", "f_2": "m*der(vx)"}, r"complete: q, f_2 should be given as lists, even with a single entry\.$"),
     ],
 )
 def test_what_does_not_fit_the_form_is_refused_by_name(changes: dict[str, Any], message: str) -> None:
