@@ -53,8 +53,9 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        When an entry of a matrix is NaN or infinite: no consumer of a file could use it; or when a name
-        contains the character NUL, which neither MATLAB nor NumPy can store.
+        When an entry of a matrix is NaN or infinite: no consumer of a file could use it; when a name
+        contains the character NUL, which neither MATLAB nor NumPy can store; or when a text is none
+        (a lone half of a surrogate pair).
     """
     document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
     for name, array in document.items():
@@ -66,6 +67,7 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     groups: dict[str, Signals] = {group: getattr(linear, group) for group in GROUPS}
     if nul := [s.name for signals in groups.values() for s in signals if "\0" in s.name]:
         raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
+    _require_texts(linear)
     document["errors"] = {name: getattr(linear.errors, name) for name in ERRORS}
     document |= {group: list(signals.names) for group, signals in groups.items()}
     point, accuracy, method, model = linear.point, linear.accuracy, linear.method, linear.model
@@ -101,6 +103,19 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     return document
 
 
+def _require_texts(linear: LinearModel) -> None:
+    texts = [t for group in GROUPS for s in getattr(linear, group) for t in (s.name, s.unit, s.description, *s.aliases)]
+    texts += [linear.model.name, linear.model.guid, linear.model.tool, *map(str, linear.warnings)]
+    try:
+        "\n".join(texts).encode("utf-8")
+    except UnicodeEncodeError:
+        bad = next(t for t in texts if any("\ud800" <= c <= "\udfff" for c in t))
+        raise UsageError(
+            f"{bad[:70]!a} is no text: it contains one half of a pair of surrogates, which no file can carry. Give it "
+            "another name."
+        ) from None
+
+
 def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
     """Return the LinearModel that :func:`to_document` described.
 
@@ -134,6 +149,8 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
     sizes = {group: len(signals) for group, signals in groups.items()}
     matrix = {name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()}
     point, method, model = document["point"], document["method"], document["model"]
+    if not 0 <= (sample_time := _float(document["sample_time"])) < float("inf"):
+        raise ValueError(f"the sample time is {sample_time:g} s")
     errors = {name: _array(document["errors"], name, matrix[name].shape) for name in ERRORS}
     return LinearModel(
         A=matrix["A"],
@@ -163,7 +180,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         ),
         model=ModelInfo(**{key: str(model[key]) for key in ("name", "guid", "tool", "fmi_version")}),
         warnings=tuple(Remark(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
-        sample_time=_float(document["sample_time"]),
+        sample_time=sample_time,
         T_u=matrix["T_u"],
         errors=EntryErrors(**errors),
         described=None if document.get("descriptor") is None else from_part(document["descriptor"]),

@@ -57,7 +57,7 @@ def dumps_array(models: ModelArray, writing: Writing) -> bytes:
     if not _NAME.fullmatch(writing.name) or _KEYWORDS.fullmatch(writing.name):
         raise UsageError(
             f"MATLAB cannot call a function '{writing.name[:70]}': letters, digits and '_' make a name, a letter "
-            "first, 63 at most. Choose such a name for the .m file."
+            "first, 63 at most, and no keyword. Choose such a name for the .m file."
         )
     for model in models.models:
         to_document(model)  # refuses what no file should carry

@@ -14,6 +14,8 @@ from fmilin.signals import FloatArray
 __all__ = ["ModelArray", "gathered"]
 
 _SIGNALS = ("states", "inputs", "outputs")
+_SAME = 1e-9
+"""Inputs and states that differ by less, relative to 1 or their size, are the same, found in different ways."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
         At least one.
     grid : mapping of str to sequence of float, optional
         What varies, and its value at every model. By default the time when it differs; else the inputs and
-        parameters of the point that differ; else the states that differ.
+        parameters of the point that differ; else the independent states that differ; rounding does not count.
 
     Raises
     ------
@@ -93,18 +95,21 @@ def _what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
     times = np.array([p.time for p in points])
     if np.ptp(times) > 0:
         return {"time": times}
-    for parts in (("inputs", "parameters"), ("states",)):
-        found = {
-            name: values
-            for part in parts
-            for name in getattr(points[0], part)
-            if (values := np.array([getattr(p, part).get(name, np.nan) for p in points])).size
-            and np.isfinite(values).all()
-            and np.ptp(values) > 0
-        }
+    coordinates = [dict(zip(m.states.names, m.y0.tolist(), strict=True)) for m in models]
+    for found in (
+        _varying([p.inputs for p in points], _SAME) | _varying([p.parameters for p in points], 0.0),
+        _varying(coordinates, _SAME),
+        _varying([p.states for p in points], _SAME),
+    ):
         if found:
             return found
     return {}
+
+
+def _varying(tables: Sequence[Mapping[str, float]], rounding: float) -> dict[str, FloatArray]:
+    """Return the values of what differs between the tables by more than rounding, relative to 1 or to its size."""
+    values = {name: np.array([table.get(name, np.nan) for table in tables]) for name in tables[0]}
+    return {name: v for name, v in values.items() if np.ptp(v) > rounding * max(1.0, float(np.abs(v).max()))}
 
 
 def _listed(names: Sequence[str]) -> str:

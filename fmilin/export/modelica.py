@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fmilin.errors import UsageError
 from fmilin.export.document import to_document
 from fmilin.export.modelica_names import identifier, identifiers
 from fmilin.export.writing import Writing
 from fmilin.linear_model import LinearModel
-from fmilin.signals import FloatArray, Signal
+from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
 __all__ = ["dumps"]
@@ -44,9 +45,12 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     Raises
     ------
     UsageError
-        When a matrix contains NaN or infinite entries.
+        When a matrix contains NaN or infinite entries, or the operating point of absolute values does.
     """
     to_document(linear)  # refuses what no file should carry
+    if not writing.deviation:
+        _require_values("input", linear.inputs, linear.point.inputs)
+        _require_values("output", linear.outputs, linear.point.outputs)
     groups = (linear.states, linear.inputs, linear.outputs)
     counts = np.cumsum([0, *map(len, groups)])
     shown = {*linear.inputs.names, *linear.outputs.names}  # an output often has the name of the state that it shows
@@ -57,6 +61,14 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     n_u, n_y = len(linear.inputs), len(linear.outputs)
     names = _Names(legal[n_u + n_y : counts[-1]], legal[:n_u], legal[n_u : n_u + n_y])
     return ("\n".join(_lines(linear, writing, names)) + "\n").encode("utf-8")
+
+
+def _require_values(kind: str, signals: Signals, values: Mapping[str, float]) -> None:
+    if unknown := [name for name in signals.names if not np.isfinite(values.get(name, 0.0))]:
+        raise UsageError(
+            f"A Modelica model in absolute values needs the operating point, but the {kind} '{unknown[0][:70]}' is no "
+            "number there. Write deviations instead: --deviation."
+        )
 
 
 def _is_sampled(linear: LinearModel) -> bool:
@@ -148,7 +160,7 @@ def _sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> 
     if names.inputs:
         yield f"  u = {_list(names.inputs)};"
     if names.states or names.outputs:
-        yield f"  when sample({_number(linear.point.time)}, {_number(linear.sample_time)}) then"
+        yield f"  when sample({_number(_start_time(linear))}, {_number(linear.sample_time)}) then"
         if names.states:
             terms = _linear_terms("AB", x, u, writing)
             yield f"    x = {terms.removeprefix(' + ') if writing.deviation else 'x0 + f0' + terms};"
@@ -172,23 +184,23 @@ def _linear_terms(letters: str, x: str, u: str, writing: Writing) -> str:
 
 
 def _annotation(linear: LinearModel, writing: Writing) -> Iterator[str]:
-    point = linear.point
+    point, start = linear.point, _start_time(linear)
     yield "  annotation ("
     if writing.modelica == "blocks":
         yield "    Icon(graphics = {Rectangle(extent = {{-100, -100}, {100, 100}}, lineColor = {0, 0, 127}),"
         yield '      Text(extent = {{-90, 20}, {90, -20}}, textString = "%name")}),'
-    yield f"    experiment(StartTime = {_number(point.time)}, StopTime = {_number(point.time + 1.0)}),"
+    yield f"    experiment(StartTime = {_number(start)}, StopTime = {_number(start + 1.0)}),"
     yield f"    Documentation(info = {_string(_information(linear, writing))}),"
     fields = [
         f"version = {_string(__version__)}",
         f"source = {_string(linear.model.name)}",
         f"guid = {_string(linear.model.guid)}",
-        f"time = {_number(point.time)}",
+        f"time = {_number(start)}",
         f"sample_time = {_number(linear.sample_time)}",
         f"deviation = {str(writing.deviation).lower()}",
     ]
     for part in ("states", "inputs", "outputs", "parameters"):
-        values: Mapping[str, float] = getattr(point, part)
+        values = {name: v for name, v in getattr(point, part).items() if np.isfinite(v)}  # Modelica has no others
         if values:
             fields.append(f"{part} = {{{', '.join(map(_string, values))}}}")
             fields.append(f"{part}_values = {_vector(np.array(list(values.values()), dtype=float))}")
@@ -220,6 +232,10 @@ def _described(signal: Signal) -> str:
     if signal.unit and not _unit(signal):
         words += f" [{signal.unit}]"
     return _string(words)
+
+
+def _start_time(linear: LinearModel) -> float:
+    return linear.point.time if np.isfinite(linear.point.time) else 0.0
 
 
 def _at(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:

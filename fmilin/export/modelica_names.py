@@ -1,7 +1,7 @@
 """Names of any model as identifiers of Modelica: legal, different from each other, and still readable.
 
 >>> identifiers(["body.r[1]", "body_r_1", "der(w)", "größe", "φ", "time", "2x"])
-['body_r_1', 'body_r_1_2', 'der_w', 'groesse', 'phi', 'time_', 'x_2x']
+['body_r_1_2', 'body_r_1', 'der_w', 'groesse', 'phi', 'time_', 'x_2x']
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ RESERVED = frozenset(
 
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 _GREEK = re.compile(r"GREEK (?:SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)")
+_IDENT = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST = 200
 
 
 def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return one identifier per name; where two names would get the same one, the later gets a number.
+    """Return one identifier per name: itself where it is legal, else a similar one, with a number if that is taken.
 
     Parameters
     ----------
@@ -44,8 +45,13 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
         Identifiers that others have already.
     """
     used = set(taken)
+    kept = {name for name in names if name not in used and _is_legal(name)}
+    used |= kept
     found = []
     for name in names:
+        if name in kept:
+            found.append(name)
+            continue
         base = identifier(name)
         candidate, number = base, 1
         while candidate in used:
@@ -58,6 +64,8 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
 
 def identifier(name: str) -> str:
     """Return the identifier that says ``name`` best."""
+    if _is_legal(name):
+        return name
     plain = "".join(_plain(c) for c in unicodedata.normalize("NFC", name).translate(_SPELLED))
     base = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_]+", "_", plain)).strip("_")
     if not base or base[0].isdigit():
@@ -65,6 +73,10 @@ def identifier(name: str) -> str:
     if len(base) > _LONGEST:
         base = f"{base[: _LONGEST // 2]}_{base[-_LONGEST // 2 :]}"
     return f"{base}_" if base in RESERVED else base
+
+
+def _is_legal(name: str) -> bool:
+    return bool(_IDENT.fullmatch(name)) and name not in RESERVED and len(name) <= _LONGEST
 
 
 def _plain(character: str) -> str:

@@ -120,7 +120,7 @@ def _with_remark(linear: LinearModel, remark: Remark) -> LinearModel:
 
 
 def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatArray, FloatArray], bound: float) -> str:
-    text = f"no frequency response differs by more than {bound:.3g}"
+    measured = ""
     if linear.sample_time == 0 and len(stable.A) <= _MEASURED_UP_TO:
         V, W = projection
         r = V.shape[1]
@@ -131,8 +131,11 @@ def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatAr
             np.column_stack((stable.C, -stable.C @ V)),
             np.zeros((len(stable.C), stable.B.shape[1])),
         )
-        found, largest = peak_gain(difference).seen, peak_gain(stable).seen
-        text += f" (found: {found:.3g}; largest gain of the decaying part {largest:.3g})"
+        found, largest = peak_gain(difference), peak_gain(stable).seen
+        if found.seen > bound:  # rounding has made small singular values too small
+            bound = found.bound
+        measured = f" (found: {found.seen:.3g}; largest gain of the decaying part {largest:.3g})"
+    text = f"no frequency response differs by more than {bound:.3g}{measured}"
     return f"{text}, in nominal values of outputs per nominal value of an input."
 
 

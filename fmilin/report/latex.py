@@ -90,7 +90,8 @@ def _modes(linear: LinearModel) -> Iterator[str]:
     if not len(linear.states):
         return
     yield "\\begin{longtable}{rrrr}"
-    yield "  eigenvalue [1/s] & frequency [rad/s] & [Hz] & damping ratio \\\\ \\hline"
+    whose = " of the sampled motion" if linear.sample_time > 0 else ""
+    yield f"  eigenvalue [1/s]{whose} & frequency [rad/s] & [Hz] & damping ratio \\\\ \\hline"
     for mode in linear.modes():
         value = rounded(mode.eigenvalue, 6)
         cells: Sequence[str] = (f"${_number(value.real)}$", "", "", "")

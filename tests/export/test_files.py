@@ -86,6 +86,17 @@ def test_a_matrix_with_nan_is_refused_and_the_old_file_stays(suffix: str, tmp_pa
     assert path.read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".m", ".mo", ".txt", ".tex"])
+@pytest.mark.parametrize("part", ["name", "unit", "description"])
+def test_half_a_surrogate_pair_is_no_text(suffix: str, part: str, tmp_path: Path) -> None:
+    texts = {"name": "x", "unit": "m", "description": ""} | {part: "a\ud800"}
+    signal = Signal(texts["name"], texts["unit"], description=texts["description"])
+    linear = replace(sized(1, 0, 0, 1), outputs=Signals([signal]))
+    with pytest.raises(UsageError, match="is no text"):
+        linear.save(tmp_path / f"plant{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_nul_in_a_name_is_refused(suffix: str, tmp_path: Path) -> None:
     linear = replace(pendulum(), inputs=Signals(["a\0b"]))

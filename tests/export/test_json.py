@@ -103,6 +103,14 @@ def test_a_field_of_the_wrong_kind_is_a_model_error(value: object) -> None:
             loads(json.dumps(document).encode(), "plant.json")
 
 
+@pytest.mark.parametrize("value", [-1.0, None, "1e999"])
+def test_a_sample_time_that_does_not_exist_is_refused(value: object) -> None:
+    document = json.loads(dumps(pendulum()))
+    document["sample_time"] = float(value) if isinstance(value, str) else value
+    with pytest.raises(ModelError, match="the sample time is"):
+        loads(json.dumps(document).encode(), "plant.json")
+
+
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     document = json.loads(dumps(pendulum())) | {"format": "fmilin-linear/2"}
     path = tmp_path / "plant.json"

@@ -101,9 +101,15 @@ def test_names_that_clash_after_legalization_get_numbers() -> None:
     linear = replace(sized(0, 0, len(names), 0), inputs=Signals(names))
     model = read(linear)
     found = model.named("input")
-    assert found[:4] == ["a_b", "a_b_2", "a_b_3", "a_b_2_2"]
+    assert found[:4] == ["a_b_3", "a_b", "a_b_4", "a_b_2"]
     assert len(set(found)) == len(names)
     assert [model.symbols[n].comment for n in found] == names
+
+
+def test_legal_names_stay_as_they_are() -> None:
+    legal = ["_x", "phi_", "a__b", "phi", "X9"]
+    assert identifiers(["phi.", *legal]) == ["phi_2", *legal]
+    assert identifiers(legal, taken=["phi"])[3] == "phi_2"
 
 
 @settings(max_examples=60, deadline=None)
@@ -130,6 +136,20 @@ def test_the_point_stands_in_the_annotation() -> None:
     assert "parameters_values = {1.0000000000000002}" in text
     assert json.dumps("pin.vy") in text
     assert "<td>pin.vx</td><td>0.3</td><td>m/s</td>" in text
+
+
+def test_a_point_that_is_no_number_is_refused_in_absolute_values() -> None:
+    linear = replace(pendulum(), point=replace(pendulum().point, time=np.nan, inputs={"F": np.nan}))
+    with pytest.raises(UsageError, match=r"the input 'F' is no number there\. Write deviations instead"):
+        read(linear)
+    text = dumps(linear, Writing("Plant", deviation=True)).decode()
+    assert "experiment(StartTime = 0.0, StopTime = 1.0)" in text
+    assert flat(text, "Plant").named("input") == ["F"]
+
+
+def test_a_parameter_that_is_infinite_is_no_number_for_modelica() -> None:
+    linear = replace(pendulum(), point=replace(pendulum().point, parameters={"limit": np.inf, "m": 2.0}))
+    assert 'parameters = {"m"},\n      parameters_values = {2.0}' in dumps(linear, Writing("Plant")).decode()
 
 
 def test_nan_is_refused() -> None:

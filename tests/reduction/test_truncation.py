@@ -52,6 +52,12 @@ def test_the_bound_holds_and_is_close(model: LinearModel, order: int) -> None:
     assert worst >= values[order] * 0.999  # no model of this order is better than that
 
 
+def test_no_bound_is_smaller_than_the_error_that_was_found() -> None:
+    model = masses_and_springs(8, 2.0)  # its last singular values are rounding, and so would be a bound of them
+    bound, found = numbers(r"more than (\S+) \(found: (\S+);", remark(balanced_truncation(model, 14)))
+    assert 2 * hankel_singular_values(model)[14:].sum() < found < bound
+
+
 def test_hankel_singular_values_of_a_known_system() -> None:
     # G = 1/(s + 1) has the one value 1/2; diag of two independent lags has those of both.
     linear = from_matrices(np.diag([-1.0, -4.0]), np.eye(2), np.diag([1.0, 3.0]))

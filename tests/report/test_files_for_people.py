@@ -65,6 +65,7 @@ def test_latex_has_every_matrix(size: tuple[int, int, int, int], sample_time: fl
     assert balanced(text)
     assert ("MaxMatrixCols}{13" in text) == (size[0] == 13)
     assert ("y_{k+1}" in text) == (sample_time > 0)
+    assert ("of the sampled motion" in text) == (sample_time > 0 and size[0] > 0)
 
 
 def test_latex_numbers_are_powers_of_ten() -> None:
