@@ -5,7 +5,18 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("startup", "linearize", "derivatives", "kane", "mechanism", "formulations", "exports", "fmu", "cosimulation")
+NAMES = (
+    "startup",
+    "linearize",
+    "derivatives",
+    "kane",
+    "mechanism",
+    "formulations",
+    "exports",
+    "fmu",
+    "cosimulation",
+    "adapters",
+)
 
 
 def main(names: list[str]) -> int:

@@ -24,7 +24,8 @@ def draw(found: Mapping[str, Sequence[tuple[str, Spectrum, Spectrum]]], file: st
     figure.subplots_adjust(left=0.075, right=0.985, bottom=0.085, top=0.8, wspace=0.12, hspace=0.28)
     figure.text(0.02, 0.955, "One mechanism, every source", fontsize=15, fontweight="bold", va="center")
     figure.text(
-        0.02, 0.912, "Eigenvalues of two linkages with one degree of freedom each, and how many; the real axis is logarithmic on both sides.",
+        0.02, 0.912,
+        "Eigenvalues of two linkages with one degree of freedom each, and how many. Real axis: symmetric, logarithmic.",
         fontsize=10.5, color=QUIET, va="center",
     )  # fmt: skip
     planes = figure.subplots(len(found), columns, sharey="row", squeeze=False)

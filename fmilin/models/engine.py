@@ -114,6 +114,7 @@ class EngineModel(Model):
         self, engine: Engine, kept: Sequence[int], outputs: Sequence[str], constraints: Sequence[Constraint]
     ) -> None:
         self._engine, self._kept, self.notes = engine, list(kept), tuple(engine.notes)
+        self._last: tuple[float, bytes, bytes, FloatArray] | None = None
         available = _available(engine)
         for name in outputs:
             if name not in available:
@@ -134,10 +135,16 @@ class EngineModel(Model):
         )
         self._observed = np.array([available[name][1] for name in self.constraints.observed], dtype=np.intp)
 
+    @property
+    def engine(self) -> Engine:
+        """The engine itself."""
+        return self._engine
+
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
         full = self._full(u)
         values = self._gathered(*self._engine.visit(t, x, full), x, full)
+        self._last = (t, x.tobytes(), u.tobytes(), values[self._observed])
         residuals = self.constraints.residuals(t, x, u, values[self._observed])
         return Evaluation(values[: len(self.states)], values[self._places], residuals)
 
@@ -149,10 +156,7 @@ class EngineModel(Model):
         if found is None:
             return None
         slopes = self._gathered(*found, dx, du_full)
-        z = np.zeros(self._observed.size)
-        if z.size:
-            z = self._gathered(*self._engine.visit(t, x, full), x, full)[self._observed]
-        g = self.constraints.partials(t, x, u, z)
+        g = self.constraints.partials(t, x, u, self._seen(t, x, u))
         residuals = g.states @ dx + g.inputs @ du + g.observed @ slopes[self._observed]
         return Evaluation(slopes[: len(self.states)], slopes[self._places], residuals)
 
@@ -175,6 +179,15 @@ class EngineModel(Model):
         model = type(self).__new__(type(self))
         model._set_up(self._engine, kept, outputs, constraints)
         return model
+
+    def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the quantities that constraints use; without a visit where the last one was at this point."""
+        if not self._observed.size:
+            return np.empty(0)
+        if self._last is None or self._last[:3] != (t, x.tobytes(), u.tobytes()):
+            self.evaluate(t, x, u)
+        assert self._last is not None  # noqa: S101 - evaluate() has just kept it
+        return self._last[3]
 
     def _full(self, u: FloatArray) -> FloatArray:
         full = self._engine.inputs.starts

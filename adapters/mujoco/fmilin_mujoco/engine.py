@@ -11,7 +11,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from fmilin.constraints import Constraint
 from fmilin.errors import ModelError
@@ -165,13 +165,18 @@ class MujocoEngine(Engine):
         free: FloatArray = self._d.qacc_smooth.copy()
         if not len(G):
             return free
-        try:
-            L = linalg.cholesky(self._mass_matrix(), lower=True)
-        except linalg.LinAlgError:
-            raise ModelError("MuJoCo's mass matrix is not positive definite: give every moving body mass.") from None
-        W = linalg.solve_triangular(L, G.T, lower=True)
-        pull = linalg.pinv(W.T, rtol=REDUNDANT) @ (-bias - G @ free)
-        return np.asarray(free + linalg.solve_triangular(L.T, pull, lower=False))
+        M = self._mass_matrix()
+        L, failed = lapack.dpotrf(M, lower=1)  # scipy.linalg around it costs more than the work
+        if not np.isfinite(M).all() or not np.isfinite(G).all():
+            return np.full(len(M), np.nan)  # the caller names the variable
+        if failed:
+            raise ModelError("MuJoCo's mass matrix is not positive definite: give every moving body mass.")
+        W, _ = lapack.dtrtrs(L, G.T, lower=1)
+        U, S, V, _ = lapack.dgesdd(W.T, full_matrices=0)
+        kept = REDUNDANT * S[0] < S
+        pull = V[kept].T @ ((U[:, kept].T @ (-bias - G @ free)) / S[kept])
+        more, _ = lapack.dtrtrs(L, pull, lower=1, trans=1)
+        return np.asarray(free + more)
 
     def _mass_matrix(self) -> FloatArray:
         m, d = self._m, self._d

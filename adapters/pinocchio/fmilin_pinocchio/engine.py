@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from scipy import linalg
+from scipy.linalg import lapack
 
 from fmilin.constraints import Constraint
 from fmilin.errors import ModelError
@@ -49,24 +50,39 @@ class _Bond:
 
 @dataclass(frozen=True)
 class _Solver:
-    """The solution of M a - G' lambda = r, G a = s, with the least lambda where G has dependent rows."""
+    """The solution of M a - G' lambda = r, G a = s, with the least lambda where G has dependent rows.
+
+    M = L L', and (L^-1 G')' = U S V'. LAPACK is called directly: for a dozen joints the wrappers of scipy.linalg cost
+    more than the work.
+    """
 
     L: FloatArray
-    W: FloatArray
+    U: FloatArray
+    S: FloatArray
+    V: FloatArray
 
     @classmethod
     def of(cls, M: FloatArray, G: FloatArray) -> _Solver:
-        try:
-            L = linalg.cholesky(M, lower=True)
-        except linalg.LinAlgError:
-            raise ModelError("The mass matrix is not positive definite: give every moving link a mass.") from None
-        return cls(L, np.asarray(linalg.pinv(linalg.solve_triangular(L, G.T, lower=True), rtol=REDUNDANT), dtype=float))
+        L, failed = lapack.dpotrf(M, lower=1)  # reads the lower triangle alone
+        if failed and np.isfinite(M).all():
+            raise ModelError("The mass matrix is not positive definite: give every moving link a mass.")
+        if not len(G):
+            return cls(L, np.empty((0, 0)), np.empty(0), np.empty((0, len(M))))
+        W, _ = lapack.dtrtrs(L, G.T, lower=1)
+        if not np.isfinite(W).all():  # the caller names the variable
+            return cls(np.full(M.shape, np.nan), np.empty((len(G), 0)), np.empty(0), np.empty((0, len(M))))
+        U, S, V, _ = lapack.dgesdd(W.T, full_matrices=0)
+        kept = REDUNDANT * S[0] < S
+        return cls(L, U[:, kept], S[kept], V[kept])
 
     def solve(self, r: FloatArray, G: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        free = linalg.solve_triangular(self.L, r, lower=True)
-        free_a = linalg.solve_triangular(self.L.T, free, lower=False)
-        pull = self.W.T @ (s - G @ free_a)
-        return free_a + linalg.solve_triangular(self.L.T, pull, lower=False), self.W @ pull
+        y, _ = lapack.dtrtrs(self.L, r, lower=1)
+        free, _ = lapack.dtrtrs(self.L, y, lower=1, trans=1)
+        if not len(G):
+            return free.reshape(r.shape), np.empty((0, *r.shape[1:]))
+        pull = (self.U.T @ (s - G @ free.reshape(r.shape))).T / self.S
+        more, _ = lapack.dtrtrs(self.L, self.V.T @ pull.T, lower=1, trans=1)
+        return (free + more).reshape(r.shape), self.U @ (pull / self.S).T
 
 
 class PinocchioEngine(Engine):
@@ -99,6 +115,12 @@ class PinocchioEngine(Engine):
     ) -> None:
         self._robot, self._welds, self._data = robot, tuple(welds), robot.createData()
         self._joints: list[Joint] = list(joints_of(robot))
+        straight = [j for j in self._joints if j.sizes == (1, 1)]
+        self._straight = (np.array([j.q for j in straight], dtype=int), np.array([j.v for j in straight], dtype=int))
+        self._turning = [j for j in self._joints if j.sizes != (1, 1)]
+        self._last: tuple[tuple[bytes, ...], tuple[FloatArray, FloatArray, list[_Bond], FloatArray]] | None = None
+        self._wrenches = pin.StdVec_Force()
+        self._wrenches.extend([pin.Force.Zero() for _ in range(robot.njoints)])
         q = self._closed(pin.neutral(robot) if guess is None else np.array(guess, dtype=np.float64))
         self.info = ModelInfo(name or robot.name, tool=f"Pinocchio {pin.__version__}")
         self.states = signals_of(self._joints, q)
@@ -126,6 +148,16 @@ class PinocchioEngine(Engine):
         )
         self.constraints = (*closed, *unit)
         self.independent = tuple(independent)
+
+    @property
+    def robot(self) -> Any:
+        """The model of Pinocchio, with the loops' joints."""
+        return self._robot
+
+    @property
+    def welds(self) -> tuple[Weld, ...]:
+        """What closes the loops."""
+        return self._welds
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rates of all states, and gap and rate of each weld."""
@@ -160,7 +192,7 @@ class PinocchioEngine(Engine):
             rate_slopes.append(pin.Jlog6(bond.X) @ ((V2 - bond.A @ V1) @ moves + swept + bond.G @ dv))
             pulls.append(-(A2q - bond.A @ A1q) @ moves - (A2v - bond.A @ A1v) @ dv)
         s = np.vstack([np.empty((0, dx.shape[1])), *pulls])
-        da, _ = _Solver.of(_symmetric(M), G).solve(r, G, s)
+        da, _ = _Solver.of(M.T, G).solve(r, G, s)
         rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
         return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
 
@@ -171,14 +203,18 @@ class PinocchioEngine(Engine):
     ) -> tuple[FloatArray, FloatArray, list[_Bond], FloatArray]:
         """Return accelerations, multipliers, the welds' bonds and all their rows."""
         robot, data = self._robot, self._data
+        key = (q.tobytes(), v.tobytes(), u.tobytes())
+        if self._last is not None and self._last[0] == key:  # slopes are asked for where a visit was
+            return self._last[1]
         bonds, biases = self._bonds(q, v)
         G = np.vstack([np.empty((0, robot.nv)), *(bond.G for bond in bonds)])
-        M = _symmetric(pin.crba(robot, data, q).copy())
+        M = pin.crba(robot, data, q).T  # Pinocchio fills the upper triangle
         tau = -robot.damping * v
         tau[self._driven] += u
         r = tau - pin.nonLinearEffects(robot, data, q, v)
         a, multipliers = _Solver.of(M, G).solve(r, G, -np.concatenate([np.empty(0), *biases]))
-        return a, multipliers, bonds, G
+        self._last = (key, (a, multipliers, bonds, G))
+        return self._last[1]
 
     def _bonds(self, q: FloatArray, v: FloatArray) -> tuple[list[_Bond], list[FloatArray]]:
         """Return the bonds, and d(G v)/dt with v' = 0 for each."""
@@ -205,8 +241,10 @@ class PinocchioEngine(Engine):
 
     def _forces(self, bonds: list[_Bond], multipliers: FloatArray) -> Any:
         """Return the constraint forces as wrenches on the joints, in the joints' axes."""
-        forces = pin.StdVec_Force()
-        forces.extend([pin.Force.Zero() for _ in range(self._robot.njoints)])
+        forces = self._wrenches
+        for weld in self._welds:
+            for j in weld.joints:
+                forces[j] = pin.Force.Zero()
         for k, (weld, bond) in enumerate(zip(self._welds, bonds, strict=True)):
             wrench = pin.Force(multipliers[6 * k : 6 * k + 6])
             (j1, j2), (P1, P2) = weld.joints, weld.placements
@@ -228,22 +266,30 @@ class PinocchioEngine(Engine):
         return pin.normalize(self._robot, x[: self._robot.nq].copy()), x[self._robot.nq :]
 
     def _position_rates(self, q: FloatArray, v: FloatArray) -> FloatArray:
-        return np.concatenate([j.map(q[_of(j, 0)]) @ v[_of(j, 1)] for j in self._joints] or [np.empty(0)])
+        rates = np.empty(self._robot.nq)
+        rates[self._straight[0]] = v[self._straight[1]]
+        for j in self._turning:
+            rates[_of(j, 0)] = j.map(q[_of(j, 0)]) @ v[_of(j, 1)]
+        return rates
 
     def _position_slopes(self, q: FloatArray, v: FloatArray, dq: FloatArray, dv: FloatArray) -> FloatArray:
-        rows = []
-        for j in self._joints:
-            mine, move = q[_of(j, 0)], dq[_of(j, 0)]
-            turned = np.array([j.map_slope(mine, column, v[_of(j, 1)]) for column in move.T]).T
-            rows.append(turned.reshape(j.sizes[0], -1) + j.map(mine) @ dv[_of(j, 1)])
-        return np.vstack(rows)
+        slopes = np.empty((self._robot.nq, dq.shape[1]))
+        slopes[self._straight[0]] = dv[self._straight[1]]
+        for j in self._turning:
+            mine, move, speed = q[_of(j, 0)], dq[_of(j, 0)], v[_of(j, 1)]
+            slopes[_of(j, 0)] = j.map(mine) @ dv[_of(j, 1)]
+            if speed.any():
+                for k, column in enumerate(move.T):
+                    slopes[_of(j, 0), k] += j.map_slope(mine, column, speed)
+        return slopes
 
     def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:
         """Return the velocities (nv, k) that move q along the columns of dq (nq, k)."""
-        moves = np.zeros((self._robot.nv, dq.shape[1]))
-        for j in self._joints:
-            E = j.map(q[_of(j, 0)])
-            moves[_of(j, 1)] = dq[_of(j, 0)] if E.shape == (1, 1) else np.linalg.pinv(E) @ dq[_of(j, 0)]
+        moves = np.empty((self._robot.nv, dq.shape[1]))
+        moves[self._straight[1]] = dq[self._straight[0]]
+        for j in self._turning:
+            E = j.map(q[_of(j, 0)])  # its columns are orthogonal
+            moves[_of(j, 1)] = (E.T / np.sum(E * E, axis=0)[:, None]) @ dq[_of(j, 0)]
         return moves
 
     def _closed(self, q: FloatArray) -> FloatArray:
@@ -282,7 +328,3 @@ class PinocchioEngine(Engine):
 def _of(joint: Joint, which: int) -> slice:
     first = (joint.q, joint.v)[which]
     return slice(first, first + joint.sizes[which])
-
-
-def _symmetric(M: FloatArray) -> FloatArray:
-    return np.triu(M) + np.triu(M, 1).T
