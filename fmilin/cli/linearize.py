@@ -180,7 +180,7 @@ def command(
             "-o",
             "--output",
             metavar="FILE",
-            help="Repeatable; the suffix picks the format: .mat .npz .json .m .mo .tex .txt",
+            help="Repeatable; the suffix picks the format: .mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola).",
         ),
     ] = None,
     json: Annotated[
