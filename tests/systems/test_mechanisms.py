@@ -25,6 +25,7 @@ from fmilin.systems import (
     slider_crank,
     stewart_platform,
 )
+from fmilin.testing import check_model
 from tests.systems.loader_geometry import LoaderGeometry
 from tests.systems.reduced import Reduced, Rigid, linearized_at_rest
 
@@ -67,6 +68,12 @@ def test_it_starts_at_rest_with_closed_loops(build: Callable[[], Mechanism]) -> 
     assert np.abs(at.residuals).max() < 1e-14
     assert not at.derivatives[: len(model.states) // 2].any()
     assert np.abs(at.derivatives).max() > 1
+
+
+@pytest.mark.parametrize("build", [*EQUILIBRIA, five_bar_mechanism, loader])
+def test_it_keeps_what_a_model_promises(build: Callable[[], Mechanism]) -> None:
+    done = check_model(build())
+    assert {"products", "derivatives", "batches"} <= set(done)
 
 
 @pytest.mark.parametrize("build", [*EQUILIBRIA, five_bar_mechanism])

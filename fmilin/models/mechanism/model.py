@@ -75,6 +75,8 @@ class Mechanism(Model):
     [-4j, 4j]
     """
 
+    batches = True
+
     def __init__(self, description: MechanismDescription) -> None:
         self._set_up(description, _Choice(), None)
 
