@@ -10,6 +10,7 @@ so that they do not depend on which states are independent.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from scipy.integrate import DOP853
@@ -51,8 +52,11 @@ class Benettin:
     measured_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.interval > 0 and 0 < self.tolerance < 1 and self.transient >= 0):
-            raise UsageError("The interval must be positive, the tolerance between 0 and 1, the transient 0 or more.")
+        if not (0 < self.interval < inf and 0 < self.tolerance < 1 and 0 <= self.transient < inf):
+            raise UsageError(
+                "The interval must be positive, the tolerance between 0 and 1, the transient 0 or more, none of them "
+                "infinite."
+            )
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,8 @@ def lyapunov_exponents(
     >>> [round(float(value), 1) for value in found.values]
     [3.0, -3.0]
     """
-    if not duration > 0:
-        raise UsageError(f"The duration of a trajectory is positive, not {duration:g} s.")
+    if not 0 < duration < inf:
+        raise UsageError(f"The duration of a trajectory is positive and finite, not {duration:g} s.")
     options = method or Benettin()
     walk = _Walk(model, model.start if point is None else point, options)
     deviations = walk.begin(count)

@@ -121,6 +121,8 @@ def test_a_transient_is_left_out() -> None:
         ({"interval": 0.0}, "interval must be positive"),
         ({"tolerance": 2.0}, "tolerance"),
         ({"transient": -1.0}, "transient"),
+        ({"transient": np.inf}, "none of them infinite"),
+        ({"interval": np.nan}, "interval must be positive"),
     ],
 )
 def test_impossible_methods_are_refused(options: dict[str, float], message: str) -> None:
@@ -130,8 +132,9 @@ def test_impossible_methods_are_refused(options: dict[str, float], message: str)
 
 def test_impossible_requests_are_refused() -> None:
     model = in_angles()
-    with pytest.raises(UsageError, match="duration of a trajectory is positive"):
-        lyapunov_exponents(model, -1.0)
+    for duration in (-1.0, np.nan, np.inf):
+        with pytest.raises(UsageError, match="duration of a trajectory is positive"):
+            lyapunov_exponents(model, duration)
     with pytest.raises(UsageError, match="4 independent states and as many exponents; 5"):
         lyapunov_exponents(model, 1.0, count=5)
     with pytest.raises(UsageError, match="t1, t2 tell only 2 of 4 independent motions apart"):
