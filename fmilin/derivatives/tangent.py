@@ -13,7 +13,8 @@ import numpy as np
 from fmilin.derivatives.differences import Differences, Slopes
 from fmilin.derivatives.neighbourhood import Neighbourhood
 from fmilin.derivatives.products import exact_slopes, rounding, row_sizes, written_down
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.experience import Experience
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 
@@ -21,6 +22,12 @@ __all__ = ["TangentSlopes", "measure"]
 
 AGREEMENT = 1e-7
 """Relative disagreement that is put down to the model's own accuracy rather than to a wrong derivative."""
+
+PRECISE = 1e-8
+"""Differences with a smaller error, relative to their row, come from a model without noise of its own."""
+
+SMALL_STEP = 2.0**-17
+"""For one direction through all columns, in sizes of the variables."""
 
 KINK_SUSPECTED = 1e-3
 """Second differences of a quick check that ask for a closer look, relative to the largest slope."""
@@ -43,13 +50,16 @@ class TangentSlopes:
     warnings: tuple[Remark, ...] = field(default=())
 
 
-def measure(beside: Neighbourhood, derivatives: str | Differences) -> TangentSlopes:
+def measure(beside: Neighbourhood, derivatives: str | Differences, known: Experience | None = None) -> TangentSlopes:
     """Return the slopes at a point along every coordinate and every input.
 
     Parameters
     ----------
     beside : Neighbourhood
     derivatives : {"auto", "exact", "differences"} or Differences
+    known : Experience, optional
+        Where all products agreed with differences at another point, one direction through all columns is compared
+        here; what is found is added.
 
     Raises
     ------
@@ -68,12 +78,17 @@ def measure(beside: Neighbourhood, derivatives: str | Differences) -> TangentSlo
                 "auto or differences."
             )
         return _split(beside, _differenced(beside, Differences()), "differences", ())
-    known = np.isfinite(exact.J)
-    if not known.all():
-        exact = _merged(exact, _differenced(beside, Differences()), known)
+    finite = np.isfinite(exact.J)
+    if not finite.all():
+        exact = _merged(exact, _differenced(beside, Differences()), finite)
     if derivatives == "exact":
-        return _split(beside, exact, "exact" if known.all() else "mixed", ())
-    checked, kept, warnings = _checked(beside, exact, known)
+        return _split(beside, exact, "exact" if finite.all() else "mixed", ())
+    known = known or Experience()
+    if finite.all() and known.precision is not None:
+        trusted = _compared_once(beside, exact, known.precision)
+        if trusted is not None:
+            return _split(beside, trusted, "exact", ())
+    checked, kept, warnings = _checked(beside, exact, finite, known)
     return _split(beside, checked, "exact" if kept.all() else "mixed", tuple(warnings))
 
 
@@ -83,7 +98,40 @@ def _differenced(beside: Neighbourhood, options: Differences) -> Slopes:
     return found
 
 
-def _checked(beside: Neighbourhood, exact: Slopes, known: np.ndarray) -> tuple[Slopes, np.ndarray, list[Remark]]:
+def _compared_once(beside: Neighbourhood, exact: Slopes, precision: FloatArray) -> Slopes | None:
+    """Compare the products with a difference along one random direction through all columns, and look for a bend.
+
+    Returns the products, their error raised where the comparison shows one; None where every column is to be looked at.
+    """
+    direction = np.random.default_rng(1848).uniform(0.5, 1.0, len(beside.scales)) * beside.scales
+    try:
+        ahead, behind = beside.at(SMALL_STEP * direction), beside.at(-SMALL_STEP * direction)
+    except (ModelError, NumericalError):
+        return None
+    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - exact.J @ direction)
+    bend = np.abs(ahead + behind - 2 * beside.base) / SMALL_STEP
+    sizes = np.max(np.abs(exact.J) * beside.scales, axis=1, initial=0.0)
+    visible = 10 * len(direction) * precision * (sizes + np.abs(beside.base))
+    if not (gap <= np.maximum(visible, AGREEMENT * sizes)).all():
+        return None
+    if not (bend <= KINK_SUSPECTED / 4 * np.max(sizes, initial=0.0)).all():
+        return None
+    shown = np.where(gap > visible, gap, 0.0)[:, None] / beside.scales
+    return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)
+
+
+def _precision(beside: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:
+    """Return the error of quick differences over the size of their rows, shape (r,); None where that is not small."""
+    error = np.max(quick.error * beside.scales, axis=1, initial=0.0)
+    sizes = np.max(np.abs(exact.J) * beside.scales, axis=1, initial=0.0) + np.abs(beside.base)
+    precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
+    rounding = np.finfo(float).eps / SMALL_STEP  # also of rows that were written down
+    return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
+
+
+def _checked(
+    beside: Neighbourhood, exact: Slopes, known: np.ndarray, experience: Experience
+) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
     quick = written_down(beside, beside.by_differences(Differences(order=2, retries=2)))
     allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + rounding(beside, quick.J)
@@ -95,6 +143,8 @@ def _checked(beside: Neighbourhood, exact: Slopes, known: np.ndarray) -> tuple[S
     largest = float(np.max(np.abs(exact.J) * beside.scales, initial=0.0))
     bent = quick.bend * beside.scales > KINK_SUSPECTED * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
+    clean = known.all() and not columns
+    experience.precision = _precision(beside, exact, quick) if clean else None
     careful = beside.by_differences(Differences(), columns) if columns else None
     if careful is not None:
         _refuse_kinks(beside, careful, columns)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError
+from fmilin.experience import Experience
 from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
@@ -49,21 +50,26 @@ class Frame:
         The P coordinates, their kind and condition number.
     residual : float
         Distance of the point from the manifold, in sizes of the states.
-    better : str
-        A better choice, in words.
+    manifold : Manifold
+        What the choice was made from.
     warnings : tuple of Remark
     """
 
     parametrization: LocalParametrization
     selection: Selection
     residual: float
-    better: str
+    manifold: Manifold
     warnings: tuple[Remark, ...]
 
     @property
     def kind(self) -> str:
         """How the coordinates were chosen: named, partition or tangent."""
         return self.selection.kind
+
+    @property
+    def better(self) -> str:
+        """A better choice, in words."""
+        return ", ".join(select_partition(self.manifold).signals.names) or "none"
 
     @property
     def signals(self) -> Signals:
@@ -93,6 +99,7 @@ def frame_at(
     named: Sequence[str] = (),
     kind: str = "partition",
     previous: Selection | None = None,
+    known: Experience | None = None,
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
@@ -106,6 +113,8 @@ def frame_at(
     kind : {"partition", "tangent"}
     previous : Selection, optional
         Coordinates of the point before on a path: kept or carried on as long as they are good.
+    known : Experience, optional
+        What was found of the model at other points, and need not be asked again; what is found here is added.
 
     Raises
     ------
@@ -118,9 +127,10 @@ def frame_at(
     """
     t, x = point.time, point.states
     scales = model.states.scales(x)
-    invariants = Invariants(
-        model, point.inputs, kinematic_pairs(model, point) if len(model.constraints) else {}, scales
-    )
+    known = known or Experience()
+    if known.pairs is None:
+        known.pairs = kinematic_pairs(model, point) if len(model.constraints) else {}
+    invariants = Invariants(model, point.inputs, known.pairs, scales)
     residual = _residual(invariants, t, x)
     gradient = invariants.gradient(t, x)
     if not np.isfinite(gradient.H).all():
@@ -140,13 +150,17 @@ def frame_at(
     else:
         selection = _select(manifold, named, kind, model.constraints.parameters)
     parametrization = LocalParametrization(invariants, rows, selection.coordinates, t, x)
+    warnings = _warnings(decision)
     if len(invariants):
-        verify_invariance(parametrization)
-    warnings = _warnings(parametrization, decision)
+        looked_at_before = known.rank is not None
+        verify_invariance(parametrization, known)
+        if not looked_at_before:
+            conserved = _conserved(parametrization)
+            warnings = (*warnings, *conserved)
+            known.rank = None if conserved else known.rank  # to be said at every point
     if previous is not None and not named and not kept:
         warnings = (*warnings, _switch(previous, selection))
-    better = ", ".join(select_partition(manifold).signals.names) or "none"
-    return Frame(parametrization, selection, residual, better, warnings)
+    return Frame(parametrization, selection, residual, manifold, warnings)
 
 
 def _residual(invariants: Invariants, t: float, x: FloatArray) -> float:
@@ -188,22 +202,24 @@ def _switch(previous: Selection, selection: Selection) -> Remark:
     )
 
 
-def _warnings(parametrization: LocalParametrization, decision: RankDecision) -> tuple[Remark, ...]:
-    found = []
-    if not decision.is_clear:
-        found.append(
-            Remark(
-                "rank",
-                "The number of independent constraints is doubtful: the singular values show a gap of only "
-                f"{decision.gap:.3g} between what counts as independent and what does not.",
-            )
-        )
-    found += [
+def _warnings(decision: RankDecision) -> tuple[Remark, ...]:
+    if decision.is_clear:
+        return ()
+    return (
+        Remark(
+            "rank",
+            "The number of independent constraints is doubtful: the singular values show a gap of only "
+            f"{decision.gap:.3g} between what counts as independent and what does not.",
+        ),
+    )
+
+
+def _conserved(parametrization: LocalParametrization) -> tuple[Remark, ...]:
+    return tuple(
         Remark(
             "conserved-quantity",
             f"'{name}' is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a "
             "constraint. A conserved quantity must not be declared: it removes a true degree of freedom.",
         )
         for name in conserved_quantities(parametrization)
-    ]
-    return tuple(found)
+    )

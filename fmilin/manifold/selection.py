@@ -119,11 +119,11 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
     chosen = [manifold.states.index_of(name, "a state of the model") for name in names]
     if len(set(chosen)) != len(chosen):
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
-    better = select_partition(manifold)
     if len(chosen) != manifold.order:
-        chosen = _with_velocities(manifold, chosen, better)
+        chosen = _with_velocities(manifold, chosen)
     selection = _from_independent(manifold, chosen, "named")
     if selection.condition_number > REFUSED:
+        better = select_partition(manifold)
         raise NumericalError(
             f"The coordinates {', '.join(names)} do not determine the other states at this point (condition number "
             f"{_figure(selection.condition_number)}). {', '.join(better.signals.names)} would "
@@ -211,11 +211,12 @@ def _pivots(matrix: FloatArray, count: int) -> list[int]:
     return [int(i) for i in order[:count]]
 
 
-def _with_velocities(manifold: Manifold, chosen: list[int], better: Selection) -> list[int]:
+def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:
     """Complete named positions by their velocities, or say how many names are needed."""
     p = manifold.order
     if 2 * len(chosen) == p and all(i in manifold.pairs for i in chosen):
         return [*chosen, *(manifold.pairs[i] for i in chosen)]
+    better = select_partition(manifold)
     hint = f"{p}" if p % 2 or not manifold.pairs else f"{p} (or {p // 2} positions)"
     raise UsageError(
         f"{len(chosen)} independent coordinates were named, but the model has {hint} at this point: "

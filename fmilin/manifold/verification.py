@@ -9,6 +9,7 @@ import numpy as np
 from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.experience import Experience
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank, scaled, threshold
@@ -50,12 +51,15 @@ class _Sample:
     """h_t + h_u u': how the manifold itself moves."""
 
 
-def verify_invariance(parametrization: LocalParametrization) -> Verified:
+def verify_invariance(parametrization: LocalParametrization, known: Experience | None = None) -> Verified:
     """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5), and no input breaks it.
 
     Parameters
     ----------
     parametrization : LocalParametrization
+    known : Experience, optional
+        Where the motion was found to keep the constraints beside another point, as many of them independent as
+        here, the point itself is enough; what is found here is added.
 
     Raises
     ------
@@ -64,6 +68,9 @@ def verify_invariance(parametrization: LocalParametrization) -> Verified:
     NumericalError
         When fewer constraints are independent at the point than beside it: a singular configuration.
     """
+    known = known or Experience()
+    if (verified := _verified_here(parametrization, known)) is not None:
+        return verified
     invariants = parametrization.invariants
     samples = _samples(parametrization)
     measured = any(s.g.error.any() for s in samples)
@@ -77,19 +84,43 @@ def verify_invariance(parametrization: LocalParametrization) -> Verified:
         noise = noise_beside(lambda s: model.evaluate(t, s, invariants.inputs).derivatives, x, invariants.scales)
         violation = _violation(samples, invariants.scales, noise)
     _refuse(invariants, violation, tolerance)
+    typical = np.max([np.abs(s.f) for s in samples], axis=0)
     if not invariants.prescribing:
-        typical = np.max([np.abs(s.f) for s in samples], axis=0)
         _check_inputs(parametrization, samples[0].g, typical, tolerance)
+    if len(samples) > SAMPLES and not measured:
+        known.rank, known.rates = ranks[0], typical
     return Verified(len(samples), float(np.max(violation, initial=0.0)))
+
+
+def _verified_here(parametrization: LocalParametrization, known: Experience) -> Verified | None:
+    """Check the point itself, the model having been checked elsewhere; None where that leaves any doubt."""
+    invariants, x = parametrization.invariants, parametrization.x0
+    if known.rank is None or known.rates is None or known.rank != len(parametrization.rows):
+        return None
+    if invariants.prescribing or parametrization.gradient.error.any():
+        return None
+    here = _sample(parametrization, x, invariants.inputs)
+    typical = np.maximum(np.abs(here.f), known.rates)
+    violation = _violation([here], invariants.scales, np.zeros(len(x)), typical)
+    if not (violation <= 1e-6).all():
+        return None
+    _check_inputs(parametrization, here.g, typical, 1e-6)
+    return Verified(1, float(np.max(violation, initial=0.0)))
 
 
 def _rank(g: Gradient, scales: FloatArray) -> int:
     return decide_rank(scaled(g.H, scales, g.reference, g.error), threshold(g.H, scales, g.error)).rank
 
 
-def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,); ``noise`` (N,) is that of f."""
-    typical = np.max([np.abs(s.f) for s in samples], axis=0)
+def _violation(
+    samples: list[_Sample], scales: FloatArray, noise: FloatArray, typical: FloatArray | None = None
+) -> FloatArray:
+    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,).
+
+    ``noise`` (N,) is that of f, ``typical`` (N,) its usual size, by default the largest among the samples.
+    """
+    if typical is None:
+        typical = np.max([np.abs(s.f) for s in samples], axis=0)
     fastest = float(np.max(typical / scales, initial=0.0))
     worst = np.zeros(len(samples[0].g.H))
     for s in samples:
