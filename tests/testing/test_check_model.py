@@ -8,29 +8,94 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import fmilin as fl
 from fmilin import systems
 from fmilin.constraints import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.model import Evaluation, Model, ModelInfo
+from fmilin.models import (
+    FunctionModel,
+    LagrangeModel,
+    MultiplierModel,
+    NullSpaceModel,
+    OdeModel,
+)
 from fmilin.models.engine import Engine, EngineModel
+from fmilin.models.mechanism import Mechanism
+from fmilin.models.numeric.model import NumericModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.testing import ModelCheckError, check_model
+from tests.fmus.stepped.make import build as build_stepped
 
 ALWAYS = {"shapes", "arguments", "memory", "interface"}
 
 
-@pytest.mark.parametrize("make", [systems.cartesian_pendulum, systems.four_bar, systems.rolling_disk, systems.skate])
-def test_native_models(make: Callable[[], Model]) -> None:
-    assert set(check_model(make())) >= {*ALWAYS, "constraints", "products", "derivatives"}
+EXACT = {*ALWAYS, "products", "derivatives"}
+NOT_MODELS = {"four_bar_form"}  # matrices of a formulation
+FREE = {"furuta_pendulum"}  # no constraint
 
 
-def test_fmus(tmp_path: Path) -> None:
-    for version in ("2.0", "3.0"):
-        path = build_fmu(systems.four_bar(), tmp_path / "four_bar.fmu", fmi_version=version)
-        with fl.load(path) as model:
-            assert set(check_model(model)) >= {*ALWAYS, "constraints", "products", "structure", "derivatives"}
+@pytest.mark.parametrize("name", sorted({*systems.__all__} - NOT_MODELS))
+def test_every_system(name: str) -> None:
+    make = getattr(systems, name)
+    model: Model = make(elements=2) if name == "flexible_double_pendulum" else make()
+    wanted = EXACT if name in FREE else {*EXACT, "constraints"}
+    if isinstance(model, Mechanism | NumericModel):
+        wanted = {*wanted, "batches"}
+    assert set(check_model(model)) >= wanted
+
+
+@pytest.mark.parametrize("form", [NullSpaceModel, MultiplierModel])
+def test_other_formulations_of_lagranges_equations(form: Callable[[LagrangeModel], Model]) -> None:
+    assert set(check_model(form(systems.five_bar()))) >= {*EXACT, "constraints"}
+
+
+def test_rates_as_expressions() -> None:
+    x, v, force = sympy.symbols("x v force")
+    rates, outputs = {x: v, v: force - sympy.sin(x) - v / 5}, {"energy": v**2 / 2 - sympy.cos(x)}
+    model = OdeModel("oscillator", rates, inputs=[force], outputs=outputs, start={x: 0.3})
+    assert set(check_model(model)) >= EXACT
+
+
+@pytest.mark.parametrize("analytic", [True, False])
+def test_python_functions(analytic: bool) -> None:
+    def rates(t: float, s: Any, u: Any) -> Any:
+        r, v, force = s[:2], s[2:], np.array([u[0], -9.81])
+        return np.concatenate((v, force - (v @ v + force @ r) / (r @ r) * r))
+
+    start = {"x": 0.6, "y": -0.8, "vx": 0.0, "vy": 0.0}
+    model = FunctionModel("pendulum", start, rates, inputs=["F"], outputs={"height": lambda t, s, u: 1 + s[1]},
+                          constraints=["x^2 + y^2 - 1"], analytic=analytic)  # fmt: skip
+    done = set(check_model(model))
+    assert done >= {*ALWAYS, "constraints"}
+    assert ({"products", "derivatives"} <= done) == analytic
+
+
+@pytest.mark.parametrize("make", [systems.four_bar, systems.rolling_disk])
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_fmus(make: Callable[[], Model], version: str, tmp_path: Path) -> None:
+    path = build_fmu(make(), tmp_path / "model.fmu", fmi_version=version)
+    with fl.load(path) as model:
+        assert set(check_model(model)) >= {*EXACT, "constraints", "structure"}
+
+
+def test_a_co_simulation_fmu_whose_states_can_be_set_between_steps(tmp_path: Path) -> None:
+    with fl.load(build_stepped("motor", tmp_path)) as model:
+        assert set(check_model(model)) >= ALWAYS
+
+
+def test_many_points_at_once_that_differ_from_one_are_found_out() -> None:
+    class Wrong(NumericModel):
+        def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+            found = super().evaluate(t, x, u)
+            return found if x.ndim == 1 else Evaluation(found.derivatives[::-1], found.outputs, found.residuals)
+
+    model = systems.flexible_double_pendulum(elements=1)
+    model.__class__ = Wrong
+    with pytest.raises(ModelCheckError, match=r"derivatives of many points at once and one after the other differ"):
+        check_model(model)
 
 
 class Pendulum(Engine):

@@ -15,6 +15,7 @@ from fmilin.expressions import Expression
 from fmilin.linear_model import LinearModel
 from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.mechanism.apart import accelerations_along, taken_apart
+from fmilin.models.mechanism.closure import Closure
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence, independence_of, require_mass
@@ -116,6 +117,7 @@ class Mechanism(Model):
         self._outputs = Outputs(system, entries[: len(names)])
         self._observed = Outputs(system, entries[len(names) :])
         system.finish()
+        self._closure = Closure.of(system, entries[len(names) :])
         self.copies = _copies(names, self.states, self.inputs)
         self.independent = tuple(description.independent)
 
@@ -191,6 +193,13 @@ class Mechanism(Model):
         g = self.constraints.partials(t, x, u, self._observed.values(solution))
         residuals = g.states @ dx + g.inputs @ du + g.observed @ dz
         return Evaluation(np.concatenate((E_q @ dq + E @ dv, dv_dot)), out, residuals)
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the residuals alone, at a point or at many; without solving for accelerations where it can be."""
+        if self._closure is None:
+            return self.evaluate(t, x, u).residuals
+        n_q = self._system.tree.n_q
+        return self._residuals(t, x, u, self._closure.values(x[..., :n_q], x[..., n_q:]))
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
