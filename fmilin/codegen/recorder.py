@@ -146,7 +146,8 @@ class Number:
             symbol, factor = next(iter(self.terms.items()))
             if abs(factor) == 1.0:
                 return factor, symbol
-        sign = -1.0 if next(iter(self.terms.values())) < 0 else 1.0
+        first = min(self.terms, key=lambda symbol: symbol.name)  # so that x - y and y - x are one statement
+        sign = -1.0 if self.terms[first] < 0 else 1.0
         return sign, (self if sign > 0 else -self)._stated()
 
     def _stated(self) -> Symbol:
