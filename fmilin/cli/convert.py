@@ -55,6 +55,10 @@ def command(
             help="Repeatable; the suffix picks the format: .mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola).",
         ),
     ],
+    grid: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="What an array runs over: time, inputs, parameters, states or outputs."),
+    ] = None,
     deviation: Annotated[
         bool, typer.Option("--deviation", help="Signals in deviations from the point, where a format has the choice.")
     ] = False,
@@ -76,6 +80,9 @@ def command(
     files = options.checked_outputs(output)
     if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
         raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
+    axes = options.names(grid, "--grid")
+    if axes is not None and len(linear) == 1:
+        raise UsageError("--grid is for several linear models; this is one.")
     writing = Writing(deviation=deviation, modelica=modelica.value, fmi=fmi.value, platforms=platforms_of(platforms))
     steps = conditioning(
         minimal=minimal,
@@ -93,7 +100,7 @@ def command(
 
         given = [load(path) for path in linear]
         models = conditioned(given, steps)
-        contents = [_content(models, path, writing) for path in files]
+        contents = [_content(models, path, writing, axes) for path in files]
         for path, content in zip(files, contents, strict=True):
             write_atomically(path, content)
         for old, new in zip(given, models, strict=True):
@@ -103,7 +110,10 @@ def command(
     return work(job, isolate=False, debug=debug)
 
 
-def _content(models: Sequence[LinearModel], path: Path, writing: Writing) -> bytes:
+def _content(models: Sequence[LinearModel], path: Path, writing: Writing, axes: Sequence[str] | None) -> bytes:
+    from fmilin.export.model_array import grid_of
     from fmilin.export.registry import dumps, dumps_array
 
-    return dumps(models[0], path, writing) if len(models) == 1 else dumps_array(models, path, writing=writing)
+    if len(models) == 1:
+        return dumps(models[0], path, writing)
+    return dumps_array(models, path, grid=None if axes is None else grid_of(models, axes), writing=writing)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model import LinearModel
 from fmilin.signals import FloatArray
 
-__all__ = ["ModelArray", "gathered"]
+__all__ = ["ModelArray", "gathered", "grid_of"]
 
 _SIGNALS = ("states", "inputs", "outputs")
 _SAME = 1e-9
@@ -74,6 +74,32 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
     order = np.lexsort(tuple(table.T)) if values else np.arange(1)  # the last key of lexsort is its first
     shape = sizes if values and int(np.prod(sizes)) == len(models) else (len(models),)
     return ModelArray(tuple(models[i] for i in order), {name: v[order] for name, v in values.items()}, shape)
+
+
+def grid_of(models: Sequence[LinearModel], names: Sequence[str]) -> dict[str, list[float]]:
+    """Return the values that these variables have at the points of the models.
+
+    Parameters
+    ----------
+    models : sequence of LinearModel
+    names : sequence of str
+        ``time``, inputs, parameters that were changed, states or outputs.
+
+    Raises
+    ------
+    UnknownNameError
+        When a model does not say what value a variable has at its point.
+    """
+    tables = []
+    for model in models:
+        point = model.point
+        tables.append({"time": point.time, **point.outputs, **point.states, **point.parameters, **point.inputs})
+    for name in names:
+        for number, table in enumerate(tables, start=1):
+            if name not in table:
+                which = f"a variable at the point of linear model {number} of {len(models)}"
+                raise UnknownNameError.among(name, table, which)
+    return {name: [table[name] for table in tables] for name in names}
 
 
 def _require_alike(first: LinearModel, other: LinearModel) -> None:

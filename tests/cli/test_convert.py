@@ -88,6 +88,22 @@ def test_several_models_make_an_array(run: Run, tmp_path: Path) -> None:
     assert "sys.SamplingGrid = grid;" in text
 
 
+def test_the_grid_of_an_array_can_be_named(run: Run, tmp_path: Path) -> None:
+    base = sized(2, 1, 1, 1)
+    for k, (time, force) in enumerate([(2.0, 5.0), (1.0, 7.0)]):
+        replace(base, point=replace(base.point, time=time, inputs={"u[1]": force})).save(tmp_path / f"{k}.npz")
+    done = run("convert", "0.npz", "1.npz", "-o", "plants.m", "--grid", "u[1]")
+    assert done.status == 0, done.err
+    text = (tmp_path / "plants.m").read_text()
+    assert "grid.u_1 = [\n    5.0, 7.0\n];" in text
+    assert "grid.time" not in text
+    for arguments, message in (("--grid", "u1"), "Did you mean 'u[1]'?"), (("--grid", ""), "nothing that varies"):
+        done = run("convert", "0.npz", "1.npz", "-o", "plants.m", *arguments)
+        assert (done.status, message in done.err) == (2, True), done.err
+    done = run("convert", "0.npz", "-o", "plants.m", "--grid", "time")
+    assert (done.status, "for several linear models" in done.err) == (2, True), done.err
+
+
 def test_snapshots_of_a_motion_make_one_array(run: Run, tmp_path: Path) -> None:
     done = run("linearize", FOUR_BAR, "--set", "phi=1.9", "--snapshots", "0.1,0.2", "-o", "way.m", "-o", "way.mat")
     assert done.status == 0, done.err

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fmilin.errors import UsageError
-from fmilin.export.model_array import gathered
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.export.model_array import gathered, grid_of
 from fmilin.linear_model import LinearModel
 from tests.hand_made import pendulum
 
@@ -45,6 +45,20 @@ def test_what_rounding_left_in_inputs_and_states_is_no_variable() -> None:
     assert list(gathered([at(0.1, force=1e-17), at(0.2, force=-3e-17)]).grid) == ["pin.x"]
     with pytest.raises(UsageError, match="nothing that varies tells them apart"):
         gathered([at(0.1), at(0.1 + 1e-16)])
+
+
+def test_a_grid_by_names_takes_values_from_the_points() -> None:
+    models = [at(0.1, force=2.0, mass=3.0, time=4.0), at(0.2, force=5.0, mass=6.0, time=7.0)]
+    expected = {"pin.x": [0.1, 0.2], "F": [2.0, 5.0], "mass": [3.0, 6.0], "time": [4.0, 7.0]}
+    assert grid_of(models, list(expected)) == expected
+    assert list(gathered(models, grid_of(models, ["F"])).grid) == ["F"]
+    with pytest.raises(UnknownNameError, match=r"'mas' is not a variable at the point of linear model 1 of 2.*'mass'"):
+        grid_of(models, ["mas"])
+
+
+def test_a_parameter_must_be_known_of_every_model() -> None:
+    with pytest.raises(UnknownNameError, match="linear model 2 of 2"):
+        grid_of([at(0.1, mass=3.0), at(0.2)], ["mass"])
 
 
 def test_coordinates_that_are_zero_everywhere_leave_the_states() -> None:
