@@ -202,6 +202,7 @@ class KaneModel(SymbolicModel):
             When the named states do not determine the others, or rates are not determined.
         """
         point = self.start if point is None else point
+        self._require_sizes(point)
         require_consistent_point(self, point, rates or {})
         known = self._known(point)
         expansion = self._functions.at(known[None])
@@ -227,6 +228,8 @@ class KaneModel(SymbolicModel):
         Errors as for :meth:`linearize`.
         """
         found: list[Matrices] = []
+        for point in points:
+            self._require_sizes(point)
         for first in range(0, len(points), AT_ONCE):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
@@ -276,6 +279,8 @@ class KaneModel(SymbolicModel):
         """
         form = self.form
         n, o = len(form.q), len(form.u)
+        if isinstance(independent, str):
+            raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")
         places = [self.states.index_of(name, "a state of the model") for name in independent]
         q_i, u_i = [i for i in places if i < n], [i - n for i in places if i >= n]
         wanted = (n - len(form.f_c), o - len(form.velocity))
@@ -363,7 +368,16 @@ class KaneModel(SymbolicModel):
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
 
+    def _require_sizes(self, point: OperatingPoint) -> None:
+        wanted, given = (len(self.states), len(self.inputs)), (len(point.states), len(point.inputs))
+        if given != wanted:
+            raise UsageError(
+                f"The point has {given[0]} states and {given[1]} inputs, but '{self.info.name}' has {wanted[0]} and "
+                f"{wanted[1]}: let fmilin.operating_point make it from values by name."
+            )
+
     def _known(self, point: OperatingPoint) -> FloatArray:
+        self._require_sizes(point)
         return self._numeric.known(point.time, point.states, point.inputs, self._p)
 
     def _eliminated(

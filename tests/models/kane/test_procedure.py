@@ -285,6 +285,16 @@ def test_given_rates_must_satisfy_the_equations() -> None:
         model.linearize(point, rates={"u9": 0.0})
 
 
+@pytest.mark.parametrize(("states", "inputs"), [(5, 2), (12, 1), (13, 2)])
+def test_points_of_other_sizes_are_refused(states: int, inputs: int) -> None:
+    disk = rolling_disk()
+    point = OperatingPoint(0.0, np.zeros(states), np.zeros(inputs))
+    message = f"has {states} states and {inputs} inputs, but 'rolling_disk' has 12 and 2"
+    for use in (disk.linearize, disk.matrices, disk.blocks, disk.best_partition):
+        with pytest.raises(UsageError, match=message):
+            use(point)
+
+
 def test_a_point_outside_the_domain_is_named() -> None:
     model = KaneModel("root", bead(f_3=["x*m*g*sqrt(x)"]), parameters={"m": 2, "g": 9.81}, start={"x": 0.5, "y": 0.125})
     with pytest.raises(NumericalError, match=r"\(f_2 \+ f_3\)\[1\] of 'root' is not a number"):
