@@ -36,6 +36,9 @@ MOST_NUMBERS = 4_000_000
 MOVES = 1e-7
 """A rate above this, in sizes of the states per second, is a motion and not the solver's noise."""
 
+GLIMPSE = 0.1
+"""Radians of the fastest motion: a record that is shorter shows but the beginning of any motion."""
+
 
 @dataclass(frozen=True)
 class ByResponse:
@@ -78,6 +81,7 @@ class ByResponse:
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
+            self._note_short_record(found.model, sampled.step)
             doubts = self._continuous_errors(found.model, half)
             measured = Measured(found.model, doubts, way, steps, self.findings.doubt)
         outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
@@ -130,6 +134,14 @@ class ByResponse:
         findings.singular_values = realized.singular_values
         if held is not None:
             findings.fit(held.errors(realized.model), held.step, held.noise)
+        if realized.heard is not None and realized.model.order > realized.heard:
+            findings.extra.append(
+                Remark(
+                    "order-beyond-noise",
+                    f"Of the {realized.model.order} directions that were asked for, only {realized.heard} stand above "
+                    "noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
+                )
+            )
         if realized.model.order == 0:
             findings.extra.append(
                 Remark("order", "No output answers with any memory: the model is a table of gains, D alone.")
@@ -186,6 +198,20 @@ class ByResponse:
             T=np.abs(model.T - other.T),
             nyquist=0.0,
         )
+
+    def _note_short_record(self, model: Continuous, step: float) -> None:
+        """Warn when all runs together are far shorter than any motion: slower ones are then lost in rounding."""
+        if self.stepping.step is None or not len(model.A):
+            return
+        fastest = float(np.max(np.abs(np.linalg.eigvals(model.A))))
+        if fastest * step * LONG < GLIMPSE:
+            self.findings.extra.append(
+                Remark(
+                    "short-record",
+                    f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
+                    f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out.",
+                )
+            )
 
     def _note_motion(self, linear: LinearModel) -> None:
         moving = np.flatnonzero(linear.f0)

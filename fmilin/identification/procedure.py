@@ -80,7 +80,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     if findings.excess > REFUSED and task.stepping.way != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
-            f"{100 * findings.excess:.2g}% of their size beyond noise. Take another --way or --step, or another "
+            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --way or --step, or another "
             "operating point."
         )
     known = {str(warning) for warning in linear.warnings}
@@ -176,7 +176,7 @@ class _Ways:
             return linear, ""
         self.findings.restart()
         verdict = (
-            "could not be compared with responses" if np.isnan(off) else f"is off by {100 * off:.2g}% of responses"
+            "could not be compared with responses" if np.isnan(off) else f"is off by {100 * off:.3g}% of responses"
         )
         why = "hidden states, sampled parts, or outputs that are old between steps"
         return None, f"{what}: the model {verdict} ({why})."

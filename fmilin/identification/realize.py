@@ -40,12 +40,15 @@ class Realized:
         Of the scaled Hankel matrix, falling.
     error : float
         The largest error on held-out responses; NaN without any.
+    heard : int or None
+        Singular values that stand above noise and rounding, where that was looked at: no higher order can be told.
     """
 
     model: Sampled
     half: Sampled
     singular_values: FloatArray
     error: float
+    heard: int | None = None
 
 
 def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:
@@ -81,7 +84,7 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
     model = _sampled(hankel, markov, ny, chosen)
     other = _sampled(half, markov if markov.half is None else markov.half, ny, chosen)
     error = held.error(model) if held is not None else float("nan")
-    return Realized(model, aligned(other, model), hankel.singular_values[: MOST + 1], error)
+    return Realized(model, aligned(other, model), hankel.singular_values[: MOST + 1], error, most)
 
 
 def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:

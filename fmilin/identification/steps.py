@@ -66,7 +66,7 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
     if not error <= allowed:
         raise NumericalError(
             f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
-            f"the prediction is off by {100 * error:.2g}% of the response at half the step. The model is sampled (ask "
+            f"the prediction is off by {100 * error:.3g}% of the response at half the step. The model is sampled (ask "
             f"for the discrete model over its base period: --lifted --step SECONDS), or moves faster than the step "
             f"shows (take a smaller --step)."
         )

@@ -86,13 +86,13 @@ class Findings:
         if self.repetition:
             found.append(Remark("repetition", self.repetition))
         if self.noise > NOISY and self.way in ("step", "response"):
-            text = f"Equal runs differ by {100 * self.noise:.2g}% of the responses: --way multisine averages that."
+            text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --way multisine averages that."
             found.append(Remark("noise", text))
         if self.excess > POOR:
             found.append(
                 Remark(
                     "poor-fit",
-                    f"The model misses held-out responses by {100 * self.excess:.2g}% of their size beyond noise: a "
+                    f"The model misses held-out responses by {100 * self.excess:.3g}% of their size beyond noise: a "
                     "kink, or motion that is not linear. Look at it before you rely on it.",
                 )
             )

@@ -15,12 +15,16 @@ from tests.cli.conftest import Outcome, shell
 from tests.fmus.make import HERE, description_of, pack
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
-LIMITS = ("--timeout", "1", "--memory", "0.5")
+PATIENCE = "60"
+"""Seconds for every single call where none hangs: a slow or busy machine must not look like a hanging model."""
+IMPATIENCE = "3"
+"""Where one hangs: far above what any other call takes on a slow machine."""
 Zoo = Callable[[str], Path]
 
 
-def linearize(fmu: Path, folder: Path) -> Outcome:
-    return shell(["linearize", fmu, "-o", "plant.json", *LIMITS], folder, TMPDIR=str(folder))
+def linearize(fmu: Path, folder: Path, timeout: str = PATIENCE) -> Outcome:
+    arguments = ["linearize", fmu, "-o", "plant.json", "--timeout", timeout, "--memory", "0.5"]
+    return shell(arguments, folder, TMPDIR=str(folder))
 
 
 @pytest.mark.parametrize(
@@ -32,12 +36,12 @@ def linearize(fmu: Path, folder: Path) -> Outcome:
         ),
         ("overflows_the_stack", "crashed (SIGSEGV: segmentation fault) in fmi2GetDerivatives"),
         ("crashes_twice_instantiated", "crashed (SIGSEGV: segmentation fault) in fmi2Instantiate"),
-        ("hangs", "did not return from fmi2ExitInitializationMode within 1 s and was stopped. Nothing was written."),
-        ("hangs_when_loaded", "did not return from the loading of the library within 1 s and was stopped"),
+        ("hangs", "did not return from fmi2ExitInitializationMode within 3 s and was stopped. Nothing was written."),
+        ("hangs_when_loaded", "did not return from the loading of the library within 3 s and was stopped"),
     ],
 )
 def test_what_ends_the_model_is_one_paragraph_and_status_6(name: str, said: str, zoo: Zoo, tmp_path: Path) -> None:
-    done = linearize(zoo(name), tmp_path)
+    done = linearize(zoo(name), tmp_path, IMPATIENCE if name.startswith("hangs") else PATIENCE)
     assert done.status == 6
     assert done.is_one_paragraph()
     assert said in done.err
@@ -77,9 +81,9 @@ def test_a_crash_on_the_way_out_spoils_nothing(name: str, zoo: Zoo, tmp_path: Pa
 
 
 def test_a_model_that_cannot_be_unloaded_is_left_behind(zoo: Zoo, tmp_path: Path) -> None:
-    done = linearize(zoo("hangs_when_unloaded"), tmp_path)
+    done = linearize(zoo("hangs_when_unloaded"), tmp_path, IMPATIENCE)
     assert done.status == 0
-    assert "the model was not unloaded within 1 s and was stopped; the results are whole" in done.err
+    assert "the model was not unloaded within 3 s and was stopped; the results are whole" in done.err
     assert [p.name for p in tmp_path.iterdir()] == ["plant.json"]
 
 

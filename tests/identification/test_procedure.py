@@ -159,6 +159,22 @@ def test_a_wanted_order_is_kept_or_refused() -> None:
         fl.linearize(toy, stepping=Stepping(order=50, lifted=True, step=0.3))
 
 
+def test_an_order_beyond_what_is_heard_is_warned_of() -> None:
+    toy = Toy(oscillators(FREQUENCIES), noise=1e-9)
+    linear = fl.linearize(toy, stepping=Stepping(order=6, lifted=True, step=0.3))
+    assert not remark(linear, "order-beyond-noise")
+    linear = fl.linearize(toy, stepping=Stepping(order=10, lifted=True, step=0.3))
+    assert "Of the 10 directions that were asked for, only 6 stand above" in remark(linear, "order-beyond-noise")
+    assert not [w for w in linear.warnings if w.kind == "order-beyond-noise" and w.is_information]
+
+
+def test_steps_that_show_but_a_glimpse_of_the_motion_are_warned_of() -> None:
+    A = np.diag([-5.0, 0.0])  # the integral is lost in rounding
+    toy = Toy(Linear(A, np.ones((2, 1)), np.ones((1, 2)), np.zeros((1, 1))))
+    assert "slower motions may be missing" in remark(fl.linearize(toy, stepping=Stepping(step=1e-7)), "short-record")
+    assert not remark(fl.linearize(toy, stepping=Stepping(step=0.1)), "short-record")
+
+
 def test_a_table_of_gains_has_no_states() -> None:
     plant = Linear(np.zeros((0, 0)), np.zeros((0, 2)), np.zeros((1, 0)), np.array([[2.0, -3.0]]))
     linear = fl.linearize(Toy(plant))
