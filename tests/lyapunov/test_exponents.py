@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import Model, UsageError
+from fmilin import ConstraintError, Model, OperatingPoint, UsageError
 from fmilin.lyapunov import Benettin, lyapunov_exponents
 from fmilin.models import FunctionModel, KaneModel, OdeModel
 from fmilin.signals import FloatArray
@@ -139,6 +139,12 @@ def test_impossible_requests_are_refused() -> None:
         lyapunov_exponents(model, 1.0, count=5)
     with pytest.raises(UsageError, match="t1, t2 tell only 2 of 4 independent motions apart"):
         lyapunov_exponents(model, 1.0, method=Benettin(measured_in=("t1", "t2")))
+
+
+def test_a_start_beside_the_manifold_is_refused() -> None:
+    beside = OperatingPoint(0.0, np.array([0.0, -1.2, 0.0, 0.0]), np.zeros(1))
+    with pytest.raises(ConstraintError, match=r"point is not on the manifold: .* is 0\.22 instead of 0"):
+        lyapunov_exponents(cartesian_pendulum(length=1.0), 1.0, beside)
 
 
 def test_a_model_without_exact_derivatives_is_refused() -> None:
