@@ -16,7 +16,8 @@ from fmilin.errors import ModelError
 from fmilin.systems import four_bar
 from fmilin.testing import check_model
 
-FOUR_BAR = Path(__file__).parents[1] / "example" / "four_bar.xml"
+EXAMPLE = Path(__file__).parents[1] / "example"
+FOUR_BAR = EXAMPLE / "four_bar.xml"
 PAIR = 2.147676638502278
 
 
@@ -39,6 +40,29 @@ def test_the_published_pair_of_the_four_bar() -> None:
         same = fl.linearize(native, independent=["phi", "w"])
     assert pytest.approx(same.A, rel=1e-8, abs=1e-9) == lin.A
     assert native.info.name == four_bar().info.name
+
+
+def test_a_gripper_whose_racks_follow_its_pinion() -> None:
+    with fl.load(EXAMPLE / "gripper.xml") as model:
+        check_model(model)
+        lin = fl.linearize(model, independent=["pinion.q", "pinion.v"])
+    inertia = 2e-4 + 2 * 0.1 * 0.02**2  # the racks as the pinion feels them
+    assert lin.A == pytest.approx(np.array([[0, 1], [-0.5 / inertia, -0.001 / inertia]]), rel=1e-9)
+    assert lin.B == pytest.approx(np.array([[0], [1 / inertia]]), rel=1e-9)
+    assert lin.C == pytest.approx(np.array([[0.02, 0]]), rel=1e-9)
+
+
+def test_a_floating_bar_and_load_hung_from_rods_in_space() -> None:
+    with fl.load(EXAMPLE / "trapeze.xml") as model:
+        check_model(model)
+        lin = fl.linearize(model)
+        assert len(model.states) == 40
+    s = lin.eigenvalues()
+    assert s.shape == (12,)  # of 18 freedoms, three take each ball and six the weld
+    rods, carried = 1.2, 7.0  # in the plane of the rods, the bar swings without turning
+    plane = np.sqrt(9.81 * (carried + rods / 2) / (1.5 * (carried + rods / 3)))
+    assert np.min(np.abs(s - 1j * plane)) < 1e-8 * plane
+    assert np.sum(np.abs(s) < 1e-3) == 4  # each rod may spin about itself
 
 
 def test_mujocos_own_linear_model_is_that_of_springs() -> None:
