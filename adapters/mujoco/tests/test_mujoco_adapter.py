@@ -47,9 +47,9 @@ def test_a_gripper_whose_racks_follow_its_pinion() -> None:
         check_model(model)
         lin = fl.linearize(model, independent=["pinion.q", "pinion.v"])
     inertia = 2e-4 + 2 * 0.1 * 0.02**2  # the racks as the pinion feels them
-    assert lin.A == pytest.approx(np.array([[0, 1], [-0.5 / inertia, -0.001 / inertia]]), rel=1e-9)
-    assert lin.B == pytest.approx(np.array([[0], [1 / inertia]]), rel=1e-9)
-    assert lin.C == pytest.approx(np.array([[0.02, 0]]), rel=1e-9)
+    assert pytest.approx(np.array([[0, 1], [-0.5 / inertia, -0.001 / inertia]]), rel=1e-9) == lin.A
+    assert pytest.approx(np.array([[0], [1 / inertia]]), rel=1e-9) == lin.B
+    assert pytest.approx(np.array([[0.02, 0]]), rel=1e-9) == lin.C
 
 
 def test_a_floating_bar_and_load_hung_from_rods_in_space() -> None:
