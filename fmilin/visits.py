@@ -34,6 +34,11 @@ class VisitedModel(Model):
         self.directions += 0 if result is None else dx.shape[1]
         return result
 
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Pass on and count."""
+        self.evaluations += 1
+        return self.source.constraint_residuals(t, x, u)
+
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Pass on."""
         return self.source.second_order_form(t, x, u)

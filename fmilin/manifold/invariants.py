@@ -68,6 +68,8 @@ class Invariants:
         States whose derivative is another state (:func:`fmilin.manifold.kinematics.kinematic_pairs`).
     scales : array, shape (N,)
         Sizes of the states.
+    moving : bool, optional
+        Whether constraints depend on time, where that is known already.
 
     Raises
     ------
@@ -75,7 +77,15 @@ class Invariants:
         When an input prescribes a motion and the model does not take its derivative.
     """
 
-    def __init__(self, model: Model, inputs: FloatArray, pairs: Mapping[int, int], scales: FloatArray) -> None:
+    def __init__(
+        self,
+        model: Model,
+        inputs: FloatArray,
+        pairs: Mapping[int, int],
+        scales: FloatArray,
+        *,
+        moving: bool | None = None,
+    ) -> None:
         self.model = model
         self.inputs = inputs
         self.pairs = dict(pairs)
@@ -96,7 +106,7 @@ class Invariants:
         """Inputs that enter constraints: a prescribed motion."""
         self.chain = _derivatives_among(model)
         """Input to the input that is its time derivative."""
-        self._moving: bool | None = None
+        self._moving = moving
         self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
         self._require_derivatives()
 
@@ -124,11 +134,11 @@ class Invariants:
         if not len(self):
             return np.empty(0)
         u = self.inputs if inputs is None else inputs
-        visit = None if self._kinematic else self.model.evaluate(t, x, u)
+        visit = self.model.evaluate(t, x, u) if self.hidden and not self._kinematic else None
         if self._analytic:
             g = self.model.constraints.residuals(t, x, u, np.empty(0))
         else:
-            g = (visit or self.model.evaluate(t, x, u)).residuals
+            g = self.model.constraint_residuals(t, x, u) if visit is None else visit.residuals
         if not self.hidden:
             return g
         return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit))))
@@ -192,6 +202,11 @@ class Invariants:
         rates = self._input_rates(u)
         fastest = max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
         return derivative_along(lambda s: self.values(t + s, x, u + s * rates), STEP / fastest)
+
+    @property
+    def moving(self) -> bool | None:
+        """Whether constraints depend on time; None as long as nobody needed to know."""
+        return self._moving
 
     # -- the parts ---------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.signals import FloatArray
-from fmilin.testing.subject import PARTS, Subject, close, linear, tangent
+from fmilin.testing.subject import PARTS, Subject, beside, close, linear, tangent
 
 __all__ = ["constraints", "derivatives", "products", "structure"]
 
@@ -78,6 +78,9 @@ def constraints(s: Subject) -> bool | None:
     """Check that the motion keeps the constraints, no input breaks them, and they take states away."""
     if not len(s.model.constraints):
         return False
+    m, t, x, u = s.model, s.point.time, beside(s), s.point.inputs
+    alone, all_of_it = m.constraint_residuals(t, x, u), m.evaluate(t, x, u).residuals
+    close(s, alone, all_of_it, "constraint_residuals() and the residuals of evaluate() differ", 1e-9, allowed=ROUNDING)
     lin = linear(s)  # refuses constraints that the motion does not keep
     s.promise(
         len(lin.states) < len(s.model.states) or not lin.accuracy.conditioning > 1,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.constraints import Constraint
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.model import OperatingPoint
 from fmilin.models import NullSpaceModel
@@ -196,6 +197,24 @@ def test_a_batch_of_evaluations() -> None:
         one = mechanism.evaluate(0.0, x[i], u[i])
         for part in ("derivatives", "outputs", "residuals"):
             assert np.abs(getattr(whole, part)[i] - getattr(one, part)).max() < 1e-11
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_residuals_alone_are_those_of_an_evaluation(shape: tuple[int, ...]) -> None:
+    mechanism = Mechanism(everything())
+    x = mechanism.start.states + 0.1 * np.random.default_rng(0).normal(size=(*shape, len(mechanism.states)))
+    u = np.broadcast_to(mechanism.start.inputs, (*shape, len(mechanism.inputs)))
+    whole = mechanism.evaluate(0.0, x, u).residuals
+    assert whole.shape[-1] > 20
+    np.testing.assert_allclose(mechanism.constraint_residuals(0.0, x, u), whole, rtol=1e-12, atol=1e-12)
+
+
+def test_residuals_alone_where_a_constraint_observes_accelerations() -> None:
+    mechanism = Mechanism(five_bar_chain()).with_interface(outputs=[])
+    name = mechanism.description.bodies[0].name
+    observing = mechanism.with_constraints([Constraint.from_text(f"{name}.ax - 1", level="velocity")])
+    x, u = observing.start.states + 0.1, observing.start.inputs
+    np.testing.assert_allclose(observing.constraint_residuals(0.0, x, u), observing.evaluate(0.0, x, u).residuals)
 
 
 def test_the_trim_of_a_four_bar() -> None:
