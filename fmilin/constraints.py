@@ -174,6 +174,8 @@ class Constraints:
         names = [*place, *used]
         self._compiled = CompiledExpressions([self.rows[i].expression for i in self._general], names)
         self._columns = np.array([place[name] for name in place], dtype=np.intp)
+        self._distinct = len(np.unique(self._columns)) == len(self._columns)
+        self._cells = np.ix_(np.array(self._general, dtype=np.intp), self._columns)
         first_observed = 1 + n + k
         self.analytic = np.array(
             [all(place.get(name, 0) < first_observed for name in row.expression.names) for row in self.rows], dtype=bool
@@ -247,6 +249,9 @@ class Constraints:
         return [*s[self._columns].tolist(), *self._used.values()]
 
     def _add(self, full: FloatArray, jacobian: FloatArray) -> None:
+        if self._distinct:
+            full[self._cells] += jacobian[:, : len(self._columns)]
+            return
         for column, place in enumerate(self._columns):
             full[self._general, place] += jacobian[:, column]  # two names may be aliases of one variable
 

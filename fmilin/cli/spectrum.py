@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +15,11 @@ from fmilin.cli import options
 from fmilin.cli.desk import Desk, work
 from fmilin.cli.formulations import Form as Every
 from fmilin.cli.formulations import PenaltyOption, checked
-from fmilin.errors import UsageError
+from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.formulations import ConstrainedForm, Spectrum
+    from fmilin.model import Model, OperatingPoint
 
 __all__ = ["command"]
 
@@ -50,6 +52,12 @@ def command(
         Path | None,
         typer.Option(metavar="FILE.png", help="Draw the mass matrices of all formulations and their factors."),
     ] = None,
+    at_singularity: Annotated[
+        bool,
+        typer.Option(
+            "--at-singularity", help="With mcs at a singular configuration: over all velocities with G v = 0."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
@@ -68,11 +76,14 @@ def command(
         from fmilin.formulations.sparse import Around, eigenvalues_near
 
         near = Around(around, count)
-        name, form = _form(model, values)
+        asked = _form(model, values)
+        name, form = asked.name, asked.form
         if sparsity is not None:
             _draw(form, name, sparsity)
         way = chosen.options(chosen.form) if chosen is not None else formulation.value
         found = eigenvalues_near(form, way, around=near, independent=kept)
+        if formulation is Form.MCS and not at_singularity:
+            _require_regular(asked, found)
         if as_json:
             desk.results.write(json.dumps(_document(name, found), indent=1, allow_nan=False) + "\n")
             return
@@ -83,8 +94,40 @@ def command(
     return work(job, isolate=False, debug=debug)
 
 
-def _form(source: str, values: dict[str, float]) -> tuple[str, ConstrainedForm]:
-    """Return the name and the equations of what was asked for, at its point."""
+@dataclass(frozen=True)
+class Asked:
+    """The equations at a point; model and point where they were made from one."""
+
+    name: str
+    form: ConstrainedForm
+    model: Model | None = None
+    point: OperatingPoint | None = None
+
+
+def _require_regular(asked: Asked, found: Spectrum) -> None:
+    """Refuse minimal coordinates where constraints depend on each other at the point, but not beside it.
+
+    Equations without a model know nothing beside their point: there a remark has to do.
+
+    Raises
+    ------
+    NumericalError
+    """
+    if found.sizes["rank"] == found.sizes["m"] or asked.model is None or asked.point is None:
+        return
+    from fmilin.singular import singularity_of
+
+    text = singularity_of(asked.model, asked.point)
+    if text:
+        raise NumericalError(
+            f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
+            "enlarged set as they are.",
+            condition_number=math.inf,
+        )
+
+
+def _form(source: str, values: dict[str, float]) -> Asked:
+    """Return the equations of what was asked for, at its point."""
     from fmilin.formulations import ConstrainedForm
     from fmilin.formulations.of_model import form_of
     from fmilin.formulations.sparse import sparse_form_of
@@ -97,16 +140,17 @@ def _form(source: str, values: dict[str, float]) -> tuple[str, ConstrainedForm]:
     if isinstance(found, ConstrainedForm):
         if values:
             raise UsageError(f"'{source}' is no model but its equations at one point: --set cannot change it.")
-        return source.rpartition(":")[2], found
+        return Asked(source.rpartition(":")[2], found)
     if not isinstance(found, Model):
         raise UsageError(
             f"'{source}' is no native model. The formulations need equations of Lagrange: name a model or a function "
             "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
     if isinstance(found, NumericModel):
-        point = operating_point(found, values) if values else None
-        return found.info.name, sparse_form_of(found, point)
-    return found.info.name, form_of(found, operating_point(found, values))
+        at = operating_point(found, values) if values else None
+        return Asked(found.info.name, sparse_form_of(found, at), found, at or found.start)
+    point = operating_point(found, values)
+    return Asked(found.info.name, form_of(found, point), found, point)
 
 
 def _draw(form: ConstrainedForm, name: str, path: Path) -> None:

@@ -12,7 +12,7 @@ from scipy import linalg
 from fmilin.linear_model import LinearModel
 from fmilin.signals import FloatArray
 
-__all__ = ["Excitation", "excitations", "horizon_of", "linear_response"]
+__all__ = ["Excitation", "excitations", "horizon_of", "linear_response", "slowest_period"]
 
 MOST_FREQUENCIES = 5
 
@@ -21,6 +21,9 @@ PERIODS = 2.0
 
 MOST_PERIODS = 40.0
 """Of the fastest mode that swings."""
+
+ALL_PERIODS, LEAST_PERIODS = 300.0, 4.0
+"""Of that mode in all responses together, and at least in each: many coordinates are followed for a shorter time."""
 
 SLOW = 5e-3
 """Modes slower than this fraction of the fastest that swings do not count."""
@@ -72,7 +75,8 @@ class Excitation:
 def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
     """Return how long to look, in seconds: two periods of the slowest mode that counts.
 
-    Fast modes limit it (40 periods), and so do unstable ones (growth by 20).
+    Fast modes limit it (40 periods, fewer where there are many coordinates and inputs), and so do unstable ones
+    (growth by 20).
     """
     A = linear.A * y_sizes / y_sizes[:, None]
     norm = float(np.linalg.norm(A, 2)) if A.size else 0.0
@@ -84,9 +88,22 @@ def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
     rates = np.abs(eigenvalues)
     horizon = float(np.max(periods[rates >= counting[0]] / rates[rates >= counting[0]]))
     if swinging > 0:
-        horizon = min(horizon, MOST_PERIODS * 2 * np.pi / swinging)
+        horizon = min(horizon, _periods(linear) * 2 * np.pi / swinging)
     growth = float(np.max(eigenvalues.real, initial=0.0))
     return min(horizon, float(np.log(GROWTH)) / growth) if growth > 0 else horizon
+
+
+def _periods(linear: LinearModel) -> float:
+    """Return how many periods of the fastest mode that swings each response may take."""
+    responses = len(linear.states) + (MOST_FREQUENCIES + 1) * len(linear.inputs)
+    return float(np.clip(ALL_PERIODS / max(responses, 1), LEAST_PERIODS, MOST_PERIODS))
+
+
+def slowest_period(linear: LinearModel) -> float:
+    """Return the period of the slowest mode that swings, in seconds; 0 when none does."""
+    eigenvalues = linear.eigenvalues()
+    counting, _ = _modes(eigenvalues[_swings(eigenvalues)])
+    return 2 * np.pi / float(counting[0]) if len(counting) else 0.0
 
 
 def _modes(eigenvalues: NDArray[np.complex128], norm: float = 0.0) -> tuple[FloatArray, float]:

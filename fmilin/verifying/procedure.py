@@ -9,10 +9,11 @@ import numpy as np
 from fmilin.errors import UsageError
 from fmilin.linear_model import LinearModel
 from fmilin.model import Model
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 from fmilin.stepped import Stepped
 from fmilin.verifying.drift import at_rest, drift_channel
-from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
+from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response, slowest_period
 from fmilin.verifying.integration import Integrator, ResponseError
 from fmilin.verifying.reduced import Reduced, reduced_model
 from fmilin.verifying.result import Channel, Verification
@@ -32,6 +33,12 @@ WEAK = 1e-3
 
 SAME = 1e-6
 """What the values at the point may differ by, relative to their sizes."""
+
+MOST_EVALUATIONS = 1_000_000
+"""For all responses together: about a quarter of an hour of a model that takes a millisecond."""
+
+EARLY = 2
+"""Responses after which the number of evaluations for all of them is estimated."""
 
 
 def verify(
@@ -71,7 +78,7 @@ def verify(
     Raises
     ------
     UsageError
-        When ``linear`` is no linear model of ``model``, or a sampled one.
+        When ``linear`` is no linear model of ``model``, or a sampled one, or has too many channels to be integrated.
     ConstraintError
         When the point of ``linear`` violates the constraints of ``model``.
     NumericalError
@@ -103,11 +110,47 @@ def verify(
     sizes = _sizes(reduced, linear, wanted, responses)
     channels = [_point_channel(reduced, linear)]
     for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
+        if done >= EARLY:
+            _require_affordable(reduced.evaluations / done, len(wanted), duration)
         channels.append(_channel(Comparison(excitation, response, times, integrator, sizes), linear))
         progress((done + 1) / len(wanted))
     if not at_rest(linear, reduced.y_sizes):
         channels.append(drift_channel(linear, integrator, duration))
-    return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, reduced.remarks)
+    remarks = (*reduced.remarks, *_remarks(linear, duration))
+    return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
+
+
+def _require_affordable(each: float, channels: int, duration: float) -> None:
+    """Refuse what would take hours, after the first responses.
+
+    Raises
+    ------
+    UsageError
+        With what would take less.
+    """
+    if each * channels <= MOST_EVALUATIONS:
+        return
+    raise UsageError(
+        f"Following the {channels} channels for {duration:.3g} s each would need about {each * channels:.2g} "
+        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter --horizon "
+        f"({0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g} s should do), or verify a smaller model of the "
+        "same kind, with fewer elements or inputs."
+    )
+
+
+def _remarks(linear: LinearModel, duration: float) -> list[Remark]:
+    """Say where the responses are too short to show the slowest modes."""
+    period = slowest_period(linear) if len(linear.states) else 0.0
+    if duration >= 0.5 * period:
+        return []
+    return [
+        Remark(
+            "horizon",
+            f"The responses were followed for {duration:.3g} s, {duration / period:.2g} of the slowest mode's period: "
+            "modes that are much faster, or the number of channels, make longer ones expensive. What moves slowly is "
+            "seen at its start only; follow it with --horizon.",
+        )
+    ]
 
 
 def _channel(comparison: Comparison, linear: LinearModel) -> Channel:

@@ -10,6 +10,7 @@ import pytest
 
 from fmilin.cli.main import main
 from fmilin.systems.four_bar_linkage import equilibrium_angle
+from tests.formulations import hand_made
 from tests.systems.test_four_bar import closed_form
 
 PENDULUM = "fmilin.systems:flexible_double_pendulum(elements={})"
@@ -49,12 +50,30 @@ def test_a_point_in_motion_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The point is no equilibrium" in capsys.readouterr().out
 
 
-def test_a_singular_configuration_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["spectrum", "fmilin.systems:four_bar(singular=True)", "--json"]) == 0
+@pytest.mark.parametrize("more", [[], ["--formulation", "mcs", "--at-singularity"]])
+def test_a_singular_configuration_says_so(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spectrum", "fmilin.systems:four_bar(singular=True)", "--json", *more]) == 0
     found = json.loads(capsys.readouterr().out)
     values = sorted(im for _, im in found["eigenvalues"] if im > 0)
     np.testing.assert_allclose(np.square(values), [1.2 * 9.81, 2 * 9.81], rtol=1e-12)
     assert found["warnings"][0]["kind"] == "singular"
+
+
+def test_minimal_coordinates_refuse_a_singular_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spectrum", "fmilin.systems:four_bar(loops=3,singular=True)", "--formulation", "mcs"]) == 5
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "The point is a singular configuration: 5 constraints are independent here, 8 beside it" in captured.err
+    assert "--at-singularity" in captured.err
+    assert "rcs and ucs" in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_constraints_written_twice_are_no_singular_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    source = f"{hand_made.__file__}:springs_in_line(redundant=True)"
+    assert main(["spectrum", source, "--formulation", "mcs", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(np.abs(np.array(found["eigenvalues"])[:, 1]), np.sqrt(8 / 3), rtol=1e-12)
 
 
 def test_a_picture_of_what_is_not_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.errors import UsageError
 from fmilin.models.ode import OdeModel
 from fmilin.systems import cartesian_pendulum
+from fmilin.verifying import procedure as verifying
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
 from fmilin.verifying.result import Channel
 
@@ -139,3 +141,28 @@ def test_the_table_the_document_and_the_picture(tmp_path: Path) -> None:
         assert path.stat().st_size > 20_000
     with pytest.raises(fl.UsageError, match="there is no folder"):
         right.save_picture(tmp_path / "nowhere" / "a.png")
+
+
+def oscillators(*frequencies: float) -> OdeModel:
+    """Oscillators without any connection."""
+    rates = {f"q{i}": f"v{i}" for i in range(len(frequencies))}
+    return OdeModel("many", rates | {f"v{i}": f"-{w**2!r}*q{i} - q{i}^3" for i, w in enumerate(frequencies)})
+
+
+def test_many_coordinates_are_followed_for_a_shorter_time_and_that_is_said() -> None:
+    model = oscillators(1.0, *(100.0 + i for i in range(11)))
+    linear = fl.linearize(model)
+    assert horizon_of(linear, np.ones(24)) == pytest.approx(300 / 24 * 2 * np.pi / 110)
+    model = oscillators(1.0, 40.0)
+    found = fl.linearize(model).verify(model, horizon=1.0)
+    assert found.passed
+    assert [r.kind for r in found.remarks] == ["horizon"]
+    assert "followed for 1 s, 0.16 of the slowest mode's period" in str(found.remarks[0])
+    assert not fl.linearize(model).verify(model, horizon=4.0).remarks
+
+
+def test_hours_of_integration_are_refused_with_what_takes_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying, "MOST_EVALUATIONS", 3000)
+    model = oscillators(1.0, 2.0)
+    with pytest.raises(UsageError, match=r"Following the 4 channels for 12\.6 s .* Choose a shorter --horizon"):
+        fl.linearize(model).verify(model)
