@@ -37,6 +37,8 @@ class Experience:
         What the model held (:meth:`fmilin.model.Model.held`) when this was found.
     pairs : mapping of int to int, or None
         States whose derivative is another state.
+    moving : bool or None
+        Whether constraints depend on time.
     rank : int or None
         How many constraints are independent beside a point; known once the motion was found to keep them there.
     rates : array, shape (N,), or None
@@ -47,6 +49,7 @@ class Experience:
 
     mode: Mapping[str, str] = field(default_factory=dict)
     pairs: Mapping[int, int] | None = None
+    moving: bool | None = None
     rank: int | None = None
     rates: FloatArray | None = None
     precision: FloatArray | None = None

@@ -118,7 +118,7 @@ class Signals(Sequence[Signal]):
         """Return the signals at ``indices``, in that order."""
         return Signals(self._items[i] for i in indices)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
         return tuple(s.name for s in self._items)
@@ -137,6 +137,11 @@ class Signals(Sequence[Signal]):
         """Return a positive size for each signal, shape (n,): its nominal, else ``max(|value|, 1)``."""
         if values is None:
             values = self.starts
-        declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
-        usable = np.isfinite(declared) & (declared > 0)
+        usable, declared = self._nominals
         return np.where(usable, declared, np.maximum(np.abs(np.nan_to_num(values)), 1.0))
+
+    @cached_property
+    def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray]:
+        """Which nominal values are usable, and all of them, each (n,)."""
+        declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
+        return np.isfinite(declared) & (declared > 0), declared

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg.lapack import dgetrs
 
 from fmilin.compiled import CompiledExpressions
 from fmilin.errors import NumericalError
@@ -155,7 +156,7 @@ def conditioning(R: FloatArray, H: FloatArray, scales: FloatArray) -> float:
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(matrix).all() or (norms == 0).any():
         return np.inf
-    sigma = linalg.svdvals(matrix / norms)
+    sigma = np.linalg.svd(matrix / norms, compute_uv=False)
     return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else np.inf
 
 
@@ -178,5 +179,7 @@ def _factor(matrix: FloatArray) -> Factors:
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:
     if factors[0].size == 0:
         return np.zeros_like(right)
-    solution: FloatArray = linalg.lu_solve(factors, right, check_finite=False)
+    if right.size == 0:
+        return np.zeros_like(right)
+    solution: FloatArray = dgetrs(*factors, right)[0]  # what lu_solve does, without its look at the arguments
     return solution

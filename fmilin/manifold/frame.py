@@ -130,7 +130,7 @@ def frame_at(
     known = known or Experience()
     if known.pairs is None:
         known.pairs = kinematic_pairs(model, point) if len(model.constraints) else {}
-    invariants = Invariants(model, point.inputs, known.pairs, scales)
+    invariants = Invariants(model, point.inputs, known.pairs, scales, moving=known.moving)
     residual = _residual(invariants, t, x)
     gradient = invariants.gradient(t, x)
     if not np.isfinite(gradient.H).all():
@@ -154,6 +154,7 @@ def frame_at(
     if len(invariants):
         looked_at_before = known.rank is not None
         verify_invariance(parametrization, known)
+        known.moving = invariants.moving
         if not looked_at_before:
             conserved = _conserved(parametrization)
             warnings = (*warnings, *conserved)

@@ -76,7 +76,7 @@ def decide_rank(Hs: FloatArray, threshold: float = EXACT) -> RankDecision:
     """Decide the rank of a scaled matrix (:func:`scaled`), shape (m, N)."""
     if min(Hs.shape) == 0:
         return RankDecision(0, 1.0, np.inf)
-    sigma = linalg.svdvals(Hs)
+    sigma = np.linalg.svd(Hs, compute_uv=False)
     if sigma[0] == 0.0:
         return RankDecision(0, 1.0, np.inf)
     rank = int(np.count_nonzero(sigma > threshold * sigma[0]))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fmilin.errors import FmilinError
 from fmilin.fmi.read.description import Variable
+from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.session import Session
 
 __all__ = ["held_values"]
 
 MOST = 50
 """Variables that are read: a big model has thousands."""
+
+_discrete_ones: WeakKeyDictionary[Layout, list[Variable]] = WeakKeyDictionary()
 
 _UNREADABLE = frozenset({"Clock", "Binary"})
 
@@ -24,7 +28,9 @@ def held_values(session: Session) -> dict[str, str]:
     """
     layout = session.layout
     found: dict[str, str] = {}
-    for variable in _discrete(session)[:MOST]:
+    if layout not in _discrete_ones:  # asked at every linearization, and always the same
+        _discrete_ones[layout] = _discrete(session)[:MOST]
+    for variable in _discrete_ones[layout]:
         try:
             values = session.instance.values(variable, layout.size(variable))
         except FmilinError as error:
