@@ -85,6 +85,10 @@ class _Solver:
         return (free + more).reshape(r.shape), self.U @ (pull / self.S).T
 
 
+_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], FloatArray, _Solver]
+"""Accelerations, multipliers, bonds, all their rows, and the solver."""
+
+
 class PinocchioEngine(Engine):
     """A Pinocchio model with welds that close its loops.
 
@@ -118,7 +122,7 @@ class PinocchioEngine(Engine):
         straight = [j for j in self._joints if j.sizes == (1, 1)]
         self._straight = (np.array([j.q for j in straight], dtype=int), np.array([j.v for j in straight], dtype=int))
         self._turning = [j for j in self._joints if j.sizes != (1, 1)]
-        self._last: tuple[tuple[bytes, ...], tuple[FloatArray, FloatArray, list[_Bond], FloatArray]] | None = None
+        self._last: tuple[tuple[bytes, ...], _Dynamics] | None = None
         self._wrenches = pin.StdVec_Force()
         self._wrenches.extend([pin.Force.Zero() for _ in range(robot.njoints)])
         q = self._closed(pin.neutral(robot) if guess is None else np.array(guess, dtype=np.float64))
@@ -163,7 +167,7 @@ class PinocchioEngine(Engine):
         """Return the rates of all states, and gap and rate of each weld."""
         del t
         q, v = self._split(x)
-        a, _, bonds, _G = self._dynamics(q, v, u)
+        a, _, bonds, _G, _solver = self._dynamics(q, v, u)
         gaps = [pin.log6(bond.X).vector for bond in bonds]
         rates = [pin.Jlog6(bond.X) @ (bond.G @ v) for bond in bonds]
         return np.concatenate((self._position_rates(q, v), a)), np.concatenate([np.empty(0), *gaps, *rates])
@@ -175,10 +179,10 @@ class PinocchioEngine(Engine):
         del t
         robot, data, nq = self._robot, self._data, self._robot.nq
         q, v = self._split(x)
-        a, multipliers, bonds, G = self._dynamics(q, v, u)
+        a, multipliers, bonds, G, solver = self._dynamics(q, v, u)
         moves, dv = self._as_velocities(q, dx[:nq]), dx[nq:]
         forces = self._forces(bonds, multipliers)
-        tau_q, tau_v, M = pin.computeRNEADerivatives(robot, data, q, v, a, forces)
+        tau_q, tau_v, _M = pin.computeRNEADerivatives(robot, data, q, v, a, forces)
         r = -tau_q @ moves - tau_v @ dv - robot.damping[:, None] * dv
         r[self._driven] += du
         pin.computeForwardKinematicsDerivatives(robot, data, q, v, a)
@@ -192,16 +196,14 @@ class PinocchioEngine(Engine):
             rate_slopes.append(pin.Jlog6(bond.X) @ ((V2 - bond.A @ V1) @ moves + swept + bond.G @ dv))
             pulls.append(-(A2q - bond.A @ A1q) @ moves - (A2v - bond.A @ A1v) @ dv)
         s = np.vstack([np.empty((0, dx.shape[1])), *pulls])
-        da, _ = _Solver.of(M.T, G).solve(r, G, s)
+        da, _ = solver.solve(r, G, s)
         rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
         return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
 
     # -- dynamics ----------------------------------------------------------------------------------
 
-    def _dynamics(
-        self, q: FloatArray, v: FloatArray, u: FloatArray
-    ) -> tuple[FloatArray, FloatArray, list[_Bond], FloatArray]:
-        """Return accelerations, multipliers, the welds' bonds and all their rows."""
+    def _dynamics(self, q: FloatArray, v: FloatArray, u: FloatArray) -> _Dynamics:
+        """Return accelerations, multipliers, the welds' bonds and all their rows, and what solved for them."""
         robot, data = self._robot, self._data
         key = (q.tobytes(), v.tobytes(), u.tobytes())
         if self._last is not None and self._last[0] == key:  # slopes are asked for where a visit was
@@ -212,8 +214,9 @@ class PinocchioEngine(Engine):
         tau = -robot.damping * v
         tau[self._driven] += u
         r = tau - pin.nonLinearEffects(robot, data, q, v)
-        a, multipliers = _Solver.of(M, G).solve(r, G, -np.concatenate([np.empty(0), *biases]))
-        self._last = (key, (a, multipliers, bonds, G))
+        solver = _Solver.of(M, G)
+        a, multipliers = solver.solve(r, G, -np.concatenate([np.empty(0), *biases]))
+        self._last = (key, (a, multipliers, bonds, G, solver))
         return self._last[1]
 
     def _bonds(self, q: FloatArray, v: FloatArray) -> tuple[list[_Bond], list[FloatArray]]:
