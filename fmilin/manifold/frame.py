@@ -128,9 +128,9 @@ def frame_at(
     t, x = point.time, point.states
     scales = model.states.scales(x)
     known = known or Experience()
-    if known.pairs is None:
-        known.pairs = kinematic_pairs(model, point) if len(model.constraints) else {}
-    invariants = Invariants(model, point.inputs, known.pairs, scales, moving=known.moving)
+    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
+    known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
+    invariants = Invariants(model, point.inputs, pairs, scales, moving=known.moving)
     residual = _residual(invariants, t, x)
     gradient = invariants.gradient(t, x)
     if not np.isfinite(gradient.H).all():
