@@ -162,7 +162,7 @@ class FmuModel(Model, Hybrid):
     @property
     def notes(self) -> tuple[str, ...]:
         """What was strange or left out, one sentence each."""
-        return tuple(self._session.notes)
+        return (*self._session.notes, *self._session.notes_of_now)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.model.Model.evaluate`.

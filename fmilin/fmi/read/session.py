@@ -172,6 +172,17 @@ class Session:
         return None if self._instance is None else self._instance.next_event
 
     @property
+    def notes_of_now(self) -> tuple[str, ...]:
+        """What is remarkable about the mode in which the instance is: it changes while the model is simulated."""
+        due = self.next_event_time
+        if due is None:
+            return ()
+        return (
+            f"The model schedules an event at t = {due:g} s: what is linearized is its behaviour before that, sampled "
+            "parts held. Where they are sampled at a period: --lifted.",
+        )
+
+    @property
     def remembers_mode(self) -> bool:
         """Whether the instance is still in the mode that it was led to: an error sends it back to its start."""
         return not self.left_start or (self._instance is not None and self._instance.is_usable)
@@ -266,11 +277,6 @@ class Session:
         )
         for setting in self.settings:
             self._compare(self.instance, setting)
-        if instance.next_event is not None:
-            self.note(
-                f"The model schedules an event at t = {instance.next_event:g} s: what is linearized is its behaviour "
-                f"before that, sampled parts held. Where they are sampled at a period: --lifted."
-            )
 
     def _nominals(self, instance: Instance) -> list[float | None]:
         """Return the description's nominal values, and the code's where the description has none."""

@@ -163,6 +163,13 @@ def test_a_sampled_controller_by_model_exchange_is_the_same(made: Made) -> None:
         np.testing.assert_allclose(answer, [[exact, -exact]], atol=1e-11)
 
 
+def test_the_scheduled_event_that_is_named_is_the_one_after_the_point(made: Made) -> None:
+    with fl.load(made("sampled_loop", interface="ModelExchange")) as model:
+        assert "schedules an event at t = 0.2 s" in remark(fl.linearize(model), "model")
+        (point,) = fl.snapshots(model, times=[1.5])
+        assert "schedules an event at t = 1.6 s" in remark(fl.linearize(model, point), "model")
+
+
 @pytest.mark.parametrize("interface", ["CoSimulation", "ModelExchange"])
 def test_a_sampled_loop_is_closed_in_its_lifted_model(made: Made, interface: str) -> None:
     """x' = -x + z, z = u - x/2 sampled: x+ = e x + (1 - e) (u - x/2) with e = exp(-T)."""
