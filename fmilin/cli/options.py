@@ -116,7 +116,7 @@ def _value(text: str, where: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise UsageError(f"{where}: '{text}' is no number. Write for example 1.5 or -2e-3.") from None
+        raise UsageError(f"{where}: '{text}' is no number. Write for example 1.5 or -2e-3, or true or false.") from None
     if not math.isfinite(value):
         raise UsageError(f"{where}: the value must be finite.")
     return value
