@@ -34,6 +34,9 @@ from fmilin.signals import FloatArray
 
 __all__ = ["Around", "eigenvalues_near"]
 
+SWAMPED = 1e-4
+"""A relative loss by rounding that is remarked on."""
+
 BREAKS = 0.1
 """A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one."""
 
@@ -102,7 +105,10 @@ def eigenvalues_near(
         found = quadratic(unconstrained(form, chosen, kept), around)
         words = f"penalty, alpha = {chosen.alpha:g}, xi = {chosen.xi:g}, omega = {chosen.omega:g}, "
         sizes |= {"order": 2 * form.n}
-    return _spectrum(form, chosen, found, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
+    spectrum = _spectrum(form, chosen, found, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
+    if isinstance(chosen, UCS):
+        return replace(spectrum, remarks=(*spectrum.remarks, *_swamped(form, chosen, spectrum)))
+    return spectrum
 
 
 def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: dict[str, int], method: str) -> Spectrum:
@@ -142,6 +148,24 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
         )
     if not is_true.all():
         yield _crowded(values, is_true)
+
+
+def _swamped(form: ConstrainedForm, options: UCS, found: Spectrum) -> tuple[Remark, ...]:
+    """Remark on a penalty beside which double precision loses the inertia, or too many digits of the eigenvalues."""
+    beside = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
+    sizes = np.abs(found.eigenvalues)
+    relative = (found.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(found.is_true, dtype=bool)]
+    loss = max(float(np.nanmax(relative, initial=0.0)), float(beside) * np.finfo(float).eps)
+    if loss <= SWAMPED:
+        return ()
+    said = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
+    return (
+        Remark(
+            "penalty",
+            f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
+            f"{said}. Take a smaller alpha, or the formulation mcs or rcs.",
+        ),
+    )
 
 
 def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:

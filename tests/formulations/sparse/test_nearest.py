@@ -201,3 +201,9 @@ def test_a_point_off_the_constraints() -> None:
     x[0] = 0.1
     with pytest.raises(ConstraintError, match=r"constraint 7 is off by 0\.1"):
         sparse_form_of(model, model.start.with_states(x))
+
+
+@pytest.mark.parametrize(("alpha", "swamped"), [(1e6, False), (1e14, True), (1e25, True)])
+def test_a_penalty_that_swamps_double_precision_is_said(alpha: float, swamped: bool) -> None:
+    found = eigenvalues_near(four_bar_form(3), UCS(alpha=alpha), around=Around(count=1))
+    assert [r.kind for r in found.remarks if "swamps double precision" in str(r)] == ["penalty"] * swamped
