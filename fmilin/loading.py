@@ -359,9 +359,16 @@ def _file(path: Path) -> Any:
 
 @contextlib.contextmanager
 def _explained(source: str, but: type[Exception] = FmilinError) -> Iterator[None]:
-    """Turn what goes wrong in the user's own code into one paragraph; our own errors and ``but`` pass."""
+    """Turn what goes wrong in the user's own code into one paragraph; our own errors and ``but`` pass.
+
+    A wrong use of fmilin in that code is a model that cannot be read, unless the arguments came with the request.
+    """
     try:
         yield
+    except UsageError as error:
+        if source.endswith(")"):
+            raise
+        raise ModelError(str(error)) from error
     except (FmilinError, but):
         raise
     except (Exception, SystemExit) as error:
