@@ -25,7 +25,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.models.mechanism.choosing import Choice, choose, position_gradient
-from fmilin.models.mechanism.kinematics import coordinate_columns, displacement_of
+from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution
 
@@ -95,15 +95,19 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     terms = (_open_terms if _is_open(model, choice) else _terms)(model, solution, columns, choice)
     dq, dv = terms.dq, np.concatenate((terms.K_dot, terms.K), axis=-1)
     p_q, p = dq.shape[-1], dv.shape[-1]
-    E, E_q = coordinate_columns(tree, state.q, state.v)
-    upper = E[..., R_q, :] @ dv
     if len(tree.balls):
+        E, E_q = coordinate_columns(tree, state.q, state.v)
+        upper = E[..., R_q, :] @ dv
         upper[..., :p_q] += E_q[..., R_q, :] @ dq
+    else:
+        upper = dv[..., tree.speeds_at(R_q), :]  # q' = v: E only says which speed belongs to which coordinate
     zero = np.zeros((*upper.shape[:-1], terms.lower.shape[-1] - p))
     whole = np.concatenate((np.concatenate((upper, zero), axis=-1), terms.lower), axis=-2)
     seen = _outputs(model, solution, columns, terms)
     T = np.concatenate((np.concatenate((dq, np.zeros((*dq.shape[:-1], p - p_q))), axis=-1), dv), axis=-2)
-    rates = np.concatenate(((E @ state.v[..., None])[..., R_q, 0], solution.v_dot[..., list(choice.v)]), axis=-1)
+    rates = np.concatenate(
+        (coordinate_rates(tree, state.q, state.v)[..., R_q], solution.v_dot[..., list(choice.v)]), axis=-1
+    )
     return Matrices(
         A=whole[..., :p],
         B=whole[..., p:],

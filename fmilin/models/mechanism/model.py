@@ -199,8 +199,8 @@ class Mechanism(Model):
         if self._closure is None:
             return self.evaluate(t, x, u).residuals
         n_q = self._system.tree.n_q
-        observed: FloatArray = self._closure.values(x[..., :n_q], x[..., n_q:])
-        return self._residuals(t, x, u, observed)
+        residuals: FloatArray = self._residuals(t, x, u, self._closure.values(x[..., :n_q], x[..., n_q:]))
+        return residuals
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
