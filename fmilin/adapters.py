@@ -126,7 +126,7 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     Raises
     ------
     UsageError
-        When it is the name of an adapter that is known but not installed.
+        When it is the name of an adapter that is known but not installed, or of none, before a file.
     """
     name, colon, file = text.partition(":")
     if not colon or not file or not name.isidentifier() or len(name) == 1:  # a single letter is a drive of Windows
@@ -137,6 +137,8 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     for known in _KNOWN:
         if known.name == name:
             raise UsageError(f"The adapter '{name}' is not installed: pip install {known.distribution}")
+    if Path(file).is_file():  # module:name has none
+        raise UsageError(f"There is no adapter '{name}' for '{file}'; 'fmilin adapters' lists those installed.")
     return None
 
 
