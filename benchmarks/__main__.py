@@ -11,6 +11,7 @@ NAMES = (
     "derivatives",
     "kane",
     "mechanism",
+    "mechanism_peers",
     "formulations",
     "exports",
     "fmu",

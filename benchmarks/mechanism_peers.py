@@ -3,7 +3,7 @@
 Pinocchio: ``constraintDynamics`` and ``computeConstraintDynamicsDerivatives``, compiled C++ through its Python binding,
 one point per call as it offers. What the binding itself costs is measured with a model of a single joint and shown, so
 that the ratios can be read either way. fmilin: A, B by NumPy at one point and in batches, and the C code of
-:func:`fmilin.fmi.write.build_fmu`, compiled and called in process, which gives the derivatives of all accelerations by
+:func:`fmilin.fmi.write.build_fmu`, compiled for this machine and called in process, which gives the derivatives of all accelerations by
 all states and inputs as Pinocchio does. All in processor time, in turns, the quickest of each.
 """
 
@@ -30,6 +30,9 @@ from fmilin.signals import FloatArray
 POINTS = 10_000
 CHAINS = ((8, (("ground", "link7"),)), (15, (("ground", "link7"), ("link7", "link14"))))
 """Links, and the pairs of bodies that are welded together."""
+
+FOR_THIS_MACHINE = ("-march=native", "-ffp-contract=fast")
+"""Beyond the flags of ``build_fmu``, whose binaries run on every machine of a platform."""
 
 TARGET_BATCH, TARGET_C = 3.0, 1.0
 
@@ -129,7 +132,7 @@ def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray],
     sources["peers.c"] = Path(__file__).with_suffix(".c").read_bytes()
     made = time.perf_counter() - begin
     path = folder / f"{model.info.name}{library_suffix()}"
-    compile_library(sources, "peers.c", path, Compiler(flags=("-O1",), use_cache=False))
+    compile_library(sources, "peers.c", path, Compiler(flags=FOR_THIS_MACHINE, use_cache=False))
     build = f"{made:.0f} s Python + {time.perf_counter() - begin - made:.0f} s compiler"
     function = ctypes.CDLL(str(path)).visit
     function.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
