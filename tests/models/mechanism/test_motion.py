@@ -79,3 +79,15 @@ def test_the_platform_without_friction_keeps_its_energy_and_its_loops() -> None:
 
 def test_a_body_on_a_ball_keeps_what_a_model_promises() -> None:
     assert {"products", "constraints", "derivatives", "batches"} <= set(check_model(hanging_ball()))
+
+
+@pytest.mark.parametrize("e", [(1, 0, 0, 0), (0, 0, 0, 1), (0.6, 0, 0, 0.8)])
+def test_a_hanging_body_swings_alike_in_all_coordinates_of_its_quaternion(e: tuple[float, ...]) -> None:
+    """Turned about the vertical by any angle, half a turn included, it hangs in the same equilibrium."""
+    model = hanging_ball()
+    point = model.start.with_states(np.array([*e, 0, 0, 0]))
+    weight = MASS * 9.81 * ARM
+    swings = sorted(np.sqrt(weight / (J + MASS * ARM**2)) for J in INERTIA[:2])
+    for linear in (fl.linearize(model, point), fl.linearize(model, point, coordinates="tangent")):
+        found = sorted(s.imag for s in linear.eigenvalues() if s.imag > 1e-3)
+        np.testing.assert_allclose(found, swings, rtol=1e-9)
