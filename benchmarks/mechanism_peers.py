@@ -3,8 +3,8 @@
 Pinocchio: ``constraintDynamics`` and ``computeConstraintDynamicsDerivatives``, compiled C++ through its Python binding,
 one point per call as it offers. What the binding itself costs is measured with a model of a single joint and shown, so
 that the ratios can be read either way. fmilin: A, B by NumPy at one point and in batches, and the C code of
-:func:`fmilin.fmi.write.build_fmu`, compiled for this machine and called in process, which gives the derivatives of all accelerations by
-all states and inputs as Pinocchio does. All in processor time, in turns, the quickest of each.
+:func:`fmilin.fmi.write.build_fmu`, compiled for this machine and called in process, which gives the derivatives of all
+accelerations by all states and inputs as Pinocchio does. All in processor time, in turns, the quickest of each.
 """
 
 from __future__ import annotations
