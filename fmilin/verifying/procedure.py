@@ -37,8 +37,8 @@ SAME = 1e-6
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
 
-EARLY = 2
-"""Responses after which the number of evaluations for all of them is estimated."""
+EARLY = 1
+"""Channels after which the number of evaluations for all of them is estimated."""
 
 
 def verify(
