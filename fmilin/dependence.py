@@ -2,7 +2,8 @@
 
 Constraints that were differentiated until the accelerations follow (as every multibody tool does) keep their
 second derivative at zero, wherever the states are: combinations w of the states with ``w' f = 0``, and no input
-moves them. In a linear model of all states they are left null vectors of ``[A B]``.
+moves them. In a linear model of all states they are left null vectors of ``[A B f0]``: what falls freely does not hang
+on its neighbours, but it moves.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ TOLERANCE = 1e-8
 
 ROUNDING = 1e-14
 
+STANDING = 1e-6
+"""Rates below this, in sizes of the states per second, are those of an equilibrium."""
+
 
 def unmovable_combinations(linear: LinearModel) -> int:
     """Return how many combinations of the states cannot change, to first order, whatever the inputs do.
@@ -31,9 +35,16 @@ def unmovable_combinations(linear: LinearModel) -> int:
     sizes = linear.states.scales(linear.y0)
     A = linear.A * sizes / sizes[:, None]
     B = linear.B * linear.inputs.scales() / sizes[:, None]
-    both = np.hstack([A, B])
+    moving_now = linear.f0 / sizes
+    fastest = float(np.max(np.abs(moving_now), initial=0.0))
+    f0 = np.where(np.abs(moving_now) > 1e-8 * fastest, moving_now, 0.0)[:, None] * (fastest > STANDING)
+    both = np.hstack([A, B, f0])
     error = np.hstack(
-        [linear.errors.A * sizes / sizes[:, None], linear.errors.B * linear.inputs.scales() / sizes[:, None]]
+        [
+            linear.errors.A * sizes / sizes[:, None],
+            linear.errors.B * linear.inputs.scales() / sizes[:, None],
+            np.zeros_like(f0),
+        ]
     )
     rounding = ROUNDING * np.max(np.abs(both), axis=1, keepdims=True, initial=0.0)  # each row has its own size
     visible = np.abs(both) > np.maximum(error, rounding)

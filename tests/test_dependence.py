@@ -9,6 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.dependence import unmovable_combinations
+from fmilin.models import function as functions
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts
 from tests.hand_made import sized
@@ -32,8 +33,9 @@ def test_one_combination_for_each_constraint_on_the_velocities() -> None:
 def test_a_free_mass_that_is_pushed_is_no_suspect() -> None:
     cart = replace(sized(2, 0, 1, 0), A=np.array([[0.0, 1.0], [0.0, 0.0]]), B=np.array([[0.0], [1.0]]))
     assert unmovable_combinations(cart) == 0
-    coasting = replace(sized(2, 0, 0, 0), A=np.array([[0.0, 1.0], [0.0, 0.0]]))
+    coasting = replace(sized(2, 0, 0, 0), A=np.array([[0.0, 1.0], [0.0, 0.0]]), f0=np.array([0.3, 0.0]))
     assert unmovable_combinations(coasting) == 1
+    assert unmovable_combinations(replace(coasting, f0=np.array([0.0, -9.81]))) == 0  # it falls
 
 
 def test_states_of_very_different_size_are_no_suspects() -> None:
@@ -60,3 +62,8 @@ def test_states_of_any_size_without_nominals_are_no_reason_for_a_remark(size: fl
         Parts(["small", "one"], [size, 1.0], lambda t, x, u: np.array([-x[0] + size * x[1], -2 * x[1] + u[0]]), ["u"])
     )
     assert "dependent-states" not in [w.kind for w in fl.linearize(model).warnings]
+
+
+def test_a_falling_ball_depends_on_nothing() -> None:
+    ball = functions.FunctionModel("ball", {"h": 1.0, "v": 0.0}, lambda _t, x, _u: np.array([x[1], -9.81]))
+    assert "dependent-states" not in [w.kind for w in fl.linearize(ball).warnings]
