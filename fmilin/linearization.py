@@ -132,7 +132,7 @@ def linearize(
             raise UsageError(
                 "A formulation takes exact slopes and coordinates of its own: leave the other choices out."
             )
-        linear = linearized(
+        return linearized(
             model,
             point,
             formulation,
@@ -140,7 +140,6 @@ def linearize(
             interface=(inputs, outputs),
             at_singularity=at_singularity,
         )
-        return _with_descriptor(linear, model if outputs is None else model.with_interface(None, outputs), point)
     if inputs is not None or outputs is not None:
         chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
         if chosen is not None and len(set(chosen)) != len(chosen):
@@ -330,15 +329,6 @@ def _assemble(
         errors=EntryErrors(E.A, E.B, E.C, E.D, frame.parametrization.derivative_error),
         described=_described(model.source, point, R, bends=bool(bend.any())),
     )
-
-
-def _with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
-    """Return the linear model of a formulation with its descriptor system, where its coordinates are states."""
-    places = linear.full_states.positions_of_own_names
-    if not all(s.name in places for s in linear.states):
-        return linear
-    R = np.eye(len(places))[[places[s.name] for s in linear.states]]
-    return replace(linear, described=DescriptorSource(model, point, R))
 
 
 def _described(model: Model, point: OperatingPoint, R: FloatArray, *, bends: bool) -> DescriptorSource | None:
