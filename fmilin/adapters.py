@@ -6,6 +6,7 @@ before a file asks for it. ``adapters/README.md`` shows how one is written.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +36,16 @@ class Adapter(ABC):
         Of the files that it reads, lower case, with the dot.
     description : str
         What these files are, in a few words: "MuJoCo models (MJCF, URDF)".
+    package : str
+        The distribution of the engine; empty when there is none.
+    oldest : tuple of int
+        The first version of it that will do, major and minor.
     """
 
     suffixes: tuple[str, ...] = ()
     description: str = ""
+    package: str = ""
+    oldest: tuple[int, ...] = ()
 
     def claims(self, path: Path) -> bool:
         """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
@@ -53,7 +60,20 @@ class Adapter(ABC):
         ModelError
             When it is missing or too old: what there is, what is needed, what to install.
         """
-        return ""
+        if not self.package:
+            return ""
+        from importlib import metadata
+
+        try:
+            version = metadata.version(self.package)
+        except metadata.PackageNotFoundError:
+            raise ModelError(f"The package '{self.package}' is not installed: pip install {self.package}") from None
+        if tuple(int(part) for part in re.findall(r"\d+", version)[: len(self.oldest)]) < self.oldest:
+            needed = ".".join(map(str, self.oldest))
+            raise ModelError(
+                f"'{self.package}' {version} is too old: {needed} is needed. pip install --upgrade {self.package}"
+            )
+        return f"{self.package} {version}"
 
     @abstractmethod
     def load(self, path: Path) -> Model:

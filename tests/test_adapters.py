@@ -148,3 +148,9 @@ def test_an_unknown_adapter_before_a_file_that_exists(tmp_path: Path) -> None:
     (tmp_path / "robot.urdf").write_text("<robot/>")
     with pytest.raises(UsageError, match=r"There is no adapter 'drake' for '.*robot\.urdf'; 'fmilin adapters' lists"):
         fl.load(f"drake:{tmp_path / 'robot.urdf'}")
+
+
+def test_an_engine_that_is_missing_is_named(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    install(site, "some", FAILS.replace("suffixes =", "package = 'no-such-engine'\n    suffixes ="))
+    assert main(["adapters"]) == 0
+    assert "The package 'no-such-engine' is not installed: pip install no-such-engine" in capfd.readouterr().out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MujocoAdapter"]
 
-OLDEST = (3, 2)
-"""The first version with the time derivatives of Jacobians (mj_jacDot)."""
-
 _LOOKED_INTO = 65536
 
 
@@ -26,6 +22,8 @@ class MujocoAdapter(Adapter):
 
     suffixes = (".xml", ".mjcf", ".urdf")
     description = "MuJoCo models with ideal equality constraints"
+    package = "mujoco"
+    oldest = (3, 2)  # the first with the rates of Jacobians (mj_jacDot)
 
     def claims(self, path: Path) -> bool:
         """Whether the file's root is ``<mujoco>``."""
@@ -33,20 +31,6 @@ class MujocoAdapter(Adapter):
             text = file.read(_LOOKED_INTO).decode("utf-8", "replace")
         root = re.search(r"<\s*([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!.*?>", "", text, flags=re.DOTALL))
         return root is not None and root[1] == "mujoco"
-
-    def engine(self) -> str:
-        """Return MuJoCo's version.
-
-        Raises
-        ------
-        ModelError
-            When it is too old.
-        """
-        version = metadata.version("mujoco")
-        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-            needed = ".".join(map(str, OLDEST))
-            raise ModelError(f"MuJoCo {version} is too old: {needed} is needed. pip install --upgrade mujoco")
-        return f"mujoco {version}"
 
     def load(self, path: Path) -> EngineModel:
         """Return the model in an MJCF or URDF file.

@@ -144,8 +144,8 @@ def test_other_xml_is_not_claimed(tmp_path: Path) -> None:
 
 
 def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin_mujoco.adapter.metadata.version", lambda _: "2.3.7")
-    with pytest.raises(ModelError, match=r"MuJoCo 2\.3\.7 is too old: 3\.2 is needed"):
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.3.7")
+    with pytest.raises(ModelError, match=r"'mujoco' 2\.3\.7 is too old: 3\.2 is needed"):
         fl.load(FOUR_BAR)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,28 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PinocchioAdapter"]
 
-OLDEST = (3, 0)
-
 
 class PinocchioAdapter(Adapter):
     """Reads URDF. fmilin reads it itself, too: write ``pinocchio:robot.urdf``."""
 
     suffixes = (".urdf",)
     description = "URDF models with loops, by Pinocchio's analytic derivatives"
-
-    def engine(self) -> str:
-        """Return Pinocchio's version.
-
-        Raises
-        ------
-        ModelError
-            When it is too old.
-        """
-        version = metadata.version("pin")
-        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-            needed = ".".join(map(str, OLDEST))
-            raise ModelError(f"Pinocchio {version} is too old: {needed} is needed. pip install --upgrade pin")
-        return f"pinocchio {version}"
+    package = "pin"
+    oldest = (3, 0)
 
     def load(self, path: Path) -> EngineModel:
         """Return the model in a URDF file, its loops closed from the first guess.

@@ -162,8 +162,8 @@ def test_a_file_that_pinocchio_rejects(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "broken.urdf").write_text("<robot name='r'><link")
     with pytest.raises(ModelError, match=r"Pinocchio cannot read '.*broken\.urdf': "):
         fl.load(f"pinocchio:{tmp_path / 'broken.urdf'}")
-    monkeypatch.setattr("fmilin_pinocchio.adapter.metadata.version", lambda _: "2.7.1")
-    with pytest.raises(ModelError, match=r"Pinocchio 2\.7\.1 is too old: 3\.0 is needed"):
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.7.1")
+    with pytest.raises(ModelError, match=r"'pin' 2\.7\.1 is too old: 3\.0 is needed"):
         fl.load(f"pinocchio:{FOUR_BAR}")
 
 
