@@ -12,6 +12,7 @@ classical way to compare with, eqs. (2.4) and (2.5). Off the singular configurat
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -64,8 +65,9 @@ class _SaddlePointModel(SymbolicModel):
         self._unstabilized = model.system.right_hand_side
         self._set_up(model._declared, model._choice)
 
+    @abstractmethod
     def _factors(self, W: FloatArray) -> Factors:
-        raise NotImplementedError
+        """Return W = [[M, G'], [G, 0]] prepared for solving."""
 
     @cached_property
     def _numeric(self) -> NumericSystem:
