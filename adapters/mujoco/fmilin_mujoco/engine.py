@@ -11,12 +11,11 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from scipy.linalg import lapack
 
 from fmilin.constraints import Constraint
-from fmilin.errors import ModelError
 from fmilin.model import ModelInfo
 from fmilin.models.engine import Engine
+from fmilin.models.ideal import IdealConstraints
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.left_out import remarks, sensors_left_out
@@ -30,9 +29,6 @@ from fmilin_mujoco.names import (
 )
 
 __all__ = ["MujocoEngine"]
-
-REDUNDANT = 1e-9
-"""Singular values of G M^(-1/2) below this fraction of the largest belong to redundant constraints."""
 
 _COMPUTED = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
 """What MuJoCo keeps for its sensors once it has been computed; mj_forward forgets it, its parts do not."""
@@ -163,20 +159,7 @@ class MujocoEngine(Engine):
     def _accelerations(self, G: FloatArray, bias: FloatArray) -> FloatArray:
         """Return v' = a + M^-1 G' mu with G v' = -bias, in Gauss's sense nearest to the free accelerations a."""
         free: FloatArray = self._d.qacc_smooth.copy()
-        if not len(G):
-            return free
-        M = self._mass_matrix()
-        L, failed = lapack.dpotrf(M, lower=1)  # scipy.linalg around it costs more than the work
-        if not np.isfinite(M).all() or not np.isfinite(G).all():
-            return np.full(len(M), np.nan)  # the caller names the variable
-        if failed:
-            raise ModelError("MuJoCo's mass matrix is not positive definite: give every moving body mass.")
-        W, _ = lapack.dtrtrs(L, G.T, lower=1)
-        U, S, V, _ = lapack.dgesdd(W.T, full_matrices=0)
-        kept = REDUNDANT * S[0] < S
-        pull = V[kept].T @ ((U[:, kept].T @ (-bias - G @ free)) / S[kept])
-        more, _ = lapack.dtrtrs(L, pull, lower=1, trans=1)
-        return np.asarray(free + more)
+        return IdealConstraints.of(self._mass_matrix(), G).constrained(free, -bias)[0] if len(G) else free
 
     def _mass_matrix(self) -> FloatArray:
         m, d = self._m, self._d

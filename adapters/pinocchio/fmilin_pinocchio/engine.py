@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from scipy import linalg
-from scipy.linalg import lapack
 
 from fmilin.constraints import Constraint
 from fmilin.errors import ModelError
 from fmilin.model import ModelInfo
 from fmilin.models.engine import Engine
+from fmilin.models.ideal import IdealConstraints
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.names import Joint, joints_of, signals_of
@@ -29,7 +29,7 @@ from fmilin_pinocchio.names import Joint, joints_of, signals_of
 __all__ = ["PinocchioEngine"]
 
 REDUNDANT = 1e-9
-"""Singular values of G M^(-1/2) below this fraction of the largest belong to redundant constraints."""
+"""Singular values of G below this fraction of the largest belong to redundant constraints."""
 
 CLOSED = 1e-11
 ITERATIONS = 100
@@ -48,45 +48,8 @@ class _Bond:
     """The twist of the first frame, in axes of the second, (6,)."""
 
 
-@dataclass(frozen=True)
-class _Solver:
-    """The solution of M a - G' lambda = r, G a = s, with the least lambda where G has dependent rows.
-
-    M = L L', and (L^-1 G')' = U S V'. LAPACK is called directly: for a dozen joints the wrappers of scipy.linalg cost
-    more than the work.
-    """
-
-    L: FloatArray
-    U: FloatArray
-    S: FloatArray
-    V: FloatArray
-
-    @classmethod
-    def of(cls, M: FloatArray, G: FloatArray) -> _Solver:
-        L, failed = lapack.dpotrf(M, lower=1)  # reads the lower triangle alone
-        if failed and np.isfinite(M).all():
-            raise ModelError("The mass matrix is not positive definite: give every moving link a mass.")
-        if not len(G):
-            return cls(L, np.empty((0, 0)), np.empty(0), np.empty((0, len(M))))
-        W, _ = lapack.dtrtrs(L, G.T, lower=1)
-        if not np.isfinite(W).all():  # the caller names the variable
-            return cls(np.full(M.shape, np.nan), np.empty((len(G), 0)), np.empty(0), np.empty((0, len(M))))
-        U, S, V, _ = lapack.dgesdd(W.T, full_matrices=0)
-        kept = REDUNDANT * S[0] < S
-        return cls(L, U[:, kept], S[kept], V[kept])
-
-    def solve(self, r: FloatArray, G: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        y, _ = lapack.dtrtrs(self.L, r, lower=1)
-        free, _ = lapack.dtrtrs(self.L, y, lower=1, trans=1)
-        if not len(G):
-            return free.reshape(r.shape), np.empty((0, *r.shape[1:]))
-        pull = (self.U.T @ (s - G @ free.reshape(r.shape))).T / self.S
-        more, _ = lapack.dtrtrs(self.L, self.V.T @ pull.T, lower=1, trans=1)
-        return (free + more).reshape(r.shape), self.U @ (pull / self.S).T
-
-
-_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], FloatArray, _Solver]
-"""Accelerations, multipliers, bonds, all their rows, and the solver."""
+_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], IdealConstraints]
+"""Accelerations, multipliers, bonds, and what solves for the first two."""
 
 
 class PinocchioEngine(Engine):
@@ -167,7 +130,7 @@ class PinocchioEngine(Engine):
         """Return the rates of all states, and gap and rate of each weld."""
         del t
         q, v = self._split(x)
-        a, _, bonds, _G, _solver = self._dynamics(q, v, u)
+        a, _, bonds, _constraints = self._dynamics(q, v, u)
         gaps = [pin.log6(bond.X).vector for bond in bonds]
         rates = [pin.Jlog6(bond.X) @ (bond.G @ v) for bond in bonds]
         return np.concatenate((self._position_rates(q, v), a)), np.concatenate([np.empty(0), *gaps, *rates])
@@ -179,7 +142,7 @@ class PinocchioEngine(Engine):
         del t
         robot, data, nq = self._robot, self._data, self._robot.nq
         q, v = self._split(x)
-        a, multipliers, bonds, G, solver = self._dynamics(q, v, u)
+        a, multipliers, bonds, constraints = self._dynamics(q, v, u)
         moves, dv = self._as_velocities(q, dx[:nq]), dx[nq:]
         forces = self._forces(bonds, multipliers)
         tau_q, tau_v, _M = pin.computeRNEADerivatives(robot, data, q, v, a, forces)
@@ -196,7 +159,7 @@ class PinocchioEngine(Engine):
             rate_slopes.append(pin.Jlog6(bond.X) @ ((V2 - bond.A @ V1) @ moves + swept + bond.G @ dv))
             pulls.append(-(A2q - bond.A @ A1q) @ moves - (A2v - bond.A @ A1v) @ dv)
         s = np.vstack([np.empty((0, dx.shape[1])), *pulls])
-        da, _ = solver.solve(r, G, s)
+        da, _ = constraints.solve(r, s)
         rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
         return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
 
@@ -214,9 +177,9 @@ class PinocchioEngine(Engine):
         tau = -robot.damping * v
         tau[self._driven] += u
         r = tau - pin.nonLinearEffects(robot, data, q, v)
-        solver = _Solver.of(M, G)
-        a, multipliers = solver.solve(r, G, -np.concatenate([np.empty(0), *biases]))
-        self._last = (key, (a, multipliers, bonds, G, solver))
+        constraints = IdealConstraints.of(M, G)
+        a, multipliers = constraints.solve(r, -np.concatenate([np.empty(0), *biases]))
+        self._last = (key, (a, multipliers, bonds, constraints))
         return self._last[1]
 
     def _bonds(self, q: FloatArray, v: FloatArray) -> tuple[list[_Bond], list[FloatArray]]:
