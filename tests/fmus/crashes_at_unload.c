@@ -1,24 +1,4 @@
-/* Crashes when the library is unloaded.
-
-modelDescription.xml
-<?xml version="1.0" encoding="UTF-8"?>
-<fmiModelDescription fmiVersion="2.0" modelName="crashes_at_unload" guid="{crashes_at_unload}" numberOfEventIndicators="0">
-  <ModelExchange modelIdentifier="crashes_at_unload"/>
-  <ModelVariables>
-    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
-    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
-    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
-    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
-    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
-  </ModelVariables>
-  <ModelStructure>
-    <Outputs><Unknown index="6"/></Outputs>
-    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
-  </ModelStructure>
-</fmiModelDescription>
-*/
+/* Crashes when the library is unloaded. */
 #include <signal.h>
 #include "spring.h"
 __attribute__((destructor)) static void crash(void) { raise(SIGSEGV); }

@@ -1,24 +1,4 @@
-/* Discards beyond x = 10, errs for good beyond 100, is fatally wrong beyond 1000.
-
-modelDescription.xml
-<?xml version="1.0" encoding="UTF-8"?>
-<fmiModelDescription fmiVersion="2.0" modelName="discards" guid="{discards}" numberOfEventIndicators="0">
-  <ModelExchange modelIdentifier="discards"/>
-  <ModelVariables>
-    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
-    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
-    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
-    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
-    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
-  </ModelVariables>
-  <ModelStructure>
-    <Outputs><Unknown index="6"/></Outputs>
-    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
-  </ModelStructure>
-</fmiModelDescription>
-*/
+/* Discards beyond x = 10, errs for good beyond 100, is fatally wrong beyond 1000. */
 #define ON_GET_DERIVATIVES \
     if (m->r[0] > 1000) return fmi2Fatal; \
     if (m->r[0] > 100) { m->dead = 1; return fmi2Error; } \

@@ -1,4 +1,4 @@
-"""Compile the FMUs of this folder: each C file holds its model description in a comment at its top."""
+"""Compile the FMUs of this folder: each C file, or the header of its plant, holds its model description in a comment."""
 
 from __future__ import annotations
 
@@ -16,10 +16,21 @@ _DESCRIPTION = re.compile(r"modelDescription\.xml\s*(<\?xml.*?</fmiModelDescript
 
 
 def description_of(name: str) -> str:
-    """Return the model description in ``name.c``."""
-    match = _DESCRIPTION.search((HERE / f"{name}.c").read_text())
-    assert match is not None
-    return match[1]
+    """Return the model description in ``name.c``, else that in the header of its plant with this name for MODEL."""
+    source = (HERE / f"{name}.c").read_text()
+    own = _DESCRIPTION.search(source)
+    if own is not None:
+        return own[1]
+    (plant,) = re.findall(r'#include "(.*)"', source)
+    shared = _DESCRIPTION.search((HERE / plant).read_text())
+    assert shared is not None
+    return shared[1].replace("MODEL", name)
+
+
+def names_of(*, fmi1: bool) -> list[str]:
+    """Return the names of the C files here whose FMUs are of FMI 1.0, or of those whose FMUs are not."""
+    names = sorted(path.stem for path in HERE.glob("*.c"))
+    return [name for name in names if ('fmiVersion="1.0"' in description_of(name)) == fmi1]
 
 
 def compile_library(name: str, folder: Path) -> Path:

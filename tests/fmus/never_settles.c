@@ -1,23 +1,3 @@
-/* The event iteration at the start never ends.
-
-modelDescription.xml
-<?xml version="1.0" encoding="UTF-8"?>
-<fmiModelDescription fmiVersion="2.0" modelName="never_settles" guid="{never_settles}" numberOfEventIndicators="0">
-  <ModelExchange modelIdentifier="never_settles"/>
-  <ModelVariables>
-    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
-    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
-    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
-    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
-    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
-  </ModelVariables>
-  <ModelStructure>
-    <Outputs><Unknown index="6"/></Outputs>
-    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
-  </ModelStructure>
-</fmiModelDescription>
-*/
+/* The event iteration at the start never ends. */
 #define ON_NEW_DISCRETE_STATES info->newDiscreteStatesNeeded = fmi2True;
 #include "spring.h"

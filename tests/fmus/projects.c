@@ -1,23 +1,3 @@
-/* Changes the states that it is given: x is kept between -2 and 2.
-
-modelDescription.xml
-<?xml version="1.0" encoding="UTF-8"?>
-<fmiModelDescription fmiVersion="2.0" modelName="projects" guid="{projects}" numberOfEventIndicators="0">
-  <ModelExchange modelIdentifier="projects"/>
-  <ModelVariables>
-    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
-    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
-    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
-    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
-    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
-  </ModelVariables>
-  <ModelStructure>
-    <Outputs><Unknown index="6"/></Outputs>
-    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
-  </ModelStructure>
-</fmiModelDescription>
-*/
+/* Changes the states that it is given: x is kept between -2 and 2. */
 #define ON_SET_STATES m->r[0] = fmax(-2, fmin(2, m->r[0]));
 #include "spring.h"

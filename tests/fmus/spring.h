@@ -1,6 +1,27 @@
 /* The plant of most behaviours: v' = u - x, x' = v, with y = 3 x + 2 u, and its exact derivatives.
 
-   References: 0 x, 1 v, 2 der(x), 3 der(v), 4 u, 5 y, 6 local. */
+   References: 0 x, 1 v, 2 der(x), 3 der(v), 4 u, 5 y, 6 local.
+   For a file without a description of its own, with its name for MODEL:
+
+modelDescription.xml
+<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="2.0" modelName="MODEL" guid="{MODEL}" numberOfEventIndicators="0">
+  <ModelExchange modelIdentifier="MODEL"/>
+  <ModelVariables>
+    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
+    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
+    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
+    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
+    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
+    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
+    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
+  </ModelVariables>
+  <ModelStructure>
+    <Outputs><Unknown index="6"/></Outputs>
+    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
+  </ModelStructure>
+</fmiModelDescription>
+*/
 #define NV 8
 #define NX 2
 #define STATES {0, 1}

@@ -9,7 +9,7 @@ from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.xml import parse_description
-from tests.fmus.make import HERE, description_of
+from tests.fmus.make import description_of, names_of
 
 
 def described(name: str, *changes: tuple[str, str]) -> Description:
@@ -260,7 +260,7 @@ def test_missing_model_identifier_is_refused() -> None:
         described("pendulum", ('modelIdentifier="pendulum" ', ""))
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in HERE.glob("*.c") if 'fmiVersion="1.0"' in p.read_text()))
+@pytest.mark.parametrize("name", names_of(fmi1=True))
 def test_fmpy_reads_the_same_variables_of_fmi_1(name: str, tmp_path: Path) -> None:
     import fmpy
 
@@ -275,7 +275,7 @@ def test_fmpy_reads_the_same_variables_of_fmi_1(name: str, tmp_path: Path) -> No
     assert ours.model_identifier == (theirs.modelExchange or theirs.coSimulation).modelIdentifier
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in HERE.glob("*.c") if 'fmiVersion="1.0"' not in p.read_text()))
+@pytest.mark.parametrize("name", names_of(fmi1=False))
 def test_fmpy_reads_the_same_states_and_outputs(name: str, tmp_path: Path) -> None:
     import fmpy
 

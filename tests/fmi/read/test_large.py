@@ -13,11 +13,10 @@ from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.large import Scanned, cut
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.xml import parse_description
-from tests.fmus.make import HERE, build, description_of
+from tests.fmus.make import build, description_of, names_of
 
-ZOO = sorted(  # descriptions of FMI 1.0 are always read as a whole
-    p.stem for p in Path(HERE).glob("*.c") if p.stem != "half_a_library" and 'fmiVersion="1.0"' not in p.read_text()
-)
+# Descriptions of FMI 1.0 are always read as a whole.
+ZOO = [name for name in names_of(fmi1=False) if name != "half_a_library"]
 FMI2, FMI3 = description_of("pendulum"), description_of("arrays3")
 
 
