@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.model import Evaluation, Model
+from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
 

@@ -27,8 +27,8 @@ from benchmarks.tables import show
 from fmilin.export.registry import save
 from fmilin.export.writing import Writing
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point
-from fmilin.model import ModelInfo
+from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
 from fmilin.signals import Signals
 from fmilin.systems import four_bar
 

@@ -27,7 +27,7 @@ from benchmarks.tables import show
 from fmilin.fmi.read import FmuModel, read_description
 from fmilin.fmi.read.platforms import fmi2_folders, library_suffix
 from fmilin.fmi.write import build_fmu
-from fmilin.running import listen
+from fmilin.sandbox.watchdog import listen
 from fmilin.systems import four_bar
 from tests.fmus.make import pack
 

@@ -23,7 +23,7 @@ from sympy.physics.mechanics.models import n_link_pendulum_on_cart
 
 from benchmarks.tables import show
 from fmilin.codegen.compiler import Compiler
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.models.kane import Backend, KaneModel, Numerics
 from fmilin.signals import FloatArray
 from fmilin.systems.bicycle_model import BENCHMARK, whipple_equations

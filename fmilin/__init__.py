@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
-    from fmilin.constraints import Constraint
+    from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
     from fmilin.errors import (
         ConstraintError,
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
         UnknownNameError,
         UsageError,
     )
-    from fmilin.linear_model import LinearModel
-    from fmilin.linearization import linearize, linearize_along
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.linearization.procedure import linearize, linearize_along
     from fmilin.loading import load
-    from fmilin.model import Evaluation, Model, OperatingPoint
-    from fmilin.operating_points import operating_point
+    from fmilin.manifold.operating_points import operating_point
+    from fmilin.model.interface import Evaluation, Model, OperatingPoint
+    from fmilin.model.stepping import Stepping
     from fmilin.signals import Signal, Signals
     from fmilin.simulation.run import simulate, snapshots
     from fmilin.simulation.trajectory import Trajectory
-    from fmilin.stepped import Stepping
     from fmilin.trimming.procedure import trim, trim_each
     from fmilin.trimming.result import TrimmedPoint
     from fmilin.verifying.procedure import verify
     from fmilin.verifying.result import Verification
 
 _HOMES = {
-    "Constraint": "constraints",
+    "Constraint": "constraints.declared",
     "ConstraintError": "errors",
     "Differences": "derivatives.differences",
-    "Evaluation": "model",
+    "Evaluation": "model.interface",
     "FmilinError": "errors",
-    "LinearModel": "linear_model",
-    "Model": "model",
+    "LinearModel": "linear_model.model",
+    "Model": "model.interface",
     "ModelCrashError": "errors",
     "ModelError": "errors",
     "NumericalError": "errors",
-    "OperatingPoint": "model",
+    "OperatingPoint": "model.interface",
     "Signal": "signals",
     "Signals": "signals",
-    "Stepping": "stepped",
+    "Stepping": "model.stepping",
     "Trajectory": "simulation.trajectory",
     "TrimmedPoint": "trimming.result",
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "Verification": "verifying.result",
-    "linearize": "linearization",
-    "linearize_along": "linearization",
+    "linearize": "linearization.procedure",
+    "linearize_along": "linearization.procedure",
     "load": "loading",
-    "operating_point": "operating_points",
+    "operating_point": "manifold.operating_points",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
     "trim": "trimming.procedure",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.errors import FmilinError, ModelError, UsageError
-from fmilin.model import Model
+from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.adapters import Installed, adapter_for, chosen_adapter, load_with, suggestion_for
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError
-from fmilin.expressions import Expression
-from fmilin.model import Model
+from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
-    from fmilin.constraints_file import ConstraintsFile
+    from fmilin.constraints.file import ConstraintsFile
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.options import FmuOptions
 
@@ -71,7 +71,7 @@ def load(
     ----------
     source : str or Path
         The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
-        a :class:`~fmilin.model.Model` or a function that returns one, with literal keyword arguments if any; or a
+        a :class:`~fmilin.Model` or a function that returns one, with literal keyword arguments if any; or a
         file that an installed adapter claims, ``ADAPTER:FILE`` where several could; or a mechanism, ``file.toml`` or
         ``robot.urdf`` (see ``docs/mechanism.md``).
     constraints : sequence of str or Constraint, optional
@@ -190,7 +190,7 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     ConstraintError
         When the file that was found is wrong.
     """
-    from fmilin.constraints_file import read_constraints
+    from fmilin.constraints.file import read_constraints
 
     beside = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
     if beside.is_file():
@@ -211,7 +211,7 @@ def _declared(request: _Request, is_name: Callable[[str], bool]) -> list[Constra
 
 
 def _read(path: str | Path) -> ConstraintsFile:
-    from fmilin.constraints_file import read_constraints
+    from fmilin.constraints.file import read_constraints
 
     return read_constraints(Path(path))
 

@@ -46,7 +46,7 @@ def held_remarks(held: Mapping[str, str]) -> list[Remark]:
     Parameters
     ----------
     held : mapping of str to str
-        Values by name, as :meth:`fmilin.model.Model.held` returns them.
+        Values by name, as :meth:`fmilin.Model.held` returns them.
     """
     if not held:
         return []

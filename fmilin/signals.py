@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import UnknownNameError, UsageError
 
-__all__ = ["FloatArray", "Signal", "Signals"]
+__all__ = ["FloatArray", "Signal", "Signals", "rate_unit"]
 
 FloatArray = NDArray[np.float64]
 
@@ -145,3 +146,15 @@ class Signals(Sequence[Signal]):
         """Which nominal values are usable, and all of them, each (n,)."""
         declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
         return np.isfinite(declared) & (declared > 0), declared
+
+
+def rate_unit(unit: str) -> str:
+    """Return the unit of a time derivative: ``m/s`` for ``m``, ``m/s2`` for ``m/s``; empty for none.
+
+    >>> [rate_unit(unit) for unit in ("rad", "m/s", "m/s3", "1", "N.m/rad", "")]
+    ['rad/s', 'm/s2', 'm/s4', '1/s', 'N.m/rad/s', '']
+    """
+    if not unit:
+        return ""
+    match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
+    return f"{match['start']}{int(match['power'] or 1) + 1}" if match else f"{unit}/s"

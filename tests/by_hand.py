@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.constraints import Constraint, Constraints
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
 Rates = Callable[[float, FloatArray, FloatArray], FloatArray]

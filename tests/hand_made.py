@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
-from fmilin.model import ModelInfo
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 

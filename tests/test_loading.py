@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import fmilin
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.loading import constraints_with, load
@@ -18,8 +18,8 @@ ROD = "pin.x^2 + pin.y^2 - L^2"
 MODELS = """
 from dataclasses import dataclass
 import numpy as np
-from fmilin.constraints import Constraints
-from fmilin.model import Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.constraints.declared import Constraints
+from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import Signals
 from helper_of_models import GAIN
 

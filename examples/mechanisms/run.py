@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import fmilin as fl
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.report.mechanism_picture import mechanism_picture
 from fmilin.systems import (

@@ -22,7 +22,7 @@ from pictures import draw
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.toml_file import read_parts
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fmilin.cli.desk import Desk, work
+from fmilin.cli.job_runner import JobRunner, work
 
 if TYPE_CHECKING:
     from fmilin.adapters import Installed
@@ -22,21 +22,21 @@ def command(
 ) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
-    def job(desk: Desk) -> None:
+    def job(runner: JobRunner) -> None:
         from fmilin.adapters import installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
         if json:
             from fmilin.export.json_file import text_of
 
-            desk.results.write(text_of({"adapters": rows}))
+            runner.results.write(text_of({"adapters": rows}))
             return
         if not rows:
-            desk.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
+            runner.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
         for row in rows:
             what = row["problem"] or f"{row['description']}: {', '.join(map(str, _listed(row['suffixes'])))}"
             engine = f"; {row['engine']}" if row["engine"] else ""
-            desk.results.write(f"{row['name']:<12} {row['distribution']}{engine}\n{'':<12} {what}\n")
+            runner.results.write(f"{row['name']:<12} {row['distribution']}{engine}\n{'':<12} {what}\n")
 
     return work(job, isolate=False, debug=debug)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fmilin.cli.desk import Desk, work
 from fmilin.cli.fmus import FmiOption, FmiVersion, PlatformsOption, platforms_of
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.opening import is_fmu
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable
@@ -39,13 +39,13 @@ def command(
     check_writable(output)
     wanted = platforms_of(platforms)
 
-    def job(desk: Desk) -> None:
+    def job(runner: JobRunner) -> None:
         import fmilin as fl
         from fmilin.fmi.write import build_fmu
         from fmilin.fmi.write.fmu import can_be_compiled
         from fmilin.wrapping import wrap_as_fmu
 
-        found = desk.borrow(fl.load(model))
+        found = runner.borrow(fl.load(model))
         if not can_be_compiled(found):
             if fmi is not FmiVersion.FMI2 or wanted:
                 raise UsageError(

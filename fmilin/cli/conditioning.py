@@ -13,7 +13,7 @@ from fmilin.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fmilin.linear_model import LinearModel
+    from fmilin.linear_model.model import LinearModel
     from fmilin.reduction.procedure import Conditioning
 
 __all__ = [

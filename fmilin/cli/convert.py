@@ -22,14 +22,14 @@ from fmilin.cli.conditioning import (
     conditioned,
     conditioning,
 )
-from fmilin.cli.desk import Desk, work
 from fmilin.cli.fmus import FmiOption, FmiVersion, PlatformsOption, platforms_of
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.errors import UsageError
 from fmilin.export.registry import holds_arrays
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
-    from fmilin.linear_model import LinearModel
+    from fmilin.linear_model.model import LinearModel
 
 __all__ = ["command"]
 
@@ -94,7 +94,7 @@ def command(
         balance=balance,
     )
 
-    def job(_: Desk) -> None:
+    def job(_: JobRunner) -> None:
         from fmilin.export.atomic import write_atomically
         from fmilin.export.registry import load
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from fmilin.cli.desk import Desk, work
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import Request, deliver, linear_model
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable, write_atomically
 
 if TYPE_CHECKING:
-    from fmilin.linear_model import LinearModel
+    from fmilin.linear_model.model import LinearModel
 
 __all__ = ["command"]
 
@@ -32,7 +32,7 @@ def command(
     Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY. Needs a C compiler.
     """
     _prepare(directory)
-    return work(lambda desk: _demo(directory, desk), isolate=True, debug=debug)
+    return work(lambda runner: _demo(directory, runner), isolate=True, debug=debug)
 
 
 def _prepare(directory: Path) -> None:
@@ -45,24 +45,24 @@ def _prepare(directory: Path) -> None:
         check_writable(directory / name)
 
 
-def _demo(directory: Path, desk: Desk) -> None:
+def _demo(directory: Path, runner: JobRunner) -> None:
     from fmilin.fmi.write import build_fmu
     from fmilin.report.table import print_table
     from fmilin.systems import four_bar
 
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
-    say = desk.results.write
+    say = runner.results.write
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
-    desk.results.flush()
+    runner.results.flush()
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
     say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
-    desk.results.flush()
-    true, point = linear_model(Request(source=str(fmu), settings={}), desk)
-    deliver(true, point, [mat], desk)
-    print_table(true, desk.results, adjusted=point.adjusted)
+    runner.results.flush()
+    true, point = linear_model(Request(source=str(fmu), settings={}), runner)
+    deliver(true, point, [mat], runner)
+    print_table(true, runner.results, adjusted=point.adjusted)
     say("\n")
-    naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), desk)
-    _compare(true, naive, desk.results)
+    naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), runner)
+    _compare(true, naive, runner.results)
     _draw(true, naive, picture)
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"

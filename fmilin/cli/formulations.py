@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fmilin.cli.desk import Desk
+from fmilin.cli.job_runner import JobRunner
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.linearize import Request
     from fmilin.formulations import Formulation, Spectrum
-    from fmilin.linear_model import LinearModel
-    from fmilin.model import Model, OperatingPoint
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model, OperatingPoint
 
 __all__ = [
     "BasisOption",
@@ -157,11 +157,11 @@ def require_plain(request: Request, chosen: Chosen, others: Sequence[str], *, wa
         )
 
 
-def one(request: Request, chosen: Chosen, desk: Desk) -> tuple[Spectrum, LinearModel, OperatingPoint]:
+def one(request: Request, chosen: Chosen, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
     """Return the spectrum of one formulation, its linear model and the point."""
     from fmilin.formulations import spectrum
 
-    model, point = _at(request, desk)
+    model, point = _at(request, runner)
     found = spectrum(
         model,
         point,
@@ -175,19 +175,19 @@ def one(request: Request, chosen: Chosen, desk: Desk) -> tuple[Spectrum, LinearM
     return found, found.linear, point
 
 
-def add_spectrum(spectrum: Spectrum, desk: Desk) -> None:
+def add_spectrum(spectrum: Spectrum, runner: JobRunner) -> None:
     """Print, below the table of the linear model, what the formulation found beside it."""
     from fmilin.report.spectrum_table import print_spectrum
 
-    print_spectrum(spectrum, desk.results)
+    print_spectrum(spectrum, runner.results)
 
 
-def compare(request: Request, chosen: Chosen, desk: Desk, *, as_json: bool) -> None:
+def compare(request: Request, chosen: Chosen, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
     from fmilin.formulations import spectrum
     from fmilin.report.spectrum_table import print_comparison
 
-    model, point = _at(request, desk)
+    model, point = _at(request, runner)
     at_singularity, found = request.at_singularity, []
     for form in (Form.MCS, Form.RCS, Form.UCS):
         try:
@@ -205,20 +205,20 @@ def compare(request: Request, chosen: Chosen, desk: Desk, *, as_json: bool) -> N
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
-        desk.results.write(json.dumps(_document(model, point, found), indent=1, allow_nan=False) + "\n")
+        runner.results.write(json.dumps(_document(model, point, found), indent=1, allow_nan=False) + "\n")
         return
-    print_comparison(found, desk.results)
+    print_comparison(found, runner.results)
 
 
-def _at(request: Request, desk: Desk) -> tuple[Model, OperatingPoint]:
+def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.opening import open_model
     from fmilin.cli.points import assembled, with_saved_point
     from fmilin.cli.snapshots import carried
 
     request, saved = with_saved_point(request)
-    model, values = open_model(request, desk)
+    model, values = open_model(request, runner)
     if request.trim:
-        from fmilin.operating_points import operating_point
+        from fmilin.manifold.operating_points import operating_point
 
         near = saved.on(model) if saved is not None and not values else None
         near = near or operating_point(model, values, time=request.time, project=request.project)

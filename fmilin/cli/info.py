@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fmilin.cli import options
-from fmilin.cli.desk import Desk, work
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.opening import is_fmu
 
 __all__ = ["command"]
@@ -28,7 +28,7 @@ def command(
     """
     opened_with = options.fmu(unpack_limit)
 
-    def job(desk: Desk) -> None:
+    def job(runner: JobRunner) -> None:
         from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
@@ -36,12 +36,12 @@ def command(
         else:
             import fmilin as fl
 
-            summary = summary_of_model(desk.borrow(fl.load(model)))
+            summary = summary_of_model(runner.borrow(fl.load(model)))
         if json:
             from fmilin.export.json_file import text_of
 
-            desk.results.write(text_of(summary.document()))
+            runner.results.write(text_of(summary.document()))
         else:
-            print_summary(summary, desk.results)
+            print_summary(summary, runner.results)
 
     return work(job, isolate=False, debug=debug)

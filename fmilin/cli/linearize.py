@@ -23,8 +23,8 @@ from fmilin.cli.conditioning import (
     conditioned,
     conditioning,
 )
-from fmilin.cli.desk import Desk, work
 from fmilin.cli.formulations import BasisOption, FormulationOption, PenaltyOption, SpuriousOption
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
 from fmilin.cli.stepping import Interface, Way, stepping_of
@@ -32,9 +32,9 @@ from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions
-    from fmilin.linear_model import LinearModel
-    from fmilin.model import OperatingPoint
-    from fmilin.stepped import Stepping
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import OperatingPoint
+    from fmilin.model.stepping import Stepping
 
 __all__ = ["Request", "command", "deliver", "linear_model"]
 
@@ -242,23 +242,23 @@ def command(
         others = ["--snapshots"] if times else []
         formulations.require_plain(request, chosen, others, wants_model=bool(files) or steps is not None)
 
-    def job(desk: Desk) -> None:
+    def job(runner: JobRunner) -> None:
         if times:
-            models = conditioned(linear_models(request, times, desk), steps)
-            deliver_each(models, times, files, desk, as_json=json)
+            models = conditioned(linear_models(request, times, runner), steps)
+            deliver_each(models, times, files, runner, as_json=json)
             return
         if chosen is not None and chosen.form is formulations.Form.ALL:
-            formulations.compare(request, chosen, desk, as_json=json)
+            formulations.compare(request, chosen, runner, as_json=json)
             return
         spectrum = None
         if chosen is not None:
-            spectrum, linear, point = formulations.one(request, chosen, desk)
+            spectrum, linear, point = formulations.one(request, chosen, runner)
         else:
-            linear, point = linear_model(request, desk)
+            linear, point = linear_model(request, runner)
         (linear,) = conditioned([linear], steps)
-        deliver(linear, point, files, desk, as_json=json)
+        deliver(linear, point, files, runner, as_json=json)
         if spectrum is not None and not files and not json:
-            formulations.add_spectrum(spectrum, desk)
+            formulations.add_spectrum(spectrum, runner)
 
     return work(
         job,
@@ -268,13 +268,13 @@ def command(
     )
 
 
-def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPoint]:
+def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize."""
     import fmilin as fl
     from fmilin.cli.points import assembled, with_saved_point
 
     request, saved = with_saved_point(request)
-    model, values = open_model(request, desk)
+    model, values = open_model(request, runner)
     point = assembled(model, values, request, saved)
     if request.simulate_to is not None:
         point = carried(model, point, request.simulate_to, request.stepping)
@@ -294,22 +294,22 @@ def linear_model(request: Request, desk: Desk) -> tuple[LinearModel, OperatingPo
 
 
 def deliver(
-    linear: LinearModel, point: OperatingPoint, files: Sequence[Path], desk: Desk, *, as_json: bool = False
+    linear: LinearModel, point: OperatingPoint, files: Sequence[Path], runner: JobRunner, *, as_json: bool = False
 ) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the table."""
     from fmilin.export.atomic import write_atomically
     from fmilin.export.registry import dumps
 
-    desk.come_home()
+    runner.come_home()
     contents = [dumps(linear, path) for path in files]
     for path, content in zip(files, contents, strict=True):
         write_atomically(path, content)
     if as_json:
-        desk.results.write(dumps(linear, "results.json").decode("ascii"))
+        runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:
         from fmilin.report.table import print_table
 
-        print_table(linear, desk.results, adjusted=point.adjusted)
+        print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:
         for warning in linear.warnings:
             sys.stderr.write(f"{'Note' if warning.is_information else 'Warning'}: {warning}\n")

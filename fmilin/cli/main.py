@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from fmilin.cli.desk import failure
+from fmilin.cli.job_runner import failure
 from fmilin.errors import FmilinError
 from fmilin.version import __version__
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmilin.cli.desk import Desk
+from fmilin.cli.job_runner import JobRunner
 from fmilin.errors import UnknownNameError, UsageError, nearest_names
 
 if TYPE_CHECKING:
     from fmilin.cli.linearize import Request
     from fmilin.fmi.read.options import FmuOptions
-    from fmilin.model import Model
+    from fmilin.model.interface import Model
 
 __all__ = ["is_fmu", "open_model"]
 
@@ -23,8 +23,8 @@ def is_fmu(source: str) -> bool:
     return source.lower().endswith(".fmu")
 
 
-def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
-    """Return the model, which ``desk`` will close, and the states and inputs among the settings.
+def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, float]]:
+    """Return the model, which ``runner`` will close, and the states and inputs among the settings.
 
     States and inputs belong to the operating point. Everything else is a parameter or start value, which
     an FMU takes before it is initialized.
@@ -56,7 +56,7 @@ def open_model(request: Request, desk: Desk) -> tuple[Model, dict[str, float]]:
             raise
         known = [*near, *error.suggestions]
         raise UnknownNameError.among(error.name, known, "a state, input or parameter of the model") from None
-    return desk.borrow(model), point
+    return runner.borrow(model), point
 
 
 def _fmu_options(request: Request) -> FmuOptions | None:

@@ -14,7 +14,7 @@ from fmilin.export.registry import check_output
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions
-    from fmilin.isolation import Limits
+    from fmilin.sandbox.isolation import Limits
 
 __all__ = [
     "TIMEOUT",
@@ -152,7 +152,7 @@ def limits(timeout: float, memory: float | None) -> Limits:
     UsageError
         When one is negative or no number, or the memory is none.
     """
-    from fmilin.isolation import Limits
+    from fmilin.sandbox.isolation import Limits
 
     if not (math.isfinite(timeout) and timeout >= 0):
         raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")

@@ -11,8 +11,8 @@ from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.linearize import Request
-    from fmilin.model import Model, OperatingPoint
-    from fmilin.point_files import SavedPoint
+    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.model.point_files import SavedPoint
 
 __all__ = ["assembled", "with_saved_point"]
 
@@ -24,7 +24,7 @@ def with_saved_point(request: Request) -> tuple[Request, SavedPoint | None]:
     """
     if request.point is None:
         return request, None
-    from fmilin.point_files import load_point
+    from fmilin.model.point_files import load_point
 
     saved = load_point(request.point)
     settings = {**saved.parameters, **request.settings}
@@ -49,7 +49,7 @@ def assembled(
     if request.trim:
         return _nearest(model, values, request, saved)
     if saved is None:
-        from fmilin.operating_points import operating_point
+        from fmilin.manifold.operating_points import operating_point
 
         return operating_point(model, values, time=request.time, project=request.project)
     if states := [name for name in values if model.states.has(name)]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fmilin.cli import options
-from fmilin.cli.desk import Desk, work
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import Request
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.cli.progress import progress_bar
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.model import Model, OperatingPoint
+    from fmilin.model.interface import Model, OperatingPoint
     from fmilin.simulation.formulation import Formulation
     from fmilin.simulation.inputs import InputTable
     from fmilin.simulation.linear_response import Comparison
@@ -188,15 +188,15 @@ def command(
         point=point,
     )
 
-    def job(desk: Desk) -> None:
+    def job(runner: JobRunner) -> None:
         table = _inputs(inputs)
-        loaded, start = _opened(request, desk)
+        loaded, start = _opened(request, runner)
         trajectory = _simulated(loaded, start, run, table)
-        desk.come_home()
+        runner.come_home()
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
         _write(trajectory, comparison, name, output, plot)
-        _print(trajectory, comparison, name, desk, quiet=bool(output or plot))
+        _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
 
     return work(
         job,
@@ -209,11 +209,11 @@ def command(
 # -- the job -----------------------------------------------------------------------------------------
 
 
-def _opened(request: Request, desk: Desk) -> tuple[Model, OperatingPoint]:
+def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.points import assembled, with_saved_point
 
     request, saved = with_saved_point(request)
-    model, values = open_model(request, desk)
+    model, values = open_model(request, runner)
     point = assembled(model, values, request, saved)
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
@@ -246,7 +246,7 @@ def _inputs(path: Path | None) -> InputTable | None:
 
 
 def _compared(trajectory: Trajectory, path: Path, run: Run, table: InputTable | None) -> Comparison:
-    from fmilin.linear_model import LinearModel
+    from fmilin.linear_model.model import LinearModel
     from fmilin.simulation.linear_response import compare
 
     return compare(trajectory, LinearModel.load(path), inputs=table, method=run.integrator())
@@ -278,16 +278,16 @@ def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str) -
         raise UsageError(f"A picture needs {error.name}, which is not installed: pip install {error.name}.") from None
 
 
-def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, desk: Desk, *, quiet: bool) -> None:
+def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:
     from fmilin.report.trajectory_table import print_comparison, print_trajectory
 
     if quiet:
         for remark in trajectory.remarks:
             sys.stderr.write(f"Warning: {remark}\n")
     else:
-        print_trajectory(trajectory, name, desk.results)
+        print_trajectory(trajectory, name, runner.results)
     if comparison is not None:
-        print_comparison(comparison, "the linear model", desk.results)
+        print_comparison(comparison, "the linear model", runner.results)
 
 
 def _check_file(path: Path | None, suffix: str, option: str) -> None:

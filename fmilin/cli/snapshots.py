@@ -13,11 +13,11 @@ from fmilin.cli.progress import progress_bar
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.cli.desk import Desk
+    from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.linearize import Request
-    from fmilin.linear_model import LinearModel
-    from fmilin.model import Model, OperatingPoint
-    from fmilin.stepped import Stepping
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.model.stepping import Stepping
 
 __all__ = ["carried", "deliver_each", "file_at", "linear_models", "snapshot_times"]
 
@@ -53,7 +53,7 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
 
     if to < point.time:
         raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
-    from fmilin.stepped import Stepped
+    from fmilin.model.stepping import Stepped
 
     if isinstance(model, Stepped):
         return model.advance(point, to, stepping.step if stepping is not None else None)
@@ -62,15 +62,15 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
         return there
 
 
-def linear_models(request: Request, times: Sequence[float], desk: Desk) -> list[LinearModel]:
+def linear_models(request: Request, times: Sequence[float], runner: JobRunner) -> list[LinearModel]:
     """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump."""
     import fmilin as fl
     from fmilin.cli.opening import open_model
     from fmilin.cli.points import assembled, with_saved_point
-    from fmilin.stepped import Stepped
+    from fmilin.model.stepping import Stepped
 
     request, saved = with_saved_point(request)
-    model, values = open_model(request, desk)
+    model, values = open_model(request, runner)
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
     start = assembled(model, values, request, saved)
@@ -107,7 +107,7 @@ def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], req
 
 
 def deliver_each(
-    models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], desk: Desk, *, as_json: bool
+    models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
     """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables.
 
@@ -116,7 +116,7 @@ def deliver_each(
     from fmilin.export.atomic import write_atomically
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
-    desk.come_home()
+    runner.come_home()
     contents = {path: dumps_array(models, path) for path in files if holds_arrays(path)}
     singles = [path for path in files if path not in contents]
     contents |= {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in singles}
@@ -124,14 +124,14 @@ def deliver_each(
         write_atomically(path, content)
     if as_json:
         texts = [dumps(m, "results.json").decode("ascii").rstrip() for m in models]
-        desk.results.write("[\n" + ",\n".join(texts) + "\n]\n")
+        runner.results.write("[\n" + ",\n".join(texts) + "\n]\n")
     elif not files:
         from fmilin.report.table import print_table
 
         for t, m in zip(times, models, strict=True):
-            desk.results.write(f"At t = {t:g} s\n\n")
-            print_table(m, desk.results)
-            desk.results.write("\n")
+            runner.results.write(f"At t = {t:g} s\n\n")
+            print_table(m, runner.results)
+            runner.results.write("\n")
     if files and not as_json:
         for t, m in zip(times, models, strict=True):
             for warning in m.warnings:
@@ -151,7 +151,7 @@ def file_at(path: Path, time: float) -> Path:
 
 def _of_view(model: Model, points: Iterator[OperatingPoint], inputs: Sequence[str] | None) -> Iterator[OperatingPoint]:
     """Return the points with the chosen inputs alone, in their order."""
-    from fmilin.model import OperatingPoint
+    from fmilin.model.interface import OperatingPoint
 
     chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
     for point in points:

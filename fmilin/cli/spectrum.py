@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fmilin.cli import options
-from fmilin.cli.desk import Desk, work
 from fmilin.cli.formulations import Form as Every
 from fmilin.cli.formulations import PenaltyOption, checked
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.formulations import ConstrainedForm, Spectrum
-    from fmilin.model import Model, OperatingPoint
+    from fmilin.model.interface import Model, OperatingPoint
 
 __all__ = ["command"]
 
@@ -72,7 +72,7 @@ def command(
     if sparsity is not None and sparsity.suffix.lower() != ".png":
         raise UsageError(f"The picture '{sparsity}' has to be a .png file.")
 
-    def job(desk: Desk) -> None:
+    def job(runner: JobRunner) -> None:
         from fmilin.formulations.sparse import Around, eigenvalues_near
 
         near = Around(around, count)
@@ -85,11 +85,11 @@ def command(
         if formulation is Form.MCS and not at_singularity:
             _require_regular(asked, found)
         if as_json:
-            desk.results.write(json.dumps(_document(name, found), indent=1, allow_nan=False) + "\n")
+            runner.results.write(json.dumps(_document(name, found), indent=1, allow_nan=False) + "\n")
             return
         from fmilin.report.nearest_table import print_nearest
 
-        print_nearest(name, found, desk.results)
+        print_nearest(name, found, runner.results)
 
     return work(job, isolate=False, debug=debug)
 
@@ -115,7 +115,7 @@ def _require_regular(asked: Asked, found: Spectrum) -> None:
     """
     if found.sizes["rank"] == found.sizes["m"] or asked.model is None or asked.point is None:
         return
-    from fmilin.singular import singularity_of
+    from fmilin.linearization.singular import singularity_of
 
     text = singularity_of(asked.model, asked.point)
     if text:
@@ -132,9 +132,9 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     from fmilin.formulations.of_model import form_of
     from fmilin.formulations.sparse import sparse_form_of
     from fmilin.loading import python_object
-    from fmilin.model import Model
-    from fmilin.models.numeric import NumericModel
-    from fmilin.operating_points import operating_point
+    from fmilin.manifold.operating_points import operating_point
+    from fmilin.model.interface import Model
+    from fmilin.models.sparse import NumericModel
 
     found: Any = python_object(source)
     if isinstance(found, ConstrainedForm):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.stepped import Stepping
+    from fmilin.model.stepping import Stepping
 
 __all__ = ["Interface", "Way", "stepping_of"]
 
@@ -44,6 +44,6 @@ def stepping_of(way: Way, step: float | None, order: int | None, *, lifted: bool
         raise UsageError(
             f"--order is for models identified from responses, --way {way.value} has the order of the FMU."
         )
-    from fmilin.stepped import Stepping
+    from fmilin.model.stepping import Stepping
 
     return Stepping(way=way.value, step=step, lifted=lifted, order=order)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fmilin.cli import options
-from fmilin.cli.desk import Desk, work
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import Request
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.model import Model
+    from fmilin.model.interface import Model
     from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.result import TrimmedPoint
 
@@ -124,10 +124,10 @@ def command(
         project=project,
     )
 
-    def job(desk: Desk) -> None:
-        loaded, values = open_model(request, desk)
+    def job(runner: JobRunner) -> None:
+        loaded, values = open_model(request, runner)
         points = _found(loaded, request, wishes, values)
-        _deliver(loaded, points, files, desk, as_json=json)
+        _deliver(loaded, points, files, runner, as_json=json)
 
     return work(
         job,
@@ -185,28 +185,30 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
         return []
     if len(wishes.guesses) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
-    from fmilin.point_files import check_point_file
+    from fmilin.model.point_files import check_point_file
 
     return [check_point_file(path) for path in paths]
 
 
-def _deliver(model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], desk: Desk, *, as_json: bool) -> None:
+def _deliver(
+    model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
+) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the tables."""
     from fmilin.export.atomic import write_atomically
-    from fmilin.point_files import SavedPoint, dump_point
+    from fmilin.model.point_files import SavedPoint, dump_point
 
-    desk.come_home()
+    runner.come_home()
     saved = [SavedPoint.of(model, point, point.report.rates) for point in points]
     contents = [dump_point(saved[0], path) for path in files]
     for path, content in zip(files, contents, strict=True):
         write_atomically(path, content)
     if as_json:
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
-        desk.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
+        runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
     elif not files:
         from fmilin.report.point_table import print_points
 
-        print_points(model, points, desk.results)
+        print_points(model, points, runner.results)
     if files and not as_json:
         for remark in points[0].report.remarks:
             sys.stderr.write(f"Warning: {remark}\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fmilin.cli import options
-from fmilin.cli.desk import Desk, work
+from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import Request
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.errors import NumericalError, UsageError
@@ -57,8 +57,8 @@ def command(
     options.finite(horizon, "--horizon")
     _check_plot(plot)
 
-    def job(desk: Desk) -> None:
-        from fmilin.linear_model import LinearModel
+    def job(runner: JobRunner) -> None:
+        from fmilin.linear_model.model import LinearModel
         from fmilin.verifying.procedure import verify
 
         said = LinearModel.load(linear)
@@ -70,9 +70,9 @@ def command(
             constraints_file=constraints,
             time=said.point.time,
         )
-        loaded, _ = open_model(request, desk)
+        loaded, _ = open_model(request, runner)
         found = verify(loaded, said, horizon=horizon, progress=_progress())
-        _deliver(found, plot, desk, as_json=json)
+        _deliver(found, plot, runner, as_json=json)
 
     return work(
         job,
@@ -92,18 +92,18 @@ def _check_plot(plot: Path | None) -> None:
     check_writable(plot)
 
 
-def _deliver(found: Verification, plot: Path | None, desk: Desk, *, as_json: bool) -> None:
+def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
-    desk.come_home()
+    runner.come_home()
     if plot is not None:
         found.save_picture(plot)
     if as_json:
-        desk.results.write(json_module.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
+        runner.results.write(json_module.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
     else:
         from fmilin.report.verification_table import print_verification
 
-        print_verification(found, desk.results)
-    desk.results.flush()
+        print_verification(found, runner.results)
+    runner.results.flush()
     if not found.passed:
         failed = [channel.label for channel in found.failed]
         listed = "; ".join(failed[:3]) + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.derivatives.differences import ROUNDING, Slopes
-from fmilin.derivatives.neighbourhood import Neighbourhood
+from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.signals import FloatArray
 
 __all__ = ["exact_slopes", "rounding", "row_sizes", "written_down"]

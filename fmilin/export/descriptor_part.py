@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.descriptor import Descriptor
 from fmilin.errors import UsageError
+from fmilin.linear_model.descriptor import Descriptor
 from fmilin.signals import FloatArray
 
 __all__ = ["ARRAYS", "NAMES", "from_part", "to_part"]

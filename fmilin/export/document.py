@@ -17,8 +17,8 @@ import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.descriptor_part import from_part, to_part
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
-from fmilin.model import ModelInfo
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__

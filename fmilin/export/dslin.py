@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.document import to_document
-from fmilin.linear_model import Accuracy, LinearModel, Method, Point
-from fmilin.model import ModelInfo
+from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 

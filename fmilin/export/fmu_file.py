@@ -13,7 +13,7 @@ from fmilin.errors import ModelError
 from fmilin.export import npz
 from fmilin.export.writing import Writing
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 
 __all__ = ["dumps", "loads"]
 

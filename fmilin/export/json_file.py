@@ -16,7 +16,7 @@ import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.export.document import from_document, to_document
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 
 __all__ = ["dumps", "loads", "text_of"]
 

@@ -20,7 +20,7 @@ from fmilin.errors import UsageError
 from fmilin.export.document import to_document
 from fmilin.export.model_array import ModelArray, gathered
 from fmilin.export.writing import Writing
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.version import __version__
 

@@ -23,7 +23,7 @@ from fmilin.export.descriptor_part import to_part
 from fmilin.export.document import GROUPS, MATRICES, from_document, to_document
 from fmilin.export.dslin import is_dslin, of_matrices
 from fmilin.export.mat5 import read, write
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 __all__ = ["dumps", "loads"]

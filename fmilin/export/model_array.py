@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 __all__ = ["ModelArray", "gathered", "grid_of"]

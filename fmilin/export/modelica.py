@@ -18,7 +18,7 @@ from fmilin.errors import UsageError
 from fmilin.export.document import to_document
 from fmilin.export.modelica_names import identifier, identifiers
 from fmilin.export.writing import Writing
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 

@@ -17,8 +17,8 @@ import numpy as np
 from fmilin.errors import NumericalError
 from fmilin.export.python_control import legal_name
 from fmilin.manifold.frame import Frame, frame_at
-from fmilin.model import Model, OperatingPoint
-from fmilin.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:

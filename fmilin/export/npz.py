@@ -20,7 +20,7 @@ import numpy as np
 from fmilin.errors import ModelError
 from fmilin.export.descriptor_part import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 
 __all__ = ["dumps", "loads"]
 

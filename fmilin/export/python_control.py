@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 
 if TYPE_CHECKING:
     import control

@@ -19,7 +19,7 @@ from fmilin.export.atomic import check_writable, write_atomically
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
-    from fmilin.linear_model import LinearModel
+    from fmilin.linear_model.model import LinearModel
 
 __all__ = [
     "FORMATS",

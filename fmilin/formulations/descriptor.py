@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.descriptor import Descriptor
 from fmilin.errors import UsageError
 from fmilin.formulations.bases import Basis, basis_of, combinations_of_rows
-from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.motion_terms import Carried, carried
 from fmilin.formulations.of_model import form_of, second_order
 from fmilin.formulations.redundant import descriptor
-from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.linear_model.descriptor import Descriptor
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
 __all__ = ["descriptor_of"]

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.descriptor import DescriptorSource
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import Basis, independent_rows
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.of_model import residuals_at
 from fmilin.formulations.solved import Reduced
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.descriptor import DescriptorSource
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.rank import EXACT
-from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 

@@ -5,7 +5,7 @@ With dq = R dz, dv = R dz' + L dz and Phi_q R = 0, the multipliers drop out of R
     Mr z'' + Cr z' + Kr z = R' B u,   Mr = R' M R
     Cr = R' (C - M G gamma_v) R,   Kr = R' (K - M G gamma_q) R + R' (C - M G gamma_v) L
 
-The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.carrying`). The curvature of the
+The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.motion_terms`). The curvature of the
 constraints enters through lambda in K, not through slopes of R.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.formulations.bases import Basis
-from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.motion_terms import Carried, carried
 from fmilin.formulations.pencil import EPS, Pencil, eigenpairs
 from fmilin.formulations.solved import Reduced, Solved, seen_vectors, tangent_mass, violations
 from fmilin.formulations.spectrum import Spectrum

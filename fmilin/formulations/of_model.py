@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
-from fmilin.model import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
 __all__ = [

@@ -19,11 +19,11 @@ from fmilin.formulations.solved import Solved
 from fmilin.formulations.spectrum import Spectrum
 from fmilin.formulations.statics import penalized_equilibrium
 from fmilin.formulations.unconstrained import solve_unconstrained
-from fmilin.linear_model import LinearModel
-from fmilin.model import Model, OperatingPoint
-from fmilin.operating_points import model_at, operating_point
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.singular import explanation, singularity_of
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
-from fmilin.singular import explanation, singularity_of
 
 __all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
 

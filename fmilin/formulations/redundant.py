@@ -13,8 +13,8 @@ E (impulses in place of the multipliers, and Phi'' = 0 in place of Phi = 0) they
         [ 0   M   Phi_q' ]           [ -(K + M N Q)    -(C + M N W)    0 ]
         [ 0  Phi_q  0   ]            [ -Phi_q_dot N P   -Phi_q_dot     0 ]
 
-N P, N Q, N W and Phi_q_dot vanish at an equilibrium (:mod:`fmilin.formulations.carrying`). Constraints that depend on
-others would leave their multipliers undetermined and the pencil singular: as many combinations of the rows of Phi_q
+N P, N Q, N W and Phi_q_dot vanish at an equilibrium (:mod:`fmilin.formulations.motion_terms`). Constraints that depend
+on others would leave their multipliers undetermined and the pencil singular: as many combinations of the rows of Phi_q
 are taken as are independent.
 """
 
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis, combinations_of_rows
-from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.motion_terms import Carried, carried
 from fmilin.formulations.options import RCS
 from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
 from fmilin.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations

@@ -9,8 +9,8 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis
-from fmilin.formulations.carrying import Carried
 from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.motion_terms import Carried
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.signals import FloatArray
 

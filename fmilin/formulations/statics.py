@@ -26,8 +26,8 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import rank_of
 from fmilin.formulations.of_model import constraint_values, second_order
 from fmilin.formulations.options import UCS
-from fmilin.model import Model, OperatingPoint, SecondOrderForm
-from fmilin.operating_points import operating_point
+from fmilin.manifold.operating_points import operating_point
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
 __all__ = ["Equilibrium", "equilibrium", "penalized_equilibrium"]

@@ -11,7 +11,7 @@ is a system of 2n eigenvalues: approximations of the 2(n - m) of the constrained
 eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi where the penalized system itself
 rests, and lambda at a point of the constrained one (Phi measured from where it balances lambda). The gamma and
 Phi_q_dot vanish at an equilibrium, and so does what carries the tangent space along elsewhere
-(:mod:`fmilin.formulations.carrying`).
+(:mod:`fmilin.formulations.motion_terms`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis
-from fmilin.formulations.carrying import Carried, carried
 from fmilin.formulations.form import ConstrainedForm
+from fmilin.formulations.motion_terms import Carried, carried
 from fmilin.formulations.options import UCS
 from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
 from fmilin.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations

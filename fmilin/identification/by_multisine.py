@@ -19,11 +19,11 @@ from fmilin.errors import NumericalError
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.eigensystem import MOST
 from fmilin.identification.holdout import held_out
-from fmilin.identification.pulses import Probe
+from fmilin.identification.impulse_response import Probe
 from fmilin.identification.realize import Realized, aligned
 from fmilin.identification.sampled import Sampled
 from fmilin.identification.steps import base_period, usable_step
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 __all__ = ["ByMultisine"]

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import HeldOut, held_out
-from fmilin.identification.pulses import Markov, Probe, Runner
+from fmilin.identification.impulse_response import Markov, Probe, Runner
 from fmilin.identification.realize import Realized, named_coordinates, realize
 from fmilin.identification.result import Coordinates, Measured, linear_model
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of
 from fmilin.identification.steps import base_period, confirmed, fitting_step
-from fmilin.identification.words import Findings
-from fmilin.linear_model import LinearModel
-from fmilin.model import Model, OperatingPoint
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepping
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.stepped import Stepping
 
 __all__ = ["ByResponse"]
 

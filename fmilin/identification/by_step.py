@@ -9,17 +9,17 @@ import numpy as np
 
 from fmilin.errors import FmilinError, UsageError
 from fmilin.identification.displacements import Displacements
+from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import HeldOut, held_out
-from fmilin.identification.pulses import Runner
+from fmilin.identification.impulse_response import Runner
 from fmilin.identification.result import Coordinates, Measured, linear_model
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of
 from fmilin.identification.steps import base_period, confirmed, fitting_step
-from fmilin.identification.words import Findings
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.nonlinear import has_expressions
-from fmilin.model import Model, OperatingPoint
-from fmilin.stepped import Stepped, Stepping
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped, Stepping
 
 __all__ = ["ByStep"]
 

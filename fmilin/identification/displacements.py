@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.derivatives.differences import Differences
-from fmilin.derivatives.neighbourhood import Neighbourhood, Tangent
-from fmilin.derivatives.tangent import measure
 from fmilin.identification.sampled import Sampled
 from fmilin.manifold.frame import Frame
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.manifold.neighbourhood import Neighbourhood, Tangent
+from fmilin.manifold.slopes import measure
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray, Signals
-from fmilin.stepped import Stepped
 
 __all__ = ["Displacements"]
 

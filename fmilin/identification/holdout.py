@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import FmilinError
-from fmilin.identification.pulses import Runner
+from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
 

@@ -15,15 +15,15 @@ import numpy as np
 from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
+from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import held_out
-from fmilin.identification.pulses import Runner
+from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
 from fmilin.identification.steps import CONFIRMED, IDEAL, rounded, usable_step
-from fmilin.identification.words import Findings
-from fmilin.linear_model import LinearModel
-from fmilin.model import Model, OperatingPoint
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped, Stepping
 from fmilin.remarks import Remark, held_remarks
-from fmilin.stepped import Stepped, Stepping
 
 __all__ = ["Task", "linearize_stepped"]
 
@@ -38,7 +38,7 @@ class Task:
     Parameters
     ----------
     model : Model
-        Also a :class:`~fmilin.stepped.Stepped` one.
+        Also a :class:`~fmilin.model.stepping.Stepped` one.
     point : OperatingPoint
     stepping : Stepping
     independent : sequence of str or None

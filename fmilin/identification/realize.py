@@ -16,7 +16,7 @@ from scipy import linalg
 from fmilin.errors import NumericalError
 from fmilin.identification.eigensystem import MOST, Hankel, significant
 from fmilin.identification.holdout import HeldOut
-from fmilin.identification.pulses import Markov
+from fmilin.identification.impulse_response import Markov
 from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.identification.sampled import Continuous, Sampled
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
-from fmilin.model import Model, OperatingPoint
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["Coordinates", "Measured", "linear_model"]
@@ -23,7 +23,7 @@ class Coordinates:
     states, full_states : Signals
     y0 : array, shape (n,)
     kind : str
-        As in :class:`~fmilin.linear_model.Method`.
+        As in :class:`~fmilin.linear_model.model.Method`.
     conditioning, residual : float
     """
 

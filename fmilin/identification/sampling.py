@@ -13,13 +13,13 @@ from math import isfinite
 import numpy as np
 from scipy.integrate import DOP853
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import NumericalError, UsageError
-from fmilin.hybrid import Hybrid
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.model.events import Hybrid
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Cadence, Response, Stepped
 from fmilin.signals import FloatArray
 from fmilin.simulation.events import Crossing, Domains, domains, first_crossing
-from fmilin.stepped import Cadence, Response, Stepped
 
 __all__ = ["SampledModel"]
 
@@ -37,7 +37,7 @@ class SampledModel(Model, Stepped):
     Parameters
     ----------
     source : Model
-        Also a :class:`~fmilin.hybrid.Hybrid` one.
+        Also a :class:`~fmilin.model.events.Hybrid` one.
     """
 
     def __init__(self, source: Model) -> None:
@@ -71,7 +71,7 @@ class SampledModel(Model, Stepped):
         return SampledModel(self.source.with_constraints(constraints))
 
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run from the start; see :meth:`fmilin.stepped.Stepped.respond`.
+        """Run from the start; see :meth:`fmilin.model.stepping.Stepped.respond`.
 
         Raises
         ------

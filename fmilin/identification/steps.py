@@ -13,10 +13,10 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.identification.holdout import held_out
-from fmilin.identification.pulses import Runner
+from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
-from fmilin.model import OperatingPoint
-from fmilin.stepped import Cadence, Stepped
+from fmilin.model.interface import OperatingPoint
+from fmilin.model.stepping import Cadence, Stepped
 
 __all__ = ["Confirmed", "base_period", "confirmed", "fitting_step", "rounded", "usable_step"]
 

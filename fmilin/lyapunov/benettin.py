@@ -21,7 +21,7 @@ from fmilin.manifold.frame import ON_MANIFOLD
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.projection import distance_beyond_noise, project
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 __all__ = ["Benettin", "LyapunovExponents", "lyapunov_exponents"]

@@ -12,7 +12,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import EXACT, decide_rank, independent_rows, scaled
 from fmilin.manifold.selection import Manifold, select_partition
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 __all__ = ["GeneralFlow", "Tangent", "TangentFlow", "exact_products"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgetrs
 
-from fmilin.compiled import CompiledExpressions
+from fmilin.constraints.compiled import CompiledExpressions
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.experience import Experience
+from fmilin.linearization.verified_facts import VerifiedFacts
 from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
@@ -29,7 +29,7 @@ from fmilin.manifold.verification import (
     conserved_quantities,
     verify_invariance,
 )
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
@@ -99,7 +99,7 @@ def frame_at(
     named: Sequence[str] = (),
     kind: str = "partition",
     previous: Selection | None = None,
-    known: Experience | None = None,
+    known: VerifiedFacts | None = None,
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
@@ -113,7 +113,7 @@ def frame_at(
     kind : {"partition", "tangent"}
     previous : Selection, optional
         Coordinates of the point before on a path: kept or carried on as long as they are good.
-    known : Experience, optional
+    known : VerifiedFacts, optional
         What was found of the model at other points, and need not be asked again; what is found here is added.
 
     Raises
@@ -127,7 +127,7 @@ def frame_at(
     """
     t, x = point.time, point.states
     scales = model.states.scales(x)
-    known = known or Experience()
+    known = known or VerifiedFacts()
     pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
     known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
     invariants = Invariants(model, point.inputs, pairs, scales, moving=known.moving)

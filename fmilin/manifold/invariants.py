@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.derivatives.along import STEP, derivative_along
 from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
-from fmilin.model import Evaluation, Model
+from fmilin.manifold.along import STEP, derivative_along
+from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
 __all__ = ["Gradient", "Invariants"]

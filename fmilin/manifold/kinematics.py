@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 __all__ = ["kinematic_pairs", "linear_states"]

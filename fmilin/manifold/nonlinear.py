@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.compiled import CompiledExpressions
+from fmilin.constraints.compiled import CompiledExpressions
+from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.expressions import Expression, ExpressionError, parse
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import REFUSED, Manifold, Selection, select_partition
 from fmilin.signals import Signal, Signals

@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
-from fmilin.experience import Experience
+from fmilin.linearization.verified_facts import VerifiedFacts
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank, scaled, threshold
@@ -51,13 +51,13 @@ class _Sample:
     """h_t + h_u u': how the manifold itself moves."""
 
 
-def verify_invariance(parametrization: LocalParametrization, known: Experience | None = None) -> Verified:
+def verify_invariance(parametrization: LocalParametrization, known: VerifiedFacts | None = None) -> Verified:
     """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5), and no input breaks it.
 
     Parameters
     ----------
     parametrization : LocalParametrization
-    known : Experience, optional
+    known : VerifiedFacts, optional
         Where the motion was found to keep the constraints beside another point, as many of them independent as
         here, the point itself is enough; what is found here is added.
 
@@ -68,7 +68,7 @@ def verify_invariance(parametrization: LocalParametrization, known: Experience |
     NumericalError
         When fewer constraints are independent at the point than beside it: a singular configuration.
     """
-    known = known or Experience()
+    known = known or VerifiedFacts()
     if (verified := _verified_here(parametrization, known)) is not None:
         return verified
     invariants = parametrization.invariants
@@ -92,7 +92,7 @@ def verify_invariance(parametrization: LocalParametrization, known: Experience |
     return Verified(len(samples), float(np.max(violation, initial=0.0)))
 
 
-def _verified_here(parametrization: LocalParametrization, known: Experience) -> Verified | None:
+def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) -> Verified | None:
     """Check the point itself, the model having been checked elsewhere; None where that leaves any doubt."""
     invariants, x = parametrization.invariants, parametrization.x0
     if known.rank is None or known.rates is None or known.rank != len(parametrization.rows):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.models.declaration import Declaration, Expr, Labels, Name, Symbol
 
 __all__ = ["Equations", "Given", "assembled"]

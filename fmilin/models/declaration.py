@@ -9,15 +9,15 @@ from typing import Any
 
 import sympy
 
-from fmilin.constraints import Constraint, Level
+from fmilin.constraints.declared import Constraint, Level
+from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import UsageError, nearest_names
-from fmilin.expressions import Expression, ExpressionError, parse
 from fmilin.signals import Signal, Signals
 
 __all__ = ["TIME", "Declaration", "Labels", "SymbolicConstraint", "der", "named_constraint"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
-Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.expressions
+Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.constraints.expressions
 Name = Any  # sympy.Symbol or str
 
 TIME = "time"

@@ -1,7 +1,7 @@
 """A model whose numbers come from an engine in one visit: what adapters are made of.
 
 The engine says what its states, inputs and further quantities are, and computes all rates and quantities at a point
-at once; :class:`EngineModel` makes a :class:`~fmilin.model.Model` of it, with inputs and outputs to choose and
+at once; :class:`EngineModel` makes a :class:`~fmilin.Model` of it, with inputs and outputs to choose and
 constraints over everything that has a name.
 """
 
@@ -15,11 +15,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
-from fmilin.models.units import rate_unit
-from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 __all__ = ["Engine", "EngineModel"]
 

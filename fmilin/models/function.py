@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import ModelError, UnknownNameError, UsageError
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["FunctionModel"]

@@ -8,8 +8,7 @@ from typing import Any
 
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import UnknownNameError
-from fmilin.models.units import rate_unit
-from fmilin.signals import Signal, Signals
+from fmilin.signals import Signal, Signals, rate_unit
 
 __all__ = ["available_outputs", "with_chosen_inputs", "with_chosen_outputs"]
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import sympy
 
-from fmilin.constraints import Constraint
-from fmilin.expressions import ExpressionError, parse
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import ExpressionError, parse
 from fmilin.models.assembly import Equations, Given, assembled
 from fmilin.models.declaration import (
     Declaration,
@@ -34,7 +34,7 @@ from fmilin.models.declaration import (
     named_constraint,
 )
 from fmilin.models.symbolic import SymbolicModel
-from fmilin.models.units import rate_unit
+from fmilin.signals import rate_unit
 
 __all__ = ["LagrangeModel"]
 
@@ -47,8 +47,8 @@ class LagrangeModel(SymbolicModel):
     the inputs ``der(s)`` and, for position-level constraints, ``der(der(s))`` are added to the model. Outputs may
     contain derivatives of states, ``der(v)`` (:func:`fmilin.models.der` makes the symbol), and the multipliers
     ``lambda[1]``, ``lambda[2]``, ... in the order of the constraints; both can also be asked for as outputs by name.
-    Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.expressions`; names are
-    symbols or text. The symbol named ``time`` is time.
+    Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.constraints.expressions`; names
+    are symbols or text. The symbol named ``time`` is time.
 
     Parameters
     ----------

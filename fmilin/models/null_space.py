@@ -23,9 +23,9 @@ import numpy as np
 from fmilin.codegen.numeric import Factors, NumericSystem
 from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullSpaceFactors
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.model import SecondOrderForm
+from fmilin.model.interface import SecondOrderForm
 from fmilin.models.declaration import der
 from fmilin.models.interface import available_outputs
 from fmilin.models.second_order import second_order_form

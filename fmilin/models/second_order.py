@@ -7,7 +7,7 @@ import numpy as np
 from fmilin.codegen.numeric import NumericSystem
 from fmilin.codegen.saddle_point import NullSpaceFactors
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.model import SecondOrderForm
+from fmilin.model.interface import SecondOrderForm
 from fmilin.models.declaration import der
 from fmilin.signals import FloatArray
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from fmilin.codegen.numeric import NumericSystem
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.constraints.expressions import Expression
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.expressions import Expression
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.interface import available_outputs, with_chosen_inputs, with_chosen_outputs
 from fmilin.models.second_order import second_order_form
 from fmilin.signals import FloatArray, Signals

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.modal import Block, blocks_of
 from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed

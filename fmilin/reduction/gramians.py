@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.frequencies import keep_frequencies
 from fmilin.reduction.gramians import balanced_truncation
 from fmilin.reduction.minimal import minimal_realization

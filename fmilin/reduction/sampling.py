@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model import EntryErrors, LinearModel
+from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.reduction.transformation import with_errors
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals

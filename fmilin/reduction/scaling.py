@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import transformed
 from fmilin.signals import FloatArray, Signal, Signals
 

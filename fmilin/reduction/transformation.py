@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 

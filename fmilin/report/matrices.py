@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 __all__ = ["Sheet", "sheets", "short"]

@@ -17,8 +17,8 @@ from fmilin.report.mechanism_canvas import QUIET, Canvas, tallness, view_of
 from fmilin.report.mechanism_shapes import Posture, Shapes
 
 if TYPE_CHECKING:
-    from fmilin.linear_model import LinearModel
-    from fmilin.modes import Mode
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.modes import Mode
 
 __all__ = ["mechanism_picture"]
 

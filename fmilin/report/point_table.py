@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.report.numbers import shortened, value_with_unit
 from fmilin.report.table import Fact, console_on, fact
+from fmilin.signals import rate_unit
 from fmilin.trimming.result import TrimmedPoint, TrimReport
-from fmilin.units import rate_unit
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from fmilin.constraints import Constraint
-from fmilin.model import Model, ModelInfo
+from fmilin.constraints.declared import Constraint
+from fmilin.model.interface import Model, ModelInfo
 from fmilin.report.numbers import shortened, value_with_unit
 from fmilin.report.table import console_on, fact
 from fmilin.signals import Signal, Signals

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
 from fmilin.signals import Signals
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from fmilin.modes import Mode
+    from fmilin.linear_model.modes import Mode
 
 __all__ = ["Fact", "console_on", "eigenvalue_table", "fact", "order_text", "print_table"]
 

@@ -19,7 +19,7 @@ from scipy import linalg
 
 from fmilin.errors import UsageError
 from fmilin.manifold.rank import EXACT
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.simulation.formulation import Formulation, Running
 from fmilin.simulation.plant import Plant

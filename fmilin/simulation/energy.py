@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression, parse
 from fmilin.errors import ConstraintError, UsageError
-from fmilin.expressions import Expression, parse
 from fmilin.manifold.invariants import Invariants
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.counting import CountedModel
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.visits import VisitedModel
 
 __all__ = ["Energy"]
 
@@ -34,7 +34,7 @@ class Energy:
 
     Attributes
     ----------
-    model : VisitedModel
+    model : CountedModel
         Counts the visits.
     size : float
         The largest slope met so far: what a difference is compared with.
@@ -52,10 +52,10 @@ class Energy:
         self._row = len(declared)
         expression = _formula(model, text)
 
-        def view(level: float) -> VisitedModel:
+        def view(level: float) -> CountedModel:
             row = Constraint(_minus(expression, level), name="energy", level="velocity")
             try:
-                return VisitedModel(model.with_constraints([*declared, row]))
+                return CountedModel(model.with_constraints([*declared, row]))
             except ConstraintError as error:
                 raise UsageError(f"The energy '{text}' cannot be computed. {error}") from None
 

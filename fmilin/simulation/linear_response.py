@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.simulation.inputs import Inputs, InputTable
 from fmilin.simulation.method import Method

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
-from fmilin.hybrid import Hybrid
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.model.counting import CountedModel
+from fmilin.model.events import Hybrid
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.simulation.energy import Energy
 from fmilin.simulation.inputs import InputCourse
-from fmilin.visits import VisitedModel
 
 __all__ = ["Plant"]
 
@@ -33,7 +33,7 @@ class Plant:
 
     Attributes
     ----------
-    model : VisitedModel
+    model : CountedModel
         Counts the visits.
     invariants : Invariants
     scales : array, shape (N,)
@@ -46,7 +46,7 @@ class Plant:
     def __init__(
         self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None
     ) -> None:
-        self.model = VisitedModel(model)
+        self.model = CountedModel(model)
         self.scales = model.states.scales(start.states)
         self.invariants = Invariants(self.model, start.inputs, pairs, self.scales)
         self.energy = None if energy is None else Energy(model, energy, start, pairs=pairs, scales=self.scales)
@@ -63,7 +63,7 @@ class Plant:
 
     def replace_dynamics(self, model: Model) -> None:
         """Take the rates from another model of the same states, inputs and outputs."""
-        self._dynamics = VisitedModel(model)
+        self._dynamics = CountedModel(model)
         self._visited.append(self._dynamics)
 
     def enter(self, start: float, end: float) -> None:

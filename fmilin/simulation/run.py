@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fmilin.errors import ConstraintError, UsageError
-from fmilin.hybrid import Hybrid
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.operating_points import CONSISTENT, operating_point
 from fmilin.manifold.projection import distance_from_manifold
-from fmilin.model import Model, OperatingPoint
-from fmilin.operating_points import CONSISTENT, operating_point
+from fmilin.model.events import Hybrid
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.simulation.checks import require_invariance
 from fmilin.simulation.formulation import Formulation, Running
 from fmilin.simulation.formulations import Underlying, formulation_named
 from fmilin.simulation.inputs import Inputs, input_course
+from fmilin.simulation.integration_loop import Plan, Sample, Walk
 from fmilin.simulation.method import Method
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.stateless import Clocked
 from fmilin.simulation.trajectory import Statistics, Trajectory
-from fmilin.simulation.walk import Plan, Sample, Walk
-from fmilin.stepped import Stepped
 
 __all__ = ["simulate", "simulate_at", "snapshots"]
 

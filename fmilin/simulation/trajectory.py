@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import UnknownNameError
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.formulation import Switch

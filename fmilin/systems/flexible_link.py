@@ -22,7 +22,7 @@ from math import pi
 
 import numpy as np
 
-from fmilin.models.numeric.pattern import Pattern
+from fmilin.models.sparse.pattern import Pattern
 from fmilin.signals import FloatArray
 
 __all__ = ["FlexibleLink", "Rod"]

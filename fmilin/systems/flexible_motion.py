@@ -16,7 +16,7 @@ from math import cos, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.numeric.pattern import Pattern
+from fmilin.models.sparse.pattern import Pattern
 from fmilin.signals import FloatArray
 from fmilin.systems.flexible_link import FlexibleLink, J
 

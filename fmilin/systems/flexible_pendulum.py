@@ -6,11 +6,11 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.models.numeric.equations import NumericEquations, Output, Slopes
-from fmilin.models.numeric.model import NumericModel
-from fmilin.models.numeric.pattern import Pattern
+from fmilin.models.sparse.equations import NumericEquations, Output, Slopes
+from fmilin.models.sparse.model import NumericModel
+from fmilin.models.sparse.pattern import Pattern
 from fmilin.signals import FloatArray, Signal
 from fmilin.systems.flexible_link import FlexibleLink, J, Rod
 from fmilin.systems.flexible_motion import LinkMotion, rotation

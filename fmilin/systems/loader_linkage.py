@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Placement, Sensor
 from fmilin.systems.drawing import GROUND, Pin, PlaneFrame, distance, pinned, pinned_loop
-from fmilin.systems.holding import held
+from fmilin.systems.holding_forces import held
 
 __all__ = ["loader"]
 

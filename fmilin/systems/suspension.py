@@ -16,7 +16,7 @@ from fmilin.models.mechanism import (
     PointSpring,
     Sensor,
 )
-from fmilin.systems.holding import held
+from fmilin.systems.holding_forces import held
 
 __all__ = ["double_wishbone"]
 

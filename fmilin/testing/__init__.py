@@ -1,4 +1,4 @@
-"""Does a model keep what :class:`~fmilin.model.Model` promises? For tests of adapters, and of our own models.
+"""Does a model keep what :class:`~fmilin.Model` promises? For tests of adapters, and of our own models.
 
 >>> from fmilin.systems import four_bar
 >>> from fmilin.testing import check_model

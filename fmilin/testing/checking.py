@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fmilin.errors import FmilinError
-from fmilin.model import Model, OperatingPoint
-from fmilin.operating_points import operating_point
+from fmilin.manifold.operating_points import operating_point
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.testing import slopes, visits
 from fmilin.testing.subject import ModelCheckError, Subject
 

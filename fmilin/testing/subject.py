@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fmilin.linear_model import LinearModel
-from fmilin.linearization import linearize
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.procedure import linearize
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 __all__ = ["PARTS", "ModelCheckError", "Subject", "beside", "close", "linear", "tangent"]

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, rate_unit
 from fmilin.trimming.equations import Equations, Row
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.solver import Solution
 from fmilin.trimming.unknowns import Place
-from fmilin.units import rate_unit
 
 __all__ = ["TrimError", "no_solution"]
 

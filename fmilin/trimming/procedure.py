@@ -9,9 +9,9 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UsageError
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project
-from fmilin.model import Model, OperatingPoint
-from fmilin.operating_points import operating_point
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.explanation import no_solution

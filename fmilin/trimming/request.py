@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model import Model
+from fmilin.model.interface import Model
 
 __all__ = ["Kind", "TrimRequest", "quantity"]
 

@@ -10,7 +10,7 @@ from scipy import linalg
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import EXACT, decide_rank, scaled
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.trimming.unknowns import Place
 

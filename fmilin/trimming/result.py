@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 

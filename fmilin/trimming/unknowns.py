@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest, quantity
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import FmilinError, ModelCrashError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.verifying.integration import Integrator, ResponseError
 from fmilin.verifying.result import Channel, Trace, Validity

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 __all__ = ["Excitation", "excitations", "horizon_of", "linear_response", "slowest_period"]

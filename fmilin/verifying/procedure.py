@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
-from fmilin.model import Model
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
-from fmilin.stepped import Stepped
 from fmilin.verifying.drift import at_rest, drift_channel
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response, slowest_period
 from fmilin.verifying.integration import Integrator, ResponseError

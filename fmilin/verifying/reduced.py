@@ -14,15 +14,15 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.model import Model, OperatingPoint
-from fmilin.operating_points import model_at
+from fmilin.model.counting import CountedModel
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.visits import VisitedModel
 
 __all__ = ["Reduced", "reduced_model"]
 
@@ -32,7 +32,7 @@ class Reduced:
 
     Parameters
     ----------
-    model : VisitedModel
+    model : CountedModel
         With the inputs and outputs of the linear model, in its order.
     psi : LocalParametrization
         In the coordinates of the linear model.
@@ -49,7 +49,7 @@ class Reduced:
     """
 
     def __init__(
-        self, model: VisitedModel, psi: LocalParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
+        self, model: CountedModel, psi: LocalParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]
     ) -> None:
         self.model, self.psi, self.point, self.remarks = model, psi, point, remarks
         self.x0, self.u0, self.y0 = point.states, point.inputs, psi.y0
@@ -129,7 +129,7 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
     outputs = None if model.outputs.names == linear.outputs.names else linear.outputs.names
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
-    visited = VisitedModel(model)
+    visited = CountedModel(model)
     frame = frame_at(visited, point, named=_names(linear), kind=_kind(linear))
     _require_order(frame, linear)
     psi = frame.parametrization

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fmilin.model import ModelInfo
+from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 

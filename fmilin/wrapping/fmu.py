@@ -18,7 +18,7 @@ from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
 from fmilin.fmi.write.identity import identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint
 from fmilin.loading import load
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.wrapping.names import WRAPPED, residual_name
 
 __all__ = ["wrap_as_fmu"]
@@ -27,7 +27,7 @@ _PYTHON_FILE = re.compile(r"(?P<file>.+?\.py):(?P<rest>.+)", re.DOTALL)
 _ADAPTED = re.compile(r"(?P<adapter>[A-Za-z_]\w+):(?P<file>.+\.\w+)", re.DOTALL)
 
 _SCRIPT = """\
-from fmilin.wrapping.slave import WrappedModel
+from fmilin.wrapping.cosimulation_script import WrappedModel
 
 
 class {identifier}(WrappedModel):

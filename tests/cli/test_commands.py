@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fmilin
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences, pendulum
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signals
 from tests.cli.conftest import Run
 from tests.hand_made import differences, pendulum, sized

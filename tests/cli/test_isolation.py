@@ -16,13 +16,14 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs
 
 START = """
 import ctypes, os, signal, sys, tempfile, time
-from fmilin import errors, running
-from fmilin.cli.desk import work
+from fmilin import errors
+from fmilin.sandbox import watchdog
+from fmilin.cli.job_runner import work
 libc = ctypes.CDLL(None)
 class Thing:
     def __init__(self, end): self.end = end
     def close(self): self.end()
-def job(desk):
+def job(runner):
 """
 END = """
 status = work(job, isolate=True, debug=False)
@@ -45,7 +46,7 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(tmp
         libc.puts(b"from C"); libc.fflush(None)
         print("from Python")
         os.write(1, b"raw\\n")
-        desk.results.write("result\\n")
+        runner.results.write("result\\n")
         libc.puts(b"still in a buffer")
         """,
         tmp_path,
@@ -67,7 +68,7 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(tmp
     ],
 )
 def test_a_crash_is_one_paragraph_and_status_6(body: str, said: str, tmp_path: Path) -> None:
-    done = run(f"running.note('fmi2GetDerivatives')\n{body}", tmp_path)
+    done = run(f"watchdog.note('fmi2GetDerivatives')\n{body}", tmp_path)
     assert done.returncode == 6
     assert done.stdout == ""
     message, parent = done.stderr.splitlines()
@@ -99,14 +100,14 @@ def test_an_unexpected_error_is_called_a_bug(tmp_path: Path) -> None:
 
 
 def test_a_crash_while_unloading_does_not_spoil_the_results(tmp_path: Path) -> None:
-    done = run("desk.borrow(Thing(libc.abort))\ndesk.results.write('result\\n')", tmp_path)
+    done = run("runner.borrow(Thing(libc.abort))\ndesk.results.write('result\\n')", tmp_path)
     assert done.returncode == 0
     assert done.stdout == "result\n"
     assert "crashed while it was unloaded (SIGABRT" in done.stderr
 
 
 def test_a_crash_while_unloading_does_not_hide_an_error(tmp_path: Path) -> None:
-    done = run("desk.borrow(Thing(libc.abort))\nraise errors.ConstraintError('inconsistent')", tmp_path)
+    done = run("runner.borrow(Thing(libc.abort))\nraise errors.ConstraintError('inconsistent')", tmp_path)
     assert done.returncode == 4
     assert done.stderr.startswith("fmilin: inconsistent\n")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
 

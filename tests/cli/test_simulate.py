@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.snapshots import file_at, snapshot_times
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.systems import four_bar
 from tests.cli.conftest import Run, shell
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.point_files import load_point
+from fmilin.model.point_files import load_point
 from tests.cli.conftest import Run, shell
 
 UPPER = 2.234331019017586

@@ -10,11 +10,11 @@ import sympy
 
 from fmilin import ModelError, UsageError
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.complex_step import ComplexStep, is_analytic
 from fmilin.codegen.program import Program
 from fmilin.codegen.python_writer import PythonFunction
 from fmilin.codegen.stacked import StackedSystems
 from fmilin.codegen.staged import FEW, Backend, leaf_names, staged
+from fmilin.derivatives.complex_step import ComplexStep, is_analytic
 
 x, y, z = sympy.symbols("x y z", real=True)
 

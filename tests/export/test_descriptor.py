@@ -14,9 +14,9 @@ from scipy.io import loadmat
 
 import fmilin as fl
 from fmilin import Model, ModelError, UsageError
-from fmilin.descriptor import Descriptor
 from fmilin.formulations.descriptor import descriptor_of
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.descriptor import Descriptor
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, flexible_double_pendulum, four_bar, rolling_disk
 from tests.hand_made import pendulum

@@ -12,7 +12,7 @@ from scipy.io import loadmat, savemat
 
 from fmilin.errors import ModelError, UsageError
 from fmilin.export.dslin import dumps, loads
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signals
 from tests.hand_made import bits, pendulum, sized
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fmilin.errors import ModelError, UsageError
 from fmilin.export.registry import FORMATS
-from fmilin.linear_model import Accuracy, LinearModel
+from fmilin.linear_model.model import Accuracy, LinearModel
 from fmilin.signals import Signal, Signals
 from tests.hand_made import LONG, differences, pendulum, sized
 

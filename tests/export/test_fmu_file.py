@@ -18,7 +18,7 @@ from fmilin.errors import ModelError, UsageError
 from fmilin.export.registry import dumps, load, save
 from fmilin.export.writing import Writing
 from fmilin.fmi.write.platforms import host
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from tests.hand_made import differences, pendulum
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from fmilin.errors import ModelError
 from fmilin.export.json_file import dumps, loads
-from fmilin.linear_model import Accuracy, LinearModel
+from fmilin.linear_model.model import Accuracy, LinearModel
 from tests.hand_made import LONG, pendulum, sized
 
 

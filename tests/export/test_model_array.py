@@ -9,7 +9,7 @@ import pytest
 
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.export.model_array import gathered, grid_of
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from tests.hand_made import pendulum
 
 

@@ -15,7 +15,7 @@ from fmilin.errors import UsageError
 from fmilin.export.modelica import dumps
 from fmilin.export.modelica_names import RESERVED, identifiers
 from fmilin.export.writing import Writing
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
 from fmilin.signals import Signal, Signals
 from tests.export.modelica import Flat, flat

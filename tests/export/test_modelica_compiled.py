@@ -13,7 +13,7 @@ from scipy.linalg import expm
 
 from fmilin.export.modelica import dumps
 from fmilin.export.writing import Writing
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction import discretize
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.export.modelica import LIBRARY

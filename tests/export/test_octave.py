@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fmilin.export.registry import save_array
-from fmilin.linear_model import LinearModel
-from fmilin.model import ModelInfo
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import ModelInfo
 from fmilin.signals import Signal, Signals
 from tests.export.octave import needs_octave, run, texts
 from tests.hand_made import differences, pendulum, sized

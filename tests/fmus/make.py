@@ -1,4 +1,4 @@
-"""Compile the FMUs of this folder: each C file, or the header of its plant, holds its model description in a comment."""
+"""Compile the FMUs of this folder: a C file, or the header of its plant, holds its model description in a comment."""
 
 from __future__ import annotations
 

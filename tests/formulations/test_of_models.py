@@ -11,7 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.formulations import MCS, RCS, UCS, Formulation, Spectrum, form_of, spectra, spectrum
-from fmilin.model import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models import LagrangeModel, NullSpaceModel, SymbolicConstraint
 from fmilin.signals import FloatArray
 from fmilin.systems import (

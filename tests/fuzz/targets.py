@@ -9,10 +9,10 @@ from unittest import mock
 
 import numpy as np
 
-from fmilin.constraints import Constraint
-from fmilin.constraints_file import read_constraints
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import parse
+from fmilin.constraints.file import read_constraints
 from fmilin.errors import FmilinError
-from fmilin.expressions import parse
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes

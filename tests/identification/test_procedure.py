@@ -7,8 +7,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model import LinearModel
-from fmilin.stepped import Cadence, Response, Stepping
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.stepping import Cadence, Response, Stepping
 from tests.identification.toys import Linear, Toy, oscillators, transfer
 
 FREQUENCIES = (1.0, 2.3, 4.1)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import NumericalError
-from fmilin.model import Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.stepping import Cadence, Response, Stepped
 from fmilin.signals import FloatArray, Signals
-from fmilin.stepped import Cadence, Response, Stepped
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pytest
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.linearization import linearize
+from fmilin.linearization.procedure import linearize
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.operating_points import operating_point
 from fmilin.models import function as functions
-from fmilin.operating_points import operating_point
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 

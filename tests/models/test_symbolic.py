@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
-from fmilin.model import Copy
+from fmilin.model.interface import Copy
 from fmilin.models import Labels, OdeModel, SymbolicModel
 from fmilin.signals import FloatArray
 from fmilin.systems import rolling_disk

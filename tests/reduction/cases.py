@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmilin.linear_model import EntryErrors, LinearModel, Point
+from fmilin.linear_model.model import EntryErrors, LinearModel, Point
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.hand_made import sized
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction import balanced_truncation, discretize, hankel_singular_values, minimal_realization
 from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.sampling import Hold

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model import EntryErrors, LinearModel
+from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.reduction import Conditioning, discretize
 from fmilin.reduction.sampling import Hold
 from fmilin.signals import FloatArray, Signals

@@ -11,7 +11,7 @@ import pytest
 from scipy.linalg import expm
 
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.reduction import balanced_truncation, hankel_singular_values, keep_frequencies
 from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.signals import Signal, Signals

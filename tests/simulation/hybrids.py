@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.hybrid import Hybrid, Passage
+from fmilin.model.events import Hybrid, Passage
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 
 __all__ = ["reduced", "relative_error"]

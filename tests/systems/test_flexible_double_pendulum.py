@@ -12,7 +12,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 import fmilin as fl
 from fmilin import UnknownNameError, UsageError
-from fmilin.models.numeric import NumericModel
+from fmilin.models.sparse import NumericModel
 from fmilin.signals import FloatArray
 from fmilin.systems import flexible_double_pendulum
 from fmilin.systems.flexible_link import FlexibleLink, Rod

@@ -10,7 +10,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.errors import UsageError
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.toml_text import toml_text
 from fmilin.systems import (

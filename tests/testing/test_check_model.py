@@ -12,9 +12,9 @@ import sympy
 
 import fmilin as fl
 from fmilin import systems
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
-from fmilin.model import Evaluation, Model, ModelInfo
+from fmilin.model.interface import Evaluation, Model, ModelInfo
 from fmilin.models import (
     FunctionModel,
     LagrangeModel,
@@ -24,7 +24,7 @@ from fmilin.models import (
 )
 from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.numeric.model import NumericModel
+from fmilin.models.sparse.model import NumericModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.testing import ModelCheckError, check_model
 from tests.fmus.stepped.make import build as build_stepped

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.models.ode import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum
+from tests.linearization.test_nonlinear_coordinates import cart
 from tests.random_systems import Family, Recipe, hidden_system
-from tests.test_nonlinear_coordinates import cart
 
 ANGLE = "theta=atan2(x, -y)"
 

@@ -12,8 +12,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.constraints import Constraint
-from fmilin.model import ModelInfo
+from fmilin.constraints.declared import Constraint
+from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
 from fmilin.models.ideal import IdealConstraints
 from fmilin.signals import FloatArray, Signal, Signals

@@ -17,9 +17,9 @@ import numpy as np
 import pinocchio as pin
 from scipy import linalg
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError
-from fmilin.model import ModelInfo
+from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
 from fmilin.models.ideal import IdealConstraints
 from fmilin.signals import FloatArray, Signal, Signals

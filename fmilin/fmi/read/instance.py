@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
+from fmilin.fmi.read.buffers import Group, Pool
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import LogSink, logger
-from fmilin.fmi.read.pool import Group, Pool
 from fmilin.fmi.read.settings import Setting
-from fmilin.running import done, note
+from fmilin.sandbox.watchdog import done, note
 from fmilin.signals import FloatArray
 
 __all__ = ["Event", "Instance"]

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError
+from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.instance2 import logger_function
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import logger
 from fmilin.fmi.read.platforms import fmi2_folders
-from fmilin.fmi.read.pool import Group
 from fmilin.fmi.read.settings import Setting
 from fmilin.fmi.read.xml1 import with_states
-from fmilin.running import done, note
+from fmilin.sandbox.watchdog import done, note
 
 __all__ = ["Instance1", "Version1"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import deliver
 from fmilin.fmi.read.platforms import fmi2_folders
-from fmilin.fmi.read.pool import Group
 from fmilin.fmi.read.settings import Setting
-from fmilin.running import done, note
+from fmilin.sandbox.watchdog import done, note
 
 __all__ = ["Instance2", "logger_function"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.platforms import fmi3_folders
-from fmilin.fmi.read.pool import Group
 from fmilin.fmi.read.settings import Setting
-from fmilin.running import done, note
+from fmilin.sandbox.watchdog import done, note
 
 __all__ = ["Instance3"]
 

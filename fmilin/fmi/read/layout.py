@@ -15,8 +15,7 @@ import numpy as np
 from fmilin.errors import ModelError, UnknownNameError
 from fmilin.fmi.read.description import Description, LargeSequence, Variable
 from fmilin.fmi.read.elements import integer, shortened
-from fmilin.signals import Signal, Signals
-from fmilin.units import rate_unit
+from fmilin.signals import Signal, Signals, rate_unit
 
 __all__ = ["Layout", "Place", "Scalar"]
 

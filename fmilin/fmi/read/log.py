@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 
-from fmilin.running import say
+from fmilin.sandbox.watchdog import say
 
 __all__ = ["LogSink", "deliver", "logger"]
 

@@ -1,4 +1,4 @@
-"""An FMU as a :class:`~fmilin.model.Model`."""
+"""An FMU as a :class:`~fmilin.Model`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.buffers import Pool
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.held import held_values
+from fmilin.fmi.read.discrete_states import held_values
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
-from fmilin.fmi.read.pool import Pool
 from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
 from fmilin.fmi.read.structure import declared_structure
-from fmilin.hybrid import Hybrid, Passage
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.events import Hybrid, Passage
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["FmuModel", "model_on", "open_fmu"]
@@ -165,7 +165,7 @@ class FmuModel(Model, Hybrid):
         return (*self._session.notes, *self._session.notes_of_now)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.model.Model.evaluate`.
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
 
         Outputs and constraints that are states show what the model holds after it was given ``x``.
         """
@@ -175,7 +175,7 @@ class FmuModel(Model, Hybrid):
         return Evaluation(self._pool.rates.copy(), values[self._output_positions], self._residuals(values))
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
-        """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.model.Model.products`.
+        """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
 
         None when the FMU advertises none or has refused one. They are the FMU's word: some tools take
         differences inside, some answer zero.
@@ -199,35 +199,35 @@ class FmuModel(Model, Hybrid):
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the FMU's event indicators; see :meth:`fmilin.model.Model.event_indicators`."""
+        """Return the FMU's event indicators; see :meth:`fmilin.Model.event_indicators`."""
         if not self._session.indicators:
             return np.empty(0)
         self._aim(t, x, u)
         return self._session.event_indicators(self._pool)
 
     def restart(self) -> None:
-        """Return to the mode in which the FMU starts; see :meth:`fmilin.hybrid.Hybrid.restart`."""
+        """Return to the mode in which the FMU starts; see :meth:`fmilin.model.events.Hybrid.restart`."""
         self._session.restart()
 
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Carry out the FMU's event iteration at a point; see :meth:`fmilin.hybrid.Hybrid.pass_event`."""
+        """Carry out the FMU's event iteration at a point; see :meth:`fmilin.model.events.Hybrid.pass_event`."""
         self._aim(t, x, u)
         terminates = self._session.pass_event(self._pool)
         return Passage(self._pool.x.copy(), terminates=terminates)
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Tell the FMU that a step was accepted; see :meth:`fmilin.hybrid.Hybrid.completed_step`."""
+        """Tell the FMU that a step was accepted; see :meth:`fmilin.model.events.Hybrid.completed_step`."""
         self._aim(t, x, u)
         wants_event, terminates = self._session.completed_step(self._pool)
         return Passage(self._pool.x.copy(), wants_event, terminates)
 
     def next_event_time(self) -> float | None:
-        """Return when the FMU's next time event is due; see :meth:`fmilin.hybrid.Hybrid.next_event_time`."""
+        """Return when the FMU's next time event is due; see :meth:`fmilin.model.events.Hybrid.next_event_time`."""
         return self._session.next_event_time
 
     @property
     def remembers_mode(self) -> bool:
-        """Whether the FMU is still in its mode; see :attr:`fmilin.hybrid.Hybrid.remembers_mode`."""
+        """Whether the FMU is still in its mode; see :attr:`fmilin.model.events.Hybrid.remembers_mode`."""
         return self._session.remembers_mode
 
     def held(self) -> Mapping[str, str]:
@@ -245,7 +245,7 @@ class FmuModel(Model, Hybrid):
         )
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return a view with chosen inputs and outputs; see :meth:`fmilin.model.Model.with_interface`."""
+        """Return a view with chosen inputs and outputs; see :meth:`fmilin.Model.with_interface`."""
         old = self._interface
         interface = _Interface(
             old.inputs if inputs is None else tuple((name, self._input(name)) for name in inputs),
@@ -257,7 +257,7 @@ class FmuModel(Model, Hybrid):
         return type(self)(self._session, interface, self.constraints.declared, self.independent)
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
-        """Return a view with these constraints; see :meth:`fmilin.model.Model.with_constraints`."""
+        """Return a view with these constraints; see :meth:`fmilin.Model.with_constraints`."""
         return type(self)(self._session, self._interface, constraints, self.independent)
 
     def close(self) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.fmi.read.buffers import Group, Pool
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.pool import Group, Pool
 from fmilin.fmi.read.session import Session
 from fmilin.signals import FloatArray
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.buffers import Pool
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
@@ -21,7 +22,6 @@ from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.platforms import library_suffix
-from fmilin.fmi.read.pool import Pool
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
 from fmilin.signals import FloatArray, Signals

@@ -14,7 +14,7 @@ from typing import Any
 from fmilin.codegen.compiler import find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
-from fmilin.running import done, note
+from fmilin.sandbox.watchdog import done, note
 
 __all__ = ["compile_sources"]
 

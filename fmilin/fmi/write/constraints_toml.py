@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from fmilin.expressions import name_in_expression
+from fmilin.constraints.expressions import name_in_expression
 from fmilin.fmi.write.variables import DeclaredConstraint
 
 __all__ = ["CONSTRAINTS_PATH", "constraints_toml"]

@@ -17,7 +17,7 @@ from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
 from fmilin.fmi.write.platforms import machines
 from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 
 __all__ = ["LinearFmu", "linear_fmu"]
 

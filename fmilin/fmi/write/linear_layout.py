@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.fmi.write.units import rate_unit
 from fmilin.fmi.write.variables import Causality, Variable, check, free_name, legal_name, usable_nominal
-from fmilin.linear_model import LinearModel
-from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.linear_model.model import LinearModel
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 __all__ = ["Affine", "LinearLayout", "lay_out_linear"]
 

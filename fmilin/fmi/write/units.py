@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BASE_UNITS", "BaseUnit", "base_unit", "rate_unit"]
+__all__ = ["BASE_UNITS", "BaseUnit", "base_unit"]
 
 BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 """In the order of the standard's schema."""
@@ -104,20 +104,6 @@ def _product(tokens: Sequence[re.Match[str]]) -> BaseUnit | None:
             inner = found
         total, sign, after_operator = total.times(inner, sign * power), 1, False
     return None if after_operator or outer else total
-
-
-def rate_unit(unit: str) -> str:
-    """Return the unit of the time derivative: ``rad/s`` for ``rad``, ``m/s2`` for ``m/s``; empty for none.
-
-    Examples
-    --------
-    >>> [rate_unit(unit) for unit in ("rad", "m/s", "1", "N.m/rad")]
-    ['rad/s', 'm/s2', '1/s', 'N.m/rad/s']
-    """
-    if not unit:
-        return ""
-    match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
-    return f"{match['start']}{int(match['power'] or 1) + 1}" if match else f"{unit}/s"
 
 
 def _symbol(text: str) -> BaseUnit | None:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.expressions import Expression
-from fmilin.fmi.write.units import rate_unit
-from fmilin.signals import Signal
+from fmilin.signals import Signal, rate_unit
 
 __all__ = [
     "ILLEGAL",

@@ -7,8 +7,8 @@ from scipy import sparse
 
 from fmilin.errors import ConstraintError, UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
-from fmilin.model import Model, OperatingPoint
-from fmilin.models.numeric.model import NumericModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.models.sparse.model import NumericModel
 
 __all__ = ["sparse_form_of"]
 
@@ -40,7 +40,7 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     if not isinstance(model, NumericModel):
         raise UsageError(
             f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
-            "its equations as a fmilin.models.numeric.NumericEquations."
+            "its equations as a fmilin.models.sparse.NumericEquations."
         )
     point = point or model.start
     eq, s = model.equations, model.solved(point.states, point.inputs)

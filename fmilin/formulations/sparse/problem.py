@@ -4,7 +4,7 @@
 - RCS: M, C, K bordered by Phi_q: the descriptor pencil E z' = A z with its first rows, s dq = dv, solved for dv.
 - UCS: the penalized matrices, no border.
 
-In motion the tangent space turns (:mod:`fmilin.formulations.carrying`); the terms that account for it are written
+In motion the tangent space turns (:mod:`fmilin.formulations.motion_terms`); the terms that account for it are written
 with the elimination's dependent coordinates. For RCS they would fill the matrices: there the accelerations stay
 unknowns of their own, in the pencil of :func:`motion_pencil`.
 """

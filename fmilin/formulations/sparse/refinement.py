@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.models.numeric.saddle_point import SparseFactors
+from fmilin.models.sparse.saddle_point import SparseFactors
 
 __all__ = ["EXTENDED", "RefinedFactors", "extended"]
 

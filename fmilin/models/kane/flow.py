@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fmilin.codegen.complex_step import ComplexStep, is_analytic
 from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.program import Atom, Program
 from fmilin.codegen.stacked import StackedSystems
 from fmilin.codegen.staged import Backend, Staged, Visit, leaf_names, staged
+from fmilin.derivatives.complex_step import ComplexStep, is_analytic
 from fmilin.errors import NumericalError, UsageError
 from fmilin.models.kane.blocks import AtomMatrix
 from fmilin.models.kane.form import KaneForm, Row

@@ -11,8 +11,8 @@ import numpy as np
 
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.linear_model import LinearModel
-from fmilin.model import OperatingPoint
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import OperatingPoint
 from fmilin.models.assembly import Given, assembled
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
 from fmilin.models.interface import available_outputs
@@ -22,13 +22,13 @@ from fmilin.models.kane.equations import KaneEquations, form_of
 from fmilin.models.kane.flow import KaneFlow
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
-from fmilin.models.kane.gathering import gathered
 from fmilin.models.kane.numeric import KaneNumeric
 from fmilin.models.kane.partition import Partition, pivoted
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
 from fmilin.models.kane.residuals import require_consistent_point, residuals_at
 from fmilin.models.kane.result import linear_model
 from fmilin.models.kane.solved import constraints_of, solved_form
+from fmilin.models.kane.sympy_form import gathered
 from fmilin.models.symbolic import SymbolicModel, _Choice
 from fmilin.signals import FloatArray, Signals
 

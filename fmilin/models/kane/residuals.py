@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UnknownNameError
 from fmilin.manifold.frame import ON_MANIFOLD
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
-from fmilin.linearization import EQUILIBRIUM
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linearization.procedure import EQUILIBRIUM
 from fmilin.manifold.coordinates import conditioning
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.models.kane.functions import Expansion
 from fmilin.models.kane.numeric import OutputSlopes
 from fmilin.models.kane.procedure import Matrices

@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.models.assembly import Equations
 from fmilin.models.declaration import SymbolicConstraint, named_constraint
 from fmilin.models.kane.form import KaneForm, Row, linear_row

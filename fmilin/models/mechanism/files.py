@@ -10,7 +10,7 @@ from fmilin.errors import ModelError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.model import Mechanism
-from fmilin.models.mechanism.places import Places
+from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_file import Parts, description_of, read_parts
 from fmilin.models.mechanism.urdf_file import beside, read_urdf_description, robot_in
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from fmilin.constraints import Constraint, Constraints
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.expressions import Expression
-from fmilin.linear_model import LinearModel
-from fmilin.model import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
-from fmilin.models.mechanism.apart import accelerations_along, taken_apart
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.mechanism.closure import Closure
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
@@ -25,6 +24,7 @@ from fmilin.models.mechanism.parameters import changed, parameters_of
 from fmilin.models.mechanism.quantities import Entry, available, input_signals, state_signals
 from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
 from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.second_order_form import accelerations_along, taken_apart
 from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray, Signals
 

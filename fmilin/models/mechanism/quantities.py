@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Sensor
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.models.mechanism.system import System
-from fmilin.models.units import rate_unit
-from fmilin.signals import Signal, Signals
+from fmilin.signals import Signal, Signals, rate_unit
 
 __all__ = ["Entry", "available", "input_signals", "state_signals"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.linear_model import Accuracy, EntryErrors, LinearModel, Method, Point
-from fmilin.linearization import EQUILIBRIUM
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linearization.procedure import EQUILIBRIUM
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.selection import REFUSED
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism.choosing import choose, position_gradient
 from fmilin.models.mechanism.kinematics import displacement_of
 from fmilin.models.mechanism.linear import Matrices, matrices

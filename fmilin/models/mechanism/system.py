@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.models.mechanism.bonds import collect_bonds, values_of, with_virtual_links
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.dynamics import (
     Inertia,
@@ -26,6 +25,7 @@ from fmilin.models.mechanism.dynamics import (
 )
 from fmilin.models.mechanism.forces import ForceColumns, collect_forces
 from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
+from fmilin.models.mechanism.loop_constraints import collect_bonds, values_of, with_virtual_links
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.null_space import NullSpace, null_space, robust_null_space
 from fmilin.models.mechanism.row_columns import RowDerivatives

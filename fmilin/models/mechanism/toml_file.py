@@ -25,7 +25,7 @@ from fmilin.models.mechanism.description import (
     Torque,
     Wheel,
 )
-from fmilin.models.mechanism.places import Places
+from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_lines import Lines, Place, lines_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fmilin.models.mechanism.description import (
     Sensor,
 )
 from fmilin.models.mechanism.parts import SPEEDS, JointType
-from fmilin.models.mechanism.places import Places
+from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_file import Parts, with_settings
 from fmilin.models.mechanism.urdf_elements import Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
 

@@ -14,8 +14,8 @@ import fmilin as fl
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.fmi.read.cosimulation.model import SteppedFmu
 from fmilin.fmi.read.options import FmuOptions
-from fmilin.linear_model import LinearModel
-from fmilin.stepped import Stepping
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.stepping import Stepping
 from tests.fmus.stepped.make import Kind, build
 
 PREFERRED = {"four_bar": ("phi", "w"), "motor": ("i", "w", "angle")}

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin import running
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.instance2 import Instance2
 from fmilin.fmi.read.process import standard_output_diverted
+from fmilin.sandbox import watchdog
 from tests.fmi.read.conftest import Zoo
 
 Opened = Callable[..., FmuModel]
@@ -245,4 +245,4 @@ def test_the_running_function_is_noted_for_whoever_finds_the_crash(zoo: Zoo, mon
         model.products(0.0, model.start.states, model.start.inputs, np.eye(4, 1), np.zeros((1, 1)))
         assert "fmi2GetDirectionalDerivative" in noted
     assert noted[-3:] == ["fmi2Terminate", "fmi2FreeInstance", "the unloading of the library"]
-    assert callable(running.note)
+    assert callable(watchdog.note)

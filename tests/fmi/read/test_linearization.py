@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
 
 Opened = Callable[..., FmuModel]

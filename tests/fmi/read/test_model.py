@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
-from fmilin.model import Copy
+from fmilin.model.interface import Copy
 
 Opened = Callable[..., FmuModel]
 G = 9.81

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
-from fmilin.model import Evaluation, Model
+from fmilin.model.interface import Evaluation, Model
 
 Opened = Callable[..., FmuModel]
 X = np.array([0.6, -0.7, 1.1, 0.4])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from fmilin.fmi.write import LinearFmu, linear_fmu
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from tests.hand_made import sized
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import sympy
 
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.signals import Signal, Signals
 
 time = sympy.Symbol("time", real=True)

@@ -23,7 +23,7 @@ from fmilin.fmi.write.platforms import Machine, host, machines
 from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.universal import universal
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from tests.fmi.write import samples
 from tests.fmi.write.linear_samples import drifting, sampled, written
 

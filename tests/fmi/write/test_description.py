@@ -18,7 +18,7 @@ from fmpy.model_description import read_build_description
 from fmpy.validation import validate_fmu
 
 from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.write import build_fmu
 from fmilin.signals import Signal, Signals

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
 from fmilin.fmi.write import LinearFmu, linear_fmu
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar
 from tests.fmi.write.linear_samples import drifting, exact, outputs_at, sampled, written

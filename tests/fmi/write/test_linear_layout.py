@@ -13,7 +13,7 @@ from fmpy.validation import validate_fmu
 import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
-from fmilin.linear_model import LinearModel
+from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signal, Signals
 from tests.fmi.write.linear_samples import drifting, written
 from tests.hand_made import LONG, pendulum

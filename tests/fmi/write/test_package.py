@@ -20,7 +20,7 @@ import fmilin as fl
 from fmilin.codegen.compiler import Compiler
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write import build_fmu
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples
 from tests.fmi.write.running import Running
@@ -52,7 +52,7 @@ import sys
 from pathlib import Path
 from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
-from fmilin.model import Model
+from fmilin.model.interface import Model
 from fmilin.systems import four_bar
 build_fmu(four_bar(), Path(sys.argv[1]), fmi_version=sys.argv[2], compiler=Compiler(use_cache=False))
 """

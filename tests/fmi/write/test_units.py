@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from fmilin.fmi.write.units import BASE_UNITS, base_unit, rate_unit
+from fmilin.fmi.write.units import BASE_UNITS, base_unit
+from fmilin.signals import rate_unit
 
 
 def exponents(unit: str) -> dict[str, int]:

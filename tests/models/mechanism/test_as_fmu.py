@@ -11,7 +11,7 @@ import fmilin as fl
 from fmilin import systems
 from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
-from fmilin.model import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.models.mechanism import (
     Body,
     Force,

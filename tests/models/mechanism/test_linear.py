@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 import fmilin as fl
-from fmilin.linear_model import LinearModel
-from fmilin.model import OperatingPoint
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.independence import close_loops

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
-from fmilin.model import OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.models import NullSpaceModel
 from fmilin.models.mechanism import (
     Body,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
-from fmilin.stepped import Cadence
+from fmilin.model.stepping import Cadence
 
 __all__ = ["cadence_of"]
 

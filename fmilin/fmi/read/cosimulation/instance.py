@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
+from fmilin.fmi.read.buffers import Pool
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.pool import Pool
 from fmilin.signals import FloatArray
 
 __all__ = ["SavedState", "SteppedInstance"]

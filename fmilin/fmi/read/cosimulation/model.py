@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from fmilin.constraints import Constraint
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.cosimulation.cadence import cadence_of
 from fmilin.fmi.read.cosimulation.session import SteppedSession
 from fmilin.fmi.read.model import FmuModel, model_on
 from fmilin.fmi.read.settings import Value
-from fmilin.model import Evaluation, OperatingPoint
+from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.stepping import Cadence, Response, Stepped
 from fmilin.signals import FloatArray
-from fmilin.stepped import Cadence, Response, Stepped
 
 __all__ = ["SteppedFmu", "open_stepped_fmu"]
 
@@ -69,7 +69,7 @@ class SteppedFmu(FmuModel, Stepped):
         return self._session.anchor_time
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.model.Model.evaluate`.
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class SteppedFmu(FmuModel, Stepped):
         return super().evaluate(t, x, u)
 
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run from the anchor; see :meth:`fmilin.stepped.Stepped.respond`."""
+        """Run from the anchor; see :meth:`fmilin.model.stepping.Stepped.respond`."""
         K, n, ny = len(inputs), len(self.states), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, n))
         self._aim(point.time, point.states, point.inputs if not K else inputs[0])
@@ -103,7 +103,7 @@ class SteppedFmu(FmuModel, Stepped):
         return Response(at_once, after, states)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
-        """Go to the time ``to``; see :meth:`fmilin.stepped.Stepped.advance`."""
+        """Go to the time ``to``; see :meth:`fmilin.model.stepping.Stepped.advance`."""
         span = to - point.time
         if span < 0:
             raise UsageError(f"The model stands at t = {point.time:g} s and cannot go back to {to:g} s.")
@@ -167,7 +167,7 @@ class SteppedFmu(FmuModel, Stepped):
         return "States were set as start values of fresh instances: the FMU refuses them once it is initialized."
 
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
-        """See to it that equal runs give equal answers; see :meth:`fmilin.stepped.Stepped.make_repeatable`."""
+        """See to it that equal runs give equal answers; see :meth:`fmilin.model.stepping.Stepped.make_repeatable`."""
         session = self._session
         how = ""
         if not session.restores:

@@ -14,10 +14,10 @@ import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.buffers import Pool
 from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.pool import Pool
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Setting, Value

@@ -1,0 +1,1 @@
+"""What the states must satisfy: expressions, declared constraints, their file."""

@@ -1,0 +1,1 @@
+"""The result: linear models and descriptor systems, data and arithmetic."""

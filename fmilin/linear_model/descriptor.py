@@ -1,0 +1,207 @@
+"""The linear model before the constraints are taken out: a descriptor system with the multipliers among its states.
+
+    E z' = f0 + A z + B (u - u0),    out = g0 + C z + D (u - u0),    z = (dq, dv, dlambda)
+
+Its finite eigenvalues are those of the linear model in independent coordinates; the constraints add infinite ones
+(González et al., section 3.2; the matrices are in :mod:`fmilin.formulations.redundant`). Who simulates or designs with
+descriptor systems needs no choice of coordinates: ``dss(A, B, C, D, E)`` in MATLAB and Octave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import FmilinError, UsageError
+from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model, OperatingPoint
+
+__all__ = ["Descriptor", "DescriptorSource"]
+
+
+@dataclass(frozen=True, eq=False)
+class Descriptor:
+    """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point.
+
+    Parameters
+    ----------
+    E, A : array, shape (k, k)
+    B : array, shape (k, nu)
+    C : array, shape (ny, k)
+    D : array, shape (ny, nu)
+    f0 : array, shape (k,)
+        Zero at an equilibrium.
+    states : tuple of str
+        Names of z: coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations that an
+        output needs. The last two kinds are algebraic.
+    inputs, outputs : tuple of str
+    order : int
+        The number of finite eigenvalues, that of the linear model in independent coordinates.
+    difference : float
+        How well the eigenvalues and modes of that linear model solve ``s E z = A z``: the largest residual of a row
+        over the terms in it. NaN when there was no linear model to compare with.
+    """
+
+    E: FloatArray
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    f0: FloatArray
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    order: int
+    difference: float = float("nan")
+
+    def eigenvalues(self) -> NDArray[np.complex128]:
+        """Return the finite eigenvalues in 1/s by QZ, sorted by real part, then imaginary part.
+
+        QZ in double precision loses digits to the infinite eigenvalues, which are threefold: of the four slowest
+        ones of the flexible pendulum it leaves about nine. Those of the linear model are better.
+        """
+        from scipy.linalg import eigvals
+
+        if not len(self.A):
+            return np.empty(0, np.complex128)
+        scale = 1.0 / np.maximum(np.max(np.abs(self.A), axis=1), np.max(np.abs(self.E), axis=1))
+        alpha, beta = eigvals(scale[:, None] * self.A, scale[:, None] * self.E, homogeneous_eigvals=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(beta == 0, np.inf, alpha / np.where(beta == 0, 1.0, beta)).astype(np.complex128)
+        finite = values[np.argsort(np.abs(values), kind="stable")][: self.order]
+        return finite[np.lexsort((finite.imag, finite.real))]
+
+    def with_interface(self, inputs: Sequence[str], outputs: Sequence[str]) -> Descriptor:
+        """Return the same system with some of its inputs and outputs, in the given order.
+
+        Raises
+        ------
+        UsageError
+            When it does not have one of them.
+        """
+        missing = [n for n in inputs if n not in self.inputs] + [n for n in outputs if n not in self.outputs]
+        if missing:
+            raise UsageError(f"The descriptor system has no input or output '{missing[0]}'.")
+        columns = [self.inputs.index(n) for n in inputs]
+        rows = [self.outputs.index(n) for n in outputs]
+        return replace(
+            self,
+            B=self.B[:, columns],
+            C=self.C[rows],
+            D=self.D[np.ix_(rows, columns)],
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+        )
+
+    def of(self, linear: LinearModel) -> Descriptor | None:
+        """Return this system with the inputs and outputs of ``linear``; None when it does not have them all."""
+        try:
+            return self.with_interface(linear.inputs.names, linear.outputs.names)
+        except UsageError:
+            return None
+
+    def save(self, path: str | Path) -> None:
+        """Write E, A, B, C, D, f0 and the names to a .mat or .npz file, for ``dss(A, B, C, D, E)``.
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is replaced when the new one is complete.
+
+        Raises
+        ------
+        UsageError
+            When the suffix is another, or the file cannot be written.
+        """
+        from fmilin.export.descriptor_file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Descriptor:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        UsageError, ModelError
+            When the suffix is another; when the file is missing or something else.
+        """
+        from fmilin.export.descriptor_file import load
+
+        return load(path)
+
+
+@dataclass(eq=False)
+class DescriptorSource:
+    """Makes the descriptor system of a linear model when it is first asked for.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint
+    R : array, shape (P, N)
+        The independent coordinates, y = R x: away from rest eigenvalues depend on them.
+    """
+
+    model: Model
+    point: OperatingPoint
+    R: FloatArray
+    _made: Descriptor | None = field(default=None, init=False, repr=False)
+    _tried: bool = field(default=False, init=False, repr=False)
+
+    def of(self, linear: LinearModel) -> Descriptor | None:
+        """Return the descriptor system for the inputs and outputs of ``linear``; None when there is none."""
+        if not self._tried:
+            self._tried, self._made = True, self._make()
+        found = None if self._made is None else self._made.of(linear)
+        return None if found is None else replace(found, difference=difference_to(linear, found))
+
+    def _make(self) -> Descriptor | None:
+        from fmilin.formulations.descriptor import descriptor_of
+
+        try:
+            return descriptor_of(self.model, self.point, coordinates=self.R)
+        except FmilinError:
+            return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes as what was asked for, without the model."""
+        if not self._tried:
+            self._tried, self._made = True, self._make()
+        return _travelled, (self._made,)
+
+
+def _travelled(made: Descriptor | None) -> Descriptor | None:
+    return made
+
+
+def difference_to(linear: LinearModel, found: Descriptor) -> float:
+    """Return how well the eigenvalues and modes of ``linear`` solve ``s E z = A z``.
+
+    A mode moves the states by T y; what it does to algebraic states follows from the rows by least squares.
+    """
+    if not len(linear.A) or not len(found.A):
+        return 0.0
+    s, Y = np.linalg.eig(linear.A)
+    moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
+    known = [i for i, name in enumerate(found.states) if name in moved]
+    rest = [i for i in range(len(found.states)) if i not in set(known)]
+    Z = np.zeros((len(found.states), len(s)), dtype=np.complex128)
+    Z[known] = [moved[found.states[i]] for i in known]
+    scale = np.maximum(np.max(np.abs(found.A), axis=1), np.max(np.abs(found.E), axis=1))
+    A, E = found.A / scale[:, None], found.E / scale[:, None]
+    left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
+    if rest:
+        Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
+    residual = np.abs(A @ Z - E @ Z * s)
+    terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
+    return float(np.max(np.max(residual, axis=0) / np.max(terms, axis=0)))

@@ -1,0 +1,247 @@
+"""The result: a small linear model in independent coordinates, with names, units, point and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.model.interface import ModelInfo
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import control
+
+    from fmilin.linear_model.descriptor import Descriptor, DescriptorSource
+    from fmilin.linear_model.modes import Mode
+    from fmilin.model.interface import Model
+    from fmilin.verifying.result import Verification
+
+__all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The operating point that the model really held, read back from it, by name and in the model's units."""
+
+    time: float
+    states: Mapping[str, float]
+    """All N states."""
+    inputs: Mapping[str, float]
+    outputs: Mapping[str, float]
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """Only those changed from the model's own values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How far the numbers can be trusted: estimated relative errors (largest entry error over largest entry)."""
+
+    A: float
+    B: float
+    C: float
+    D: float
+    T: float
+    f0: float
+    constraint_residual: float
+    """Largest residual of the invariants at the point, scaled by nominals."""
+    conditioning: float
+    """Condition number of (R; H), scaled: large when the coordinates are nearly dependent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How the numbers were made."""
+
+    derivatives: str
+    """``"exact"``, ``"differences"`` or ``"mixed"``."""
+    coordinates: str
+    """``"named"``, ``"partition"`` or ``"tangent"``."""
+    evaluations: int
+    """Visits to the model."""
+    products: int = 0
+    """Exact directional derivatives taken."""
+
+
+@dataclass(frozen=True)
+class EntryErrors:
+    """Estimated absolute error of every entry; each array has the shape of its matrix."""
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    T: FloatArray
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)`` in P independent coordinates y.
+
+    Parameters
+    ----------
+    A : array, shape (P, P)
+    B : array, shape (P, nu)
+    C : array, shape (ny, P)
+    D : array, shape (ny, nu)
+    T : array, shape (N, P)
+        ``x - x0 = T (y - y0)`` to first order: every dependent state is still an output away.
+    f0 : array, shape (P,)
+        The rate of y at the point; zero at an equilibrium.
+    states : Signals
+        The P independent coordinates.
+    full_states : Signals
+        All N states, in the model's order.
+    inputs, outputs : Signals
+    y0 : array, shape (P,)
+        The values of the independent coordinates at the point.
+    point : Point
+    accuracy : Accuracy
+    method : Method
+    model : ModelInfo
+    warnings : tuple of Remark
+    sample_time : float
+        0 for a continuous model; in seconds otherwise, and the model is then
+        ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``.
+    T_u : array, shape (N, nu), optional
+        ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion; zeros by default.
+    errors : EntryErrors, optional
+        An estimated absolute error for every entry; zeros by default.
+    described : DescriptorSource or Descriptor, optional
+        Where :attr:`descriptor` comes from.
+    """
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    T: FloatArray
+    f0: FloatArray
+    states: Signals
+    full_states: Signals
+    inputs: Signals
+    outputs: Signals
+    y0: FloatArray
+    point: Point
+    accuracy: Accuracy
+    method: Method
+    model: ModelInfo
+    warnings: tuple[Remark, ...] = ()
+    sample_time: float = 0.0
+    T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
+    described: DescriptorSource | Descriptor | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.T_u.size == 0:
+            object.__setattr__(self, "T_u", np.zeros((len(self.full_states), len(self.inputs))))
+        if self.errors.T.shape != self.T.shape:
+            zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
+            object.__setattr__(self, "errors", EntryErrors(*zeros))
+
+    def eigenvalues(self) -> NDArray[np.complex128]:
+        """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
+        values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
+        return values[np.lexsort((values.imag, values.real))]
+
+    @property
+    def descriptor(self) -> Descriptor | None:
+        """The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z.
+
+        None for models that are not made of Lagrange's equations with constraints on positions, for inputs that
+        prescribe a motion, and for sampled models. Its finite eigenvalues are those of A, which is checked when it
+        is made: see ``descriptor.difference``.
+        """
+        return None if self.described is None or self.sample_time else self.described.of(self)
+
+    def modes(self) -> tuple[Mode, ...]:
+        """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.
+
+        A pair of complex eigenvalues is one mode.
+        """
+        from fmilin.linear_model.modes import modes_of
+
+        return modes_of(self.A, self.T, self.sample_time)
+
+    def with_prescribed_states(self) -> LinearModel:
+        """Return the model with prescribed motions as states: of u, der(u), der(der(u)) only the last stays an input.
+
+        Inputs that prescribe a motion come with their derivatives, which a controller cannot choose separately:
+        here each is a state that integrates the next. The coordinates are (y, prescribed inputs).
+        """
+        from fmilin.linear_model.prescribed import with_prescribed_states
+
+        return with_prescribed_states(self)
+
+    def verify(self, model: Model, *, horizon: float | None = None) -> Verification:
+        """Compare this linear model with the nonlinear one it was made from, channel by channel.
+
+        Parameters
+        ----------
+        model : Model
+        horizon : float, optional
+            How long responses are followed, in seconds.
+
+        Returns
+        -------
+        Verification
+            As :func:`fmilin.verify` returns.
+
+        Raises
+        ------
+        UsageError, ConstraintError, NumericalError
+            When there is nothing to compare.
+        """
+        from fmilin.verifying.procedure import verify
+
+        return verify(model, self, horizon=horizon)
+
+    def to_control(self) -> control.StateSpace:
+        """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.
+
+        python-control refuses dots in names: they become slashes, and
+        :func:`fmilin.export.python_control.original_name` turns them back.
+        """
+        from fmilin.export.python_control import to_control
+
+        return to_control(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; the suffix of ``path`` picks the format: .mat, .npz, .json, .fmu, .m, .mo, .tex or .txt.
+
+        A name that ends in ``dslin.mat`` means Dymola's layout.
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is replaced when the new one is complete, and unharmed if that fails.
+
+        Raises
+        ------
+        UsageError
+            When no exporter knows the suffix, a matrix contains NaN, or the file cannot be written.
+        """
+        from fmilin.export.registry import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LinearModel:
+        """Read a model that :meth:`save` wrote as .mat, .npz, .json or .fmu, or a ``dslin.mat`` of Dymola.
+
+        Raises
+        ------
+        UsageError
+            When the suffix is none of these.
+        ModelError
+            When the file is missing, damaged or something else.
+        """
+        from fmilin.export.registry import load
+
+        return load(path)

@@ -1,0 +1,1 @@
+"""The procedure: a model, a point, independent coordinates, slopes, a linear model."""

@@ -1,0 +1,45 @@
+"""Whether a hybrid model switches without end at a point: no linear model belongs to it there, on neither side."""
+
+from __future__ import annotations
+
+from fmilin.errors import FmilinError
+from fmilin.model.events import Hybrid
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.simulation.integration_loop import ChatteringError
+
+__all__ = ["chattering_at"]
+
+AHEAD = 1e-6
+"""Seconds that the model is followed, times the size of its time."""
+
+
+def chattering_at(model: Model, point: OperatingPoint) -> str:
+    """Return a sentence when events follow each other without end at the point; empty when they do not.
+
+    Parameters
+    ----------
+    model : Model
+        Its mode is that of its start afterwards.
+    point : OperatingPoint
+    """
+    if not isinstance(model, Hybrid):
+        return ""
+    import numpy as np
+
+    from fmilin.simulation.run import simulate_at
+
+    ahead = AHEAD * max(abs(point.time), 1.0)
+    try:
+        simulate_at(model, point, np.array([point.time, point.time + ahead]), formulation="none")
+    except ChatteringError:
+        return (
+            f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "
+            "the motion on either side of a switch leads back to it. There is no linear model of either side that "
+            "the motion keeps. Move the point away from the switch, or replace the ideal switch by a smooth one in "
+            "the model."
+        )
+    except FmilinError:
+        return ""
+    finally:
+        model.restart()
+    return ""

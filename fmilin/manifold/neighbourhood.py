@@ -1,0 +1,180 @@
+"""The model beside a point: rates and outputs at displacements along the manifold and of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.derivatives.differences import Differences, EventCrossingError, Slopes, slopes
+from fmilin.derivatives.grouping import column_groups, tangent_pattern
+from fmilin.errors import NumericalError
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Neighbourhood", "Tangent"]
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """The directions to measure along: P independent coordinates on the manifold, then the inputs.
+
+    Attributes
+    ----------
+    coordinates : Signals
+    T : array, shape (N, P)
+        DPsi at the point.
+    T_error : array, shape (N, P)
+    x_u : array, shape (N, nu)
+        dPsi/du: how the manifold moves with the inputs; zero unless they prescribe a motion.
+    psi : callable
+        (y, inputs) -> x (N,) on the manifold.
+    y0, scales : array, shape (P,)
+    pairs : dict of int to int
+        States whose derivative is another state.
+    connections : array of bool, shape (m, N), or None
+        Which states each constraint connects; None when that is not known.
+    condition_number : float
+    """
+
+    coordinates: Signals
+    T: FloatArray
+    T_error: FloatArray
+    x_u: FloatArray
+    psi: Callable[[FloatArray, FloatArray], FloatArray]
+    y0: FloatArray
+    scales: FloatArray
+    pairs: dict[int, int]
+    connections: np.ndarray | None
+    condition_number: float
+
+
+class Neighbourhood:
+    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs."""
+
+    def __init__(self, model: Model, tangent: Tangent, point: OperatingPoint, base: Evaluation) -> None:
+        self.model, self.tangent, self.point = model, tangent, point
+        self.base = np.concatenate((base.derivatives, base.outputs))
+        self.n, self.p, self.k = len(model.states), len(tangent.y0), len(point.inputs)
+        self.scales = np.concatenate((tangent.scales, model.inputs.scales(point.inputs)))
+        self.columns = (*tangent.coordinates.names, *model.inputs.names)
+        self.rows = (*(f"der({name})" for name in model.states.names), *model.outputs.names)
+        self._fastest = 0.0
+        self._moves = tangent.x_u.any(axis=0)
+        self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
+
+    def at(self, displacement: FloatArray) -> FloatArray:
+        """Return rates and outputs at a displacement of all columns, shape (P + nu,), on the manifold.
+
+        Raises
+        ------
+        EventCrossingError
+            When the displaced point lies beyond an event of the model.
+        """
+        t, x = self.point.time, self.point.states
+        u = self.point.inputs + displacement[self.p :]
+        if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves.any()):
+            x = self.tangent.psi(self.tangent.y0 + displacement[: self.p], u)
+        visit = self.model.evaluate(t, x, u)
+        if len(self._indicators):
+            crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
+            if len(crossed):
+                raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
+        return np.concatenate((visit.derivatives, visit.outputs))
+
+    def terms(self, slope: FloatArray) -> FloatArray:
+        """Return the size of the terms that each row sums, shape (r,), from its largest scaled slope (r,).
+
+        That is not known where terms cancel: a rate is compared with its state's size times the fastest rate that was
+        seen so far, an output with its own size.
+        """
+        states = self.model.states.scales(self.point.states)
+        self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
+        return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
+
+    def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
+        """Difference all columns, or some, moving those together that no row sees together.
+
+        Raises
+        ------
+        NumericalError
+            With the name of the variable beside whose value the model cannot be evaluated or has an event.
+        """
+        chosen = list(range(self.p + self.k)) if columns is None else columns
+        groups = [[j] for j in chosen]
+        pattern = self._pattern() if columns is None else None
+        if pattern is not None:
+            groups = column_groups(pattern)
+        found = self._along(groups, options)
+        if pattern is None or len(groups) == len(chosen):
+            return found if pattern is None else _in_order(found, groups)
+        separate = _separated(found, groups, pattern, self.scales)
+        # The declared structure is a claim: one random direction, two visits, tells whether it holds.
+        return separate if self._agrees(separate, options) else self.by_differences(options, chosen)
+
+    def _agrees(self, found: Slopes, options: Differences) -> bool:
+        """Compare the slopes with a difference along one random direction through all columns."""
+        direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(self.scales)) * self.scales
+        h = 1e-4
+        try:
+            ahead, behind = self.at(h * direction), self.at(-h * direction)
+        except NumericalError:
+            return options.side is not None  # at an event or at the border of the domain there is nothing to compare
+        if options.side is not None:
+            ahead, behind, h = (ahead, self.base, h / 2) if options.side == "right" else (self.base, behind, h / 2)
+        gap = np.abs((ahead - behind) / (2 * h) - found.J @ direction)
+        size = np.abs(found.J) @ direction + 1e-3 * np.max(np.abs(found.J) @ direction, initial=0.0)
+        return bool((gap <= 1e-3 * size + 10 * (found.error @ direction)).all())
+
+    def _along(self, groups: list[list[int]], options: Differences) -> Slopes:
+        """Measure one column per group; a group of several moves each in its own scale."""
+        directions = np.zeros((len(groups), self.p + self.k))
+        sizes = np.ones(len(groups))
+        for g, group in enumerate(groups):
+            directions[g, group] = 1.0 if len(group) == 1 else self.scales[group]
+            sizes[g] = self.scales[group[0]] if len(group) == 1 else 1.0
+        names = [" and ".join(f"'{self.columns[j]}'" for j in group) for group in groups]
+
+        def line(g: int, s: float) -> FloatArray:
+            try:
+                return self.at(s * directions[g])
+            except EventCrossingError as error:
+                side = "left" if s < 0 else "right"
+                raise EventCrossingError(
+                    f"A state event lies at the point: {error} as soon as {names[g]} moves to the {side}. The model "
+                    "has two slopes there: ask for one with --one-sided left or right, or move the point.",
+                    variable=self.columns[groups[g][0]],
+                ) from None
+
+        try:
+            return slopes(line, self.base, sizes, options, self.terms)
+        except EventCrossingError:
+            raise
+        except NumericalError as error:
+            name = names[int(error.variable or 0)]
+            raise NumericalError(f"{error} The variable that was moved is {name}.", variable=name.strip("'")) from None
+
+    def _pattern(self) -> np.ndarray | None:
+        structure, connections = self.model.structure, self.tangent.connections
+        if structure is None or connections is None or self.p + self.k < 2:
+            return None
+        return tangent_pattern(structure, connections, self.tangent.T, self.tangent.x_u)
+
+
+def _in_order(found: Slopes, groups: list[list[int]]) -> Slopes:
+    """Undo the ordering of groups of one."""
+    place = np.argsort([group[0] for group in groups])
+    return Slopes(found.J[:, place], found.error[:, place], found.jump[:, place], found.bend[:, place])
+
+
+def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:
+    """Give each row's slope to the one column of the group that it depends on."""
+    parts = [np.zeros(pattern.shape) for _ in range(4)]
+    for g, group in enumerate(groups):
+        for j in group:
+            rows = pattern[:, j]
+            size = 1.0 if len(group) == 1 else scales[j]
+            for part, whole in zip(parts, (found.J, found.error, found.jump, found.bend), strict=True):
+                part[rows, j] = whole[rows, g] / size
+    return Slopes(*parts)

@@ -1,0 +1,101 @@
+"""Operating points on the manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, UnknownNameError
+from fmilin.manifold import projection
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.model.interface import Model, OperatingPoint
+
+__all__ = ["CONSISTENT", "model_at", "operating_point"]
+
+CONSISTENT = 1e-6
+"""Start values closer to the manifold than this (scaled by nominals) are projected; farther ones are refused."""
+
+
+def operating_point(
+    model: Model,
+    values: Mapping[str, float] | None = None,
+    *,
+    time: float | None = None,
+    project: bool = False,
+) -> OperatingPoint:
+    """Assemble a consistent point: the named states held, the others solved for, nearest to their start values.
+
+    Parameters
+    ----------
+    model : Model
+    values : mapping of str to float, optional
+        States and inputs by name, in the model's units.
+    time : float, optional
+        In seconds; the model's own start time by default.
+    project : bool
+        Accept start values that are off the manifold and take the nearest point. Without it, and when no
+        state is named, the start values must satisfy the constraints within 1e-6.
+
+    Raises
+    ------
+    UnknownNameError
+        When a name is neither a state nor an input.
+    ConstraintError
+        When the start values violate the constraints, or no point satisfies them with the named states held.
+    """
+    values = values or {}
+    t = model.start.time if time is None else float(time)
+    x, u = model.start.states.copy(), model.start.inputs.copy()
+    held: list[int] = []
+    for name, value in values.items():
+        if model.states.has(name):
+            i = model.states.positions[name]
+            x[i] = value
+            held.append(i)
+        elif model.inputs.has(name):
+            u[model.inputs.positions[name]] = value
+        else:
+            known = [*model.states.positions, *model.inputs.positions]
+            raise UnknownNameError.among(name, known, "a state or an input of the model")
+    point = OperatingPoint(t, x, u, model.start.parameters)
+    if not len(model.constraints):
+        return point
+    scales = model.states.scales(x)
+    invariants = Invariants(model, u, kinematic_pairs(model, point), scales)
+    if not held and not project:
+        _require_consistent(invariants, t, x)
+    projected = projection.project(invariants, t, x, held)
+    moved = np.abs(projected - x) / scales
+    if np.max(moved, initial=0.0) <= 1e-14:
+        projected, moved = x, np.zeros_like(x)
+    return point.with_states(projected, adjusted=float(np.max(moved, initial=0.0)))
+
+
+def model_at(model: Model, point: OperatingPoint) -> Model:
+    """Return ``model`` with the parameters of ``point``: a trimmed point may have others than the model.
+
+    Raises
+    ------
+    UsageError
+        When the source cannot change its parameters.
+    """
+    changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
+    return model.with_parameters(changed) if changed else model
+
+
+def _require_consistent(invariants: Invariants, t: float, x: np.ndarray) -> None:
+    distance = projection.distance_beyond_noise(invariants, t, x)
+    bad = [i for i, d in enumerate(distance) if not d <= CONSISTENT]
+    if not bad:
+        return
+    h = invariants.values(t, x)
+    residuals = {invariants.names[i]: float(h[i]) for i in bad}
+    listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+    raise ConstraintError(
+        f"The start values do not satisfy the constraints: {listed}. Either a constraint is wrong (a typo, a wrong "
+        "parameter), or the start values are: name the states to keep with --set NAME=VALUE and the others are solved "
+        "for, or ask for the nearest consistent point with --project.",
+        residuals=residuals,
+    )

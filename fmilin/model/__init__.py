@@ -1,0 +1,1 @@
+"""The one interface that every source answers."""

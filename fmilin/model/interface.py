@@ -1,0 +1,290 @@
+"""The one interface that every source of a model answers.
+
+A source may be an FMU, a native description, or an engine behind an adapter: everything to the
+right of this module sees a :class:`Model` and never asks where it came from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.errors import UsageError
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a source says at one point, or (from :meth:`Model.products`) along k directions.
+
+    Parameters
+    ----------
+    derivatives : array, shape (N,) or (N, k)
+        Time derivatives of all states.
+    outputs : array, shape (ny,) or (ny, k)
+    residuals : array, shape (m,) or (m, k)
+        Of the declared constraints, in their order.
+    """
+
+    derivatives: FloatArray
+    outputs: FloatArray
+    residuals: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Whose model it is: travels with every linear model.
+
+    Parameters
+    ----------
+    name : str
+        The model's own name.
+    guid : str
+        GUID (FMI 1, 2), instantiation token (FMI 3); empty for native models.
+    tool : str
+        What generated it.
+    fmi_version : str
+        Empty for native models.
+    """
+
+    name: str
+    guid: str = ""
+    tool: str = ""
+    fmi_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """A point of a model: all states, dependent ones included, and the inputs.
+
+    Parameters
+    ----------
+    time : float
+        In seconds.
+    states : array, shape (N,)
+    inputs : array, shape (nu,)
+    parameters : mapping of str to float
+        Only those changed from the model's own values.
+    adjusted : float
+        How far the projection onto the manifold moved the states that were asked for: the largest
+        change, scaled by nominals; 0 when nothing moved.
+    """
+
+    time: float
+    states: FloatArray
+    inputs: FloatArray
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    adjusted: float = 0.0
+
+    def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
+        """Return the same point with other states."""
+        return OperatingPoint(
+            self.time,
+            np.array(states, dtype=np.float64),
+            self.inputs,
+            self.parameters,
+            self.adjusted if adjusted is None else adjusted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Says that an output is nothing but a state or an input."""
+
+    kind: Literal["state", "input"]
+    index: int
+
+
+@dataclass(frozen=True)
+class SecondOrderForm:
+    """M v' + G' lambda = F with G v' = -Gdot v at one point, taken apart: what a singular configuration needs.
+
+    Where G loses rank, v' and lambda are those of least norm.
+
+    Attributes
+    ----------
+    positions, velocities : array of int, shape (n,)
+        Which states are q and v.
+    M : array, shape (n, n)
+    G : array, shape (m, n)
+    multipliers : array, shape (m,)
+        lambda, of least norm.
+    accelerations : array, shape (n,)
+    force_states : array, shape (n, N)
+        d(F - M v' - G' lambda)/dx, v' and lambda held.
+    force_inputs : array, shape (n, nu)
+    output_states : array, shape (ny, N)
+    output_inputs : array, shape (ny, nu)
+    output_unknowns : array, shape (ny, n + m)
+        d outputs / d(v', lambda).
+    bend : callable
+        a (n,) -> D^2 g [a, a], shape (m,).
+    constraint_states : array, shape (m, N)
+        d(G v' + Gdot v)/dx, v' held.
+    constraint_inputs : array, shape (m, nu)
+        d(G v' + Gdot v)/du: not zero where inputs prescribe a motion.
+    """
+
+    positions: NDArray[np.intp]
+    velocities: NDArray[np.intp]
+    M: FloatArray
+    G: FloatArray
+    multipliers: FloatArray
+    accelerations: FloatArray
+    force_states: FloatArray
+    force_inputs: FloatArray
+    output_states: FloatArray
+    output_inputs: FloatArray
+    output_unknowns: FloatArray
+    bend: Callable[[FloatArray], FloatArray]
+    constraint_states: FloatArray
+    constraint_inputs: FloatArray
+
+
+class Model(ABC):
+    """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
+
+    Attributes
+    ----------
+    info : ModelInfo
+    states, inputs, outputs : Signals
+        In the model's order; N, nu and ny of them. Any may be empty.
+    constraints : Constraints
+        What was declared, bound to the states; may be empty.
+    start : OperatingPoint
+        Where the model starts, as it says itself: not yet projected onto the manifold.
+    copies : mapping of int to Copy
+        Outputs that are a state or an input, by output position: their rows of C and D are known.
+    independent : tuple of str
+        Coordinates that the model's author recommends to keep; empty when there is no recommendation.
+    structure : array of bool, shape (N + ny, N + nu), or None
+        Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
+    parameters : mapping of str to float
+        Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
+    batches : bool
+        Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
+    """
+
+    info: ModelInfo
+    states: Signals
+    inputs: Signals
+    outputs: Signals
+    constraints: Constraints
+    start: OperatingPoint
+    copies: Mapping[int, Copy]
+    independent: tuple[str, ...] = ()
+    structure: NDArray[np.bool_] | None = None
+    parameters: Mapping[str, float] = MappingProxyType({})
+    batches: bool = False
+
+    @abstractmethod
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point, in one visit.
+
+        Parameters
+        ----------
+        t : float
+        x : array, shape (N,)
+        u : array, shape (nu,)
+
+        Raises
+        ------
+        ModelError
+            When the source refuses. NaN is returned as it is: the caller names the variable.
+        """
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives along the columns of (dx, du), or None when there are none.
+
+        Parameters
+        ----------
+        t, x, u
+            The point, as in :meth:`evaluate`.
+        dx : array, shape (N, k)
+        du : array, shape (nu, k)
+
+        Returns
+        -------
+        Evaluation or None
+            Each member with k columns; NaN rows or columns stand where the source has no exact answer.
+        """
+        del t, x, u, dx, du
+        return None
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the residuals of :meth:`evaluate` alone, shape (m,); overridden where they cost less than the rest."""
+        return self.evaluate(t, x, u).residuals
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        del t, x, u
+        return None
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return values whose sign changes mark state events, shape (ne,); empty for a smooth model."""
+        del t, x, u
+        return np.empty(0)
+
+    def held(self) -> Mapping[str, str]:
+        """Return what stays as it is between two events, by name, as text; empty for a model without events."""
+        return {}
+
+    @abstractmethod
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
+        """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
+
+        Inputs that are left out stay at their values of ``start``. Any known continuous variable may be
+        an output, states, inputs and ``der(state)`` included.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        """
+
+    @abstractmethod
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
+        """Return the same model with these constraints instead of its own.
+
+        Raises
+        ------
+        ConstraintError
+            When a constraint names a variable that the model does not have.
+        """
+
+    def with_parameters(self, values: Mapping[str, float]) -> Model:
+        """Return the same model with other parameter values. States and inputs keep their start values.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names, when there is no such parameter.
+        UsageError
+            When this source cannot change its parameters.
+        """
+        if not values:
+            return self
+        raise UsageError(
+            f"The parameters of '{self.info.name}' ({', '.join(values)}) cannot be changed once it is loaded: give "
+            "their values when you load it (--set NAME=VALUE, or load(..., parameters={...}))."
+        )
+
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing
+        """Give back what the source holds (an FMU's instance and files). Further calls are errors."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

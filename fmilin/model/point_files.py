@@ -1,0 +1,168 @@
+"""Operating points as files, ``.toml`` or ``.json``: what ``fmilin trim -o`` writes and ``--point`` reads."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import ModelError, UsageError
+from fmilin.model.interface import Model, ModelInfo, OperatingPoint
+
+__all__ = ["FORMAT", "SavedPoint", "check_point_file", "dump_point", "load_point"]
+
+FORMAT = "fmilin-point/1"
+_SUFFIXES = (".toml", ".json")
+_GROUPS = ("states", "inputs", "parameters", "rates")
+
+
+@dataclass(frozen=True)
+class SavedPoint:
+    """A point by name, as it stands in a file.
+
+    Parameters
+    ----------
+    time : float
+        In seconds.
+    states, inputs, parameters : mapping of str to float
+        All states and inputs; only those parameters that were changed.
+    rates : mapping of str to float
+        Derivatives of the states, for the reader; may be empty.
+    model : ModelInfo
+    """
+
+    time: float
+    states: Mapping[str, float]
+    inputs: Mapping[str, float]
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
+
+    @classmethod
+    def of(cls, model: Model, point: OperatingPoint, rates: np.ndarray | None = None) -> SavedPoint:
+        """Return ``point`` of ``model`` by name."""
+        states, inputs = model.states.names, model.inputs.names
+        return cls(
+            point.time,
+            dict(zip(states, point.states.tolist(), strict=True)),
+            dict(zip(inputs, point.inputs.tolist(), strict=True)),
+            dict(point.parameters),
+            {} if rates is None else dict(zip(states, rates.tolist(), strict=True)),
+            model.info,
+        )
+
+    def on(self, model: Model) -> OperatingPoint:
+        """Return the point of ``model``; what the file does not name keeps its start value.
+
+        Raises
+        ------
+        UnknownNameError
+            When the model has no such state or input, with the nearest names.
+        """
+        x, u = model.start.states.copy(), model.start.inputs.copy()
+        for name, value in self.states.items():
+            x[model.states.index_of(name, "a state of the model, as the saved point says")] = value
+        for name, value in self.inputs.items():
+            u[model.inputs.index_of(name, "an input of the model, as the saved point says")] = value
+        return OperatingPoint(self.time, x, u, {**model.start.parameters, **self.parameters})
+
+
+def check_point_file(path: str | Path) -> Path:
+    """Return where a point may be written.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is neither .toml nor .json, or the place not writable.
+    """
+    from fmilin.export.atomic import check_writable
+
+    _suffix(path, "write")
+    check_writable(path)
+    return Path(path)
+
+
+def dump_point(point: SavedPoint, path: str | Path) -> bytes:
+    """Return the contents of a file for ``point``; the suffix of ``path`` picks the format.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is neither .toml nor .json.
+    """
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "time": float(point.time),
+        "model": {"name": point.model.name, "guid": point.model.guid},
+        "states": dict(point.states),
+        "inputs": dict(point.inputs),
+        "parameters": dict(point.parameters),
+        "rates": dict(point.rates),
+    }
+    if _suffix(path, "write") == ".json":
+        return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
+    return _toml(document).encode()
+
+
+def load_point(path: str | Path) -> SavedPoint:
+    """Read a point.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is neither .toml nor .json.
+    ModelError
+        When there is no such file, or it is no operating point.
+    """
+    suffix = _suffix(path, "read")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document: dict[str, Any] = json.loads(text) if suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ModelError(f"Cannot read the point '{path}': {error.strerror or error}.") from None
+    except ValueError as error:  # both decoders', and UnicodeDecodeError
+        raise ModelError(f"'{path}' is no {suffix[1:].upper()} file: {error}.") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelError(f"'{path}' is no operating point that fmilin reads: it lacks the line format = \"{FORMAT}\".")
+    try:
+        info = document.get("model", {})
+        groups = {g: {str(n): _number(v) for n, v in document.get(g, {}).items()} for g in _GROUPS}
+        name, guid = str(info.get("name", "")), str(info.get("guid", ""))
+        return SavedPoint(_number(document["time"]), **groups, model=ModelInfo(name, guid))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"The operating point in '{path}' is damaged: {error}. Save it again.") from None
+
+
+def _suffix(path: str | Path, action: str) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise UsageError(f"Cannot {action} '{path}' as an operating point: its name must end with .toml or .json.")
+    return suffix
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise TypeError(f"{value!r} stands where a finite number should be")
+    return float(value)
+
+
+def _toml(document: Mapping[str, Any]) -> str:
+    """Return plain keys, then a table for each group; keys are quoted, as names of variables may hold anything."""
+    lines = [f"{key} = {_toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
+    for group, values in document.items():
+        if isinstance(values, Mapping):
+            lines += ["", f"[{group}]", *(f"{_quoted(k)} = {_toml_value(v)}" for k, v in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: str | float) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(float(value))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

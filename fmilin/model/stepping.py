@@ -1,0 +1,160 @@
+"""What a model answers that brings its own solver: it can be stepped from a point, with inputs held during each step.
+
+The answers of a :class:`Stepped` model are measurements: of a co-simulation FMU, or of a hybrid model that is
+simulated over its sampling period. A linear model of it is identified from them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from fmilin.errors import UsageError
+from fmilin.model.interface import OperatingPoint
+from fmilin.signals import FloatArray
+
+__all__ = ["WAYS", "Cadence", "Response", "Stepped", "Stepping"]
+
+WAYS = ("auto", "direct", "step", "response", "multisine")
+"""How a linear model of a stepped model is made; ``auto`` takes the first that works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a run of K steps shows, in the order in which it happens.
+
+    Attributes
+    ----------
+    at_once : array, shape (K, ny)
+        Outputs read at t_k, after the input of step k was set and before the step.
+    after : array, shape (K, ny)
+        Outputs read at t_(k+1), the end of step k, its input still standing.
+    states : array, shape (K, N)
+        Declared states at t_(k+1).
+    """
+
+    at_once: FloatArray
+    after: FloatArray
+    states: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """What a model says about the steps that it takes.
+
+    Attributes
+    ----------
+    step : float or None
+        A step that suits it, in seconds.
+    period : float or None
+        The base period of its sampled parts, in seconds, where it is declared.
+    internal : float or None
+        A fixed step of its own solver: steps are multiples of it.
+    sampled : tuple of str
+        Why it looks sampled, one sentence each: clocks, discrete-time numbers, time events.
+    """
+
+    step: float | None = None
+    period: float | None = None
+    internal: float | None = None
+    sampled: tuple[str, ...] = ()
+
+
+class Stepped(ABC):
+    """A model that can be run in steps from an operating point; see :class:`fmilin.Model` for the rest.
+
+    Attributes
+    ----------
+    cadence : Cadence
+    steps : int
+        Steps taken so far.
+    """
+
+    cadence: Cadence
+    steps: int = 0
+
+    @abstractmethod
+    def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run from the point, the row k of ``inputs`` held during step k.
+
+        Every run starts from the same restored state; equal runs give equal answers as far as the model lets them.
+
+        Parameters
+        ----------
+        point : OperatingPoint
+        inputs : array, shape (K, nu)
+        step : float
+            In seconds.
+
+        Raises
+        ------
+        ModelError, NumericalError
+            When the model refuses a step.
+        """
+
+    @abstractmethod
+    def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
+        """Run from the point to the time ``to``, inputs held, and stay there: the returned point is the new start.
+
+        Raises
+        ------
+        ModelError, NumericalError
+            When the model refuses a step.
+        """
+
+    @abstractmethod
+    def why_not_direct(self, point: OperatingPoint) -> str:
+        """Return why derivatives cannot be read at given states, one sentence; empty when they can."""
+
+    @abstractmethod
+    def why_not_settable(self, point: OperatingPoint) -> str:
+        """Return why runs cannot start from given states, one sentence; empty when they can."""
+
+    def how_states_are_set(self) -> str:
+        """Return what is remarkable about that, one sentence; empty when nothing is."""
+        return ""
+
+    def make_repeatable(self, point: OperatingPoint, step: float) -> str:
+        """See to it that equal runs give equal answers, and say what was needed for that or what is left.
+
+        Empty when they do anyway.
+        """
+        del point, step
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stepping:
+    """How a linear model of a stepped model is to be made.
+
+    Parameters
+    ----------
+    way : {"auto", "direct", "step", "response", "multisine"}
+        ``direct``: derivatives read at the point, as from model exchange; ``step``: each coordinate displaced, one
+        step, differences; ``response``: pulses on the inputs, eigensystem realization; ``multisine``: frequency
+        response, for a noisy model. ``auto``: the first of the first three that works.
+    step : float, optional
+        Of communication, in seconds; without it one is chosen.
+    lifted : bool
+        Return the discrete model over one step (the base period of a sampled model), not the continuous one.
+    order : int, optional
+        Of the identified model; without it, it is chosen from the singular values.
+
+    Raises
+    ------
+    UsageError
+        When the way is unknown, or a number is not positive.
+    """
+
+    way: str = "auto"
+    step: float | None = None
+    lifted: bool = False
+    order: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.way not in WAYS:
+            raise UsageError(f"'{self.way}' is no way to linearize a stepped model: use {', '.join(WAYS)}.")
+        if self.step is not None and not 0 < self.step < float("inf"):
+            raise UsageError(f"A communication step of {self.step:g} s is none: it must be positive and finite.")
+        if self.order is not None and self.order < 1:
+            raise UsageError(f"An order of {self.order} is none: it must be positive.")

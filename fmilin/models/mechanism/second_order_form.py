@@ -1,0 +1,62 @@
+"""The equations of a mechanism taken apart at one point: what singular configurations and other formulations need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fmilin.model.interface import SecondOrderForm
+from fmilin.models.mechanism.outputs import Outputs
+from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.signals import FloatArray
+
+__all__ = ["accelerations_along", "taken_apart"]
+
+
+def accelerations_along(
+    solution: Solution, columns: Columns, theta: Array, dv: Array, du: Array
+) -> tuple[Array, Array]:
+    """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
+    used = solution.used
+    dF = -(columns.rho_q @ theta + columns.rho_v @ dv + columns.rho_u @ du)
+    dc = columns.c_q[..., used, :] @ theta + columns.c_v[..., used, :] @ dv
+    dv_dot, some = solution.null_space.solve(dF, dc)
+    dl = np.zeros((*some.shape[:-2], solution.multipliers.shape[-1], some.shape[-1]))
+    dl[..., used, :] = some
+    return dv_dot, dl
+
+
+def taken_apart(system: System, outputs: Outputs, state: State, inputs: Sequence[int]) -> SecondOrderForm:
+    """Return M, G and the forces of a mechanism without balls and with constraints on positions alone.
+
+    Multipliers and accelerations are those of least norm. ``inputs`` are the numbers of the model's inputs among those
+    of the description. Positions and freedoms are numbered alike there.
+    """
+    solution = system.solve_robustly(state, np.arange(len(system.bonds)))
+    columns = system.columns(solution)
+    n = system.tree.n
+    o = outputs.columns(solution, columns)
+    order = np.arange(n)
+    zero = np.zeros_like(state.u)
+
+    def bend(a: FloatArray) -> FloatArray:
+        return np.asarray(system.state(state.q, a, zero).c)
+
+    return SecondOrderForm(
+        positions=order,
+        velocities=n + order,
+        M=state.M,
+        G=state.G,
+        multipliers=solution.multipliers,
+        accelerations=solution.v_dot,
+        force_states=-np.hstack((columns.rho_q, columns.rho_v)),
+        force_inputs=-columns.rho_u[:, inputs],
+        output_states=np.hstack((o.q + o.theta, o.v)),
+        output_inputs=o.u[:, inputs],
+        output_unknowns=np.hstack((o.v_dot, o.multipliers)),
+        bend=bend,
+        constraint_states=np.hstack((columns.c_q, columns.c_v)),
+        constraint_inputs=np.zeros((len(system.bonds), len(inputs))),
+    )

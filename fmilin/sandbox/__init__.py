@@ -1,0 +1,1 @@
+"""Foreign code at arm's length: child processes, a watchdog, limits."""

@@ -1,0 +1,69 @@
+"""States that are taken for independent but look as if they were not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.linearization.dependence import unmovable_combinations
+from fmilin.models import function as functions
+from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+from tests.by_hand import FunctionModel, Parts
+from tests.hand_made import sized
+
+
+@pytest.mark.parametrize("model", [cartesian_pendulum(), four_bar(), four_bar(loops=2), rolling_disk(speed=2.0)])
+@pytest.mark.parametrize("derivatives", ["exact", "differences"])
+def test_reference_systems_without_their_constraints_are_found_out(model: fl.Model, derivatives: str) -> None:
+    free = fl.linearize(model.with_constraints([]), derivatives=derivatives)
+    assert len(free.states) == len(model.states)
+    assert [w.kind for w in free.warnings].count("dependent-states") == 1
+    true = fl.linearize(model, derivatives=derivatives)
+    assert "dependent-states" not in [w.kind for w in true.warnings]
+
+
+def test_one_combination_for_each_constraint_on_the_velocities() -> None:
+    free = fl.linearize(four_bar(loops=3).with_constraints([]))
+    assert unmovable_combinations(free) == 8  # 4 N + 6 = 18 states: 8 positions' and 8 velocities' constraints
+
+
+def test_a_free_mass_that_is_pushed_is_no_suspect() -> None:
+    cart = replace(sized(2, 0, 1, 0), A=np.array([[0.0, 1.0], [0.0, 0.0]]), B=np.array([[0.0], [1.0]]))
+    assert unmovable_combinations(cart) == 0
+    coasting = replace(sized(2, 0, 0, 0), A=np.array([[0.0, 1.0], [0.0, 0.0]]), f0=np.array([0.3, 0.0]))
+    assert unmovable_combinations(coasting) == 1
+    assert unmovable_combinations(replace(coasting, f0=np.array([0.0, -9.81]))) == 0  # it falls
+
+
+def test_states_of_very_different_size_are_no_suspects() -> None:
+    sizes = np.array([1e-9, 1.0, 1e9])
+    base = sized(3, 0, 0, 0)
+    linear = replace(base, A=np.diag([-1.0, -2.0, -3.0]) + 0.1 * sizes[:, None] / sizes, y0=sizes)
+    assert unmovable_combinations(linear) == 0
+
+
+def test_fast_and_slow_states_together_are_no_suspects() -> None:
+    exact = sized(3, 0, 0, 0)
+    errors = replace(exact.errors, A=np.zeros((3, 3)), B=np.zeros((3, 0)))
+    linear = replace(exact, A=np.diag([-1e9, -1.0, -1e-3]), errors=errors)
+    assert unmovable_combinations(linear) == 0
+
+
+def test_no_states_no_suspects() -> None:
+    assert unmovable_combinations(sized(0, 0, 1, 1)) == 0
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-6, 1e9])
+def test_states_of_any_size_without_nominals_are_no_reason_for_a_remark(size: float) -> None:
+    model = FunctionModel(
+        Parts(["small", "one"], [size, 1.0], lambda t, x, u: np.array([-x[0] + size * x[1], -2 * x[1] + u[0]]), ["u"])
+    )
+    assert "dependent-states" not in [w.kind for w in fl.linearize(model).warnings]
+
+
+def test_a_falling_ball_depends_on_nothing() -> None:
+    ball = functions.FunctionModel("ball", {"h": 1.0, "v": 0.0}, lambda _t, x, _u: np.array([x[1], -9.81]))
+    assert "dependent-states" not in [w.kind for w in fl.linearize(ball).warnings]

@@ -1,0 +1,94 @@
+"""Singular configurations: refused in words, or linearized over the enlarged set of velocities on request."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.linearization.singular import branch_frequencies, linearize_at_singularity
+from fmilin.models import NullSpaceModel
+from fmilin.models.symbolic import SymbolicModel
+from fmilin.systems import cartesian_pendulum, five_bar, four_bar
+from tests.by_hand import pendulum
+
+G = 9.81
+
+
+def folded(loops: int = 1) -> tuple[SymbolicModel, fl.OperatingPoint]:
+    model = four_bar(loops=loops, singular=True)
+    return model, fl.OperatingPoint(0.0, model.start.states, model.start.inputs)
+
+
+def test_the_published_pairs_of_the_one_loop_linkage() -> None:
+    """González et al., section 5.1: 3.4310 i and 4.4294 i; w^2 = 6g/5 and 2g."""
+    model, point = folded()
+    lin = fl.linearize(model, point, at_singularity=True)
+    squares = np.unique(np.round(np.abs(lin.eigenvalues()) ** 2, 9))
+    np.testing.assert_allclose(squares, [6 * G / 5, 2 * G], rtol=1e-12)
+    np.testing.assert_allclose(np.unique(np.round(np.abs(lin.eigenvalues()), 4)), [3.4310, 4.4294])
+    assert lin.method.coordinates == "enlarged"
+
+
+def test_the_frequencies_along_the_branches_are_intrinsic_ones() -> None:
+    """The parallelogram has w^2 = 3g(3N+1)/(2(4N+1)), the folding rod 3g(3j-1)/(2(4j-2)), N = j = 1."""
+    model, point = folded()
+    form = model.second_order_form(0.0, point.states, point.inputs)
+    assert form is not None
+    squares = sorted(w2 for _, w2 in branch_frequencies(form))
+    np.testing.assert_allclose(squares, sorted([3 * G * 4 / 10, 3 * G * 2 / 4]), rtol=1e-12)
+    (remark,) = fl.linearize(model, point, at_singularity=True).warnings
+    assert remark.kind == "singular"
+    assert "3.836013556 rad/s" in str(remark)
+    assert "3.431034829 rad/s" in str(remark)
+
+
+def test_the_parallelogram_branch_is_where_the_linkage_really_swings() -> None:
+    """Beside the posture the linkage is regular: its linearization there tends to the intrinsic frequency."""
+    model, _ = folded()
+    found = []
+    for angle in (0.02, 0.01):
+        c, s = np.cos(angle), np.sin(angle)
+        values = {"x0": c, "y0": s, "x1": 1 + c, "y1": s, "phi": angle}
+        point = fl.operating_point(model, values)
+        lin = fl.linearize(model, point, independent=["phi"])
+        found.append(-lin.A[1, 0])  # theta'' = -w^2 sin(theta): the slope is w^2 cos(theta)
+    np.testing.assert_allclose(found, np.array([np.cos(0.02), np.cos(0.01)]) * 12 * G / 10, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loops", [1, 2, 4])
+def test_without_the_flag_it_is_refused_with_what_to_do(loops: int) -> None:
+    model, point = folded(loops)
+    with pytest.raises(
+        fl.NumericalError, match=rf"singular configuration: {loops + 2} constraints .* --at-singularity"
+    ):
+        fl.linearize(model, point)
+    assert len(fl.linearize(model, point, at_singularity=True).states) == 2 * (loops + 1)
+
+
+def test_at_a_regular_point_both_ways_agree() -> None:
+    model = four_bar()
+    regular = fl.linearize(model, independent=["phi"], outputs=["phi", "der(w)", "coupler.y"])
+    chosen = model.with_interface(outputs=["phi", "der(w)", "coupler.y"])
+    enlarged = linearize_at_singularity(chosen, fl.operating_point(model), independent=["phi"])
+    for name in "ABCDT":
+        np.testing.assert_allclose(getattr(enlarged, name), getattr(regular, name), atol=1e-11)
+
+
+def test_what_it_cannot_do_is_said() -> None:
+    with pytest.raises(fl.UsageError, match="does not show its mass matrix"):
+        fl.linearize(pendulum(), at_singularity=True)
+    moving = cartesian_pendulum(angle=0.3, rate=1.0)
+    with pytest.raises(fl.NumericalError, match="must be an equilibrium at rest"):
+        fl.linearize(moving, at_singularity=True)
+    model, point = folded()
+    with pytest.raises(fl.UsageError, match="2 independent positions are needed"):
+        fl.linearize(model, point, at_singularity=True, independent=["phi"])
+    with pytest.raises(fl.NumericalError, match="do not determine the others"):
+        fl.linearize(model, point, at_singularity=True, independent=["phi", "x0"])
+
+
+@pytest.mark.parametrize("model", [NullSpaceModel(four_bar(singular=True)), five_bar(singular=True)])
+def test_models_that_can_be_evaluated_there_are_refused_for_the_same_reason(model: SymbolicModel) -> None:
+    with pytest.raises(fl.NumericalError, match=r"is a singular configuration: .* --at-singularity"):
+        fl.linearize(model, fl.OperatingPoint(0.0, model.start.states, model.start.inputs))

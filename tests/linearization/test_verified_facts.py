@@ -1,0 +1,142 @@
+"""The second linearization of one model object: faster, with the same matrices, and no more gullible than the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.linearization.verified_facts import verified_facts_of
+from fmilin.model.interface import Evaluation
+from fmilin.models.function import FunctionModel
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar
+
+G = 9.81
+
+
+def rates(_: float, s: FloatArray, u: FloatArray) -> FloatArray:
+    """A pendulum of length 1 in Cartesian coordinates, with a force along x."""
+    x, y, vx, vy = s
+    tension = vx * vx + vy * vy + u[0] * x - G * y
+    return np.array([vx, vy, u[0] - tension * x, -G - tension * y])
+
+
+def pendulum(law: Callable[..., FloatArray] = rates) -> FunctionModel:
+    return FunctionModel(
+        "pendulum",
+        {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0},
+        law,
+        inputs=["F"],
+        constraints=["x^2 + y^2 - 1"],
+        analytic=True,
+    )
+
+
+class Liar(FunctionModel):
+    """Its products are wrong to the right of x = 0.5, by one percent of one entry."""
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        told = super().products(t, x, u, dx, du)
+        assert told is not None
+        if x[0] > 0.5:
+            told.derivatives[2] += 0.01 * G * dx[0]
+        return told
+
+
+@pytest.mark.parametrize("make", [cartesian_pendulum, four_bar, pendulum])
+def test_the_second_call_finds_the_matrices_of_a_first_one(make: Callable[[], fl.Model]) -> None:
+    model, name = make(), "phi" if make is four_bar else "x"
+    first = fl.linearize(model)
+    for value in (0.2, 0.5, 0.9):
+        values = {name: value, **({"vx": 0.3} if name == "x" else {"w": 1.5})}
+        point = fl.operating_point(model, values)
+        warm, cold = fl.linearize(model, point), fl.linearize(make(), point)
+        assert warm.method.evaluations < 0.6 * cold.method.evaluations
+        assert warm.method.evaluations < 0.6 * first.method.evaluations
+        for warm_matrix, cold_matrix in ((warm.A, cold.A), (warm.B, cold.B), (warm.C, cold.C), (warm.T, cold.T)):
+            assert np.array_equal(warm_matrix, cold_matrix)
+        assert warm.accuracy.A < 1e-7
+        assert [w.kind for w in warm.warnings] == [w.kind for w in cold.warnings]
+
+
+def test_products_that_are_wrong_elsewhere_are_found() -> None:
+    model = Liar(
+        "pendulum",
+        {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0},
+        rates,
+        inputs=["F"],
+        constraints=["x^2 + y^2 - 1"],
+        analytic=True,
+    )
+    assert fl.linearize(model).method.derivatives == "exact"
+    point = fl.operating_point(model, {"x": 0.6})
+    lin = fl.linearize(model, point)
+    assert "directional-derivative" in [w.kind for w in lin.warnings]
+    assert np.abs(lin.A - fl.linearize(pendulum(), point).A).max() < 1e-6
+
+
+def test_a_kink_elsewhere_is_found() -> None:
+    def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        vx, vy = s[2:]
+        pushed = np.array([u[0] + (0.5 * (s[0] - 0.6) if s[0].real > 0.6 else 0.0)])
+        return rates(t, np.array([*s[:2], vx, vy]), pushed)
+
+    model = pendulum(law)
+    fl.linearize(model)
+    fl.linearize(model, fl.operating_point(model, {"x": 0.3}))
+    with pytest.raises(fl.NumericalError, match="kink"):
+        fl.linearize(model, fl.operating_point(model, {"x": 0.6}))
+
+
+def test_a_motion_that_leaves_the_manifold_elsewhere_is_refused() -> None:
+    def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        wind = 0.1 if s[0].real > 0.5 else 0.0
+        moved: FloatArray = rates(t, s, u) + np.array([0.0, 0.0, wind, 0.0])
+        return moved
+
+    model = pendulum(law)
+    fl.linearize(model)
+    point = fl.operating_point(model, {"x": 0.3, "vx": 0.2})
+    fl.linearize(model, point)
+    with pytest.raises(fl.ConstraintError, match="does not keep these constraints"):
+        fl.linearize(model, fl.operating_point(model, {"x": 0.6, "vx": 0.2}))
+
+
+def test_an_input_that_leaves_the_manifold_elsewhere_is_refused() -> None:
+    def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        lifted = u[0] if s[0].real > 0.5 else 0.0 * u[0]
+        moved: FloatArray = rates(t, s, u) + np.array([0.0, 0.0, 0.0, lifted])
+        return moved
+
+    model = pendulum(law)
+    fl.linearize(model)
+    with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
+        fl.linearize(model, fl.operating_point(model, {"x": 0.6}))
+
+
+def test_a_singular_configuration_elsewhere_is_refused() -> None:
+    model = four_bar(singular=True)
+    singular = fl.operating_point(model)
+    fl.linearize(model, fl.operating_point(model, {"phi": 1.0}))
+    with pytest.raises(fl.NumericalError, match="singular configuration"):
+        fl.linearize(model, singular)
+
+
+def test_what_a_point_contradicts_is_forgotten() -> None:
+    """A model with a switch inside: a rate that was the speed itself no longer is."""
+    gear = [1.0]
+
+    def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        return rates(t, s, u) * gear[0]
+
+    model = pendulum(law)
+    moving = fl.operating_point(model, {"x": 0.1, "vx": 0.5})
+    fl.linearize(model, moving)
+    base = model.evaluate(moving.time, moving.states, moving.inputs)
+    assert verified_facts_of(model, moving, base).pairs == {0: 2, 1: 3}
+    gear[0] = 2.0
+    base = model.evaluate(moving.time, moving.states, moving.inputs)
+    assert verified_facts_of(model, moving, base).pairs is None
