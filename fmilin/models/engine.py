@@ -121,7 +121,7 @@ class _Picked(Evaluator):
         return values[:n], values[self._outputs], values[self._observed]
 
 
-class EngineModel(NativeModel[Engine]):
+class EngineModel(NativeModel):
     """The model of an :class:`Engine`.
 
     Parameters
@@ -135,3 +135,5 @@ class EngineModel(NativeModel[Engine]):
     UnknownNameError
         When a default output is unknown.
     """
+
+    engine: Engine

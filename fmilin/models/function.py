@@ -34,7 +34,7 @@ STEP = 1e-30
 _FAULTS = (ArithmeticError, TypeError, ValueError, IndexError, KeyError, AttributeError, NameError)
 
 
-class FunctionModel(NativeModel[NativeEngine]):
+class FunctionModel(NativeModel):
     """``x' = rates(t, x, u)`` and outputs as Python functions, with constraints as expressions.
 
     Parameters
@@ -88,28 +88,22 @@ class FunctionModel(NativeModel[NativeEngine]):
         parameters: Mapping[str, float] | None = None,
         analytic: bool = False,
     ) -> None:
-        super().__init__(_FunctionEngine(name, states, rates, inputs, outputs or {}, constraints, parameters, analytic))
+        signals = states if isinstance(states, Signals) else Signals(Signal(n, start=v) for n, v in states.items())
+        entries = inputs if isinstance(inputs, Signals) else Signals(inputs)
+        engine = _FunctionEngine(ModelInfo(name), signals, entries, rates, outputs or {})
+        engine.constraints = [Constraint.from_text(c) if isinstance(c, str) else c for c in constraints]
+        engine.parameters, engine.analytic = parameters or {}, analytic
+        super().__init__(engine)
 
 
 class _FunctionEngine(NativeEngine):
+    analytic = False
+
     def __init__(
-        self,
-        name: str,
-        states: Mapping[str, float] | Signals,
-        rates: Function,
-        inputs: Sequence[str] | Signals,
-        outputs: Mapping[str, Function],
-        constraints: Sequence[str | Constraint],
-        parameters: Mapping[str, float] | None,
-        analytic: bool,
+        self, info: ModelInfo, states: Signals, inputs: Signals, rates: Function, functions: Mapping[str, Function]
     ) -> None:
-        self.info = ModelInfo(name)
-        self.states = states if isinstance(states, Signals) else Signals(Signal(n, start=v) for n, v in states.items())
-        self.inputs = inputs if isinstance(inputs, Signals) else Signals(inputs)
-        self.outputs, self.functions = tuple(outputs), outputs
-        self.constraints = [Constraint.from_text(c) if isinstance(c, str) else c for c in constraints]
-        self.parameters = parameters or {}
-        self.rates, self.analytic = rates, analytic
+        self.info, self.states, self.inputs = info, states, inputs
+        self.outputs, self.rates, self.functions = tuple(functions), rates, functions
 
     @cached_property
     def available(self) -> dict[str, Quantity]:
@@ -159,9 +153,9 @@ class _Functions(Evaluator):
         """Return derivatives by complex step, one column after the other; None when the code is not analytic."""
         if not self._engine.analytic:
             return None
-        found = tuple(np.zeros((count, dx.shape[1])) for count in (len(x), len(self._outputs), len(self._observed)))
-        for j in range(dx.shape[1]):
+        k = dx.shape[1]
+        rates, outputs, z = (np.zeros((count, k)) for count in (len(x), len(self._outputs), len(self._observed)))
+        for j in range(k):
             values = self.visit(t, x + 1j * STEP * dx[:, j], u + 1j * STEP * du[:, j])
-            for block, value in zip(found, values, strict=True):
-                block[:, j] = np.imag(value) / STEP
-        return found
+            rates[:, j], outputs[:, j], z[:, j] = (np.imag(value) / STEP for value in values)
+        return rates, outputs, z

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -147,9 +147,6 @@ class AdjustableEngine(NativeEngine):
         """
 
 
-E = TypeVar("E", bound=NativeEngine, covariant=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What was chosen after the equations had been given; None keeps what there is.
@@ -170,7 +167,7 @@ class Choice:
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
-class NativeModel(Model, Generic[E]):
+class NativeModel(Model):
     """The model of a :class:`NativeEngine`.
 
     Parameters
@@ -189,10 +186,12 @@ class NativeModel(Model, Generic[E]):
         When a default output is unknown.
     """
 
-    def __init__(self, engine: E) -> None:
+    engine: NativeEngine
+
+    def __init__(self, engine: NativeEngine) -> None:
         self._set_up(engine, Choice())
 
-    def _set_up(self, engine: E, choice: Choice) -> None:
+    def _set_up(self, engine: NativeEngine, choice: Choice) -> None:
         self.engine, self._choice = engine, choice
         self.info, self.notes, self.batches = engine.info, tuple(engine.notes), engine.batches
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
@@ -214,12 +213,12 @@ class NativeModel(Model, Generic[E]):
         _ = self._evaluator
 
     @classmethod
-    def _of(cls, engine: E, choice: Choice) -> Self:
+    def _of(cls, engine: NativeEngine, choice: Choice) -> Self:
         model = cls.__new__(cls)
         model._set_up(engine, choice)
         return model
 
-    def _changed(self, engine: E | None = None, **choice: Any) -> Self:
+    def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
 
     # -- what is made when first asked for: thousands of states have names that nobody may want --------
@@ -361,10 +360,11 @@ class NativeModel(Model, Generic[E]):
             When a value is not possible, or parameters cannot be changed.
         """
         engine = self.engine
+        if not isinstance(engine, AdjustableEngine):
+            super().with_parameters(values)  # refuses what is to be changed
+            return self
         if not values:
             return self
-        if not isinstance(engine, AdjustableEngine):
-            return super().with_parameters(values)
         # What is unknown may be a misspelled state.
         known = [*engine.parameters, *engine.states.names, *engine.inputs.names]
         for name, value in values.items():
@@ -401,17 +401,7 @@ class NativeModel(Model, Generic[E]):
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         """Return the residuals of the declared constraints at a point, or at many."""
-        if x.ndim == 1:
-            return self.constraints.residuals(t, x, u, z)
-        shape = x.shape[:-1]
-        observed = {name: i for i, name in enumerate(self.constraints.observed)}
-        names = [row.expression.names[0] if row.expression.is_variable else "" for row in self.constraints.rows]
-        if all(name in observed for name in names):
-            seen: FloatArray = z[..., [observed[name] for name in names]]
-            return seen
-        u = np.broadcast_to(u, (*shape, u.shape[-1]))
-        rows = [self.constraints.residuals(t, x[i], u[i], z[i]) for i in np.ndindex(*shape)]
-        return np.array(rows).reshape(*shape, len(self.constraints))
+        return self.constraints.residuals(t, x, u, z)
 
     def _residual_slopes(
         self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray

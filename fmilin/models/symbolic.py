@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class SymbolicEngine(AdjustableEngine):
     """
 
     def __init__(self, system: SymbolicSystem) -> None:
-        self._made: dict[tuple[str, ...], Any] = {}
+        self._made: dict[tuple[Any, ...], Any] = {}
         self._take(system)
 
     def _take(self, system: SymbolicSystem) -> None:
@@ -61,8 +61,9 @@ class SymbolicEngine(AdjustableEngine):
         self.p = np.array(list(system.parameters.values()), dtype=np.float64)
 
     def having(self, system: SymbolicSystem) -> Self:
-        """Return the same engine with other values and start values; the functions are the same."""
+        """Return the same engine with other values, start values or right-hand side; what was made is shared."""
         other = copy(self)
+        other.__dict__.pop("available", None)
         other._take(system)
         return other
 
@@ -73,21 +74,18 @@ class SymbolicEngine(AdjustableEngine):
         signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in system.parameter_signals)
         return self.having(replace(system, parameters=parameters, parameter_signals=signals))
 
-    @property
+    @cached_property
     def available(self) -> Mapping[str, Quantity]:
         """The outputs, states, inputs, ``der(state)`` and the further names that the system offers."""
-        return self._available
-
-    @cached_property
-    def _available(self) -> dict[str, Quantity]:
         system = self.system
+        outputs = zip(system.output_signals, system.outputs, strict=True)
+        declared = (Quantity(signal, expression) for signal, expression in outputs)
+        further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
         places: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
         places |= {s: ("state", i) for i, s in enumerate(system.states)}
-        declared = (
-            Quantity(signal, places.get(c, c)) for signal, c in zip(system.output_signals, system.outputs, strict=True)
-        )
-        further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
-        return offered(self.states, self.inputs, declared, further)
+        every = offered(self.states, self.inputs, declared, further)
+        same = {name: places.get(self.expression(quantity)) for name, quantity in every.items()}
+        return every | {name: Quantity(every[name].signal, place) for name, place in same.items() if place is not None}
 
     def expression(self, quantity: Quantity) -> Any:
         """Return a quantity in symbols."""
@@ -101,15 +99,113 @@ class SymbolicEngine(AdjustableEngine):
         return quantity.source
 
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
-        """Return the functions of these quantities; made once, whatever the parameters."""
+        """Return the functions of these quantities; they are made once, whatever the parameters."""
         every = [*outputs, *observed]
-        names = tuple(quantity.signal.name for quantity in every)
-        if names not in self._made:
+        key = (*(quantity.signal.name for quantity in every), self.system.right_hand_side)
+        if key not in self._made:
             expressions = tuple(self.expression(quantity) for quantity in every)
-            signals = Signals(quantity.signal for quantity in every)
-            self._made[names] = self.numeric(replace(self.system, outputs=expressions, output_signals=signals))
-        return self._evaluator(self._made[names], len(outputs))
+            self._made[key] = self.numeric(replace(self.system, outputs=expressions))
+        return SymbolicEvaluator(self._made[key], len(outputs), self.p)
 
     def numeric(self, system: SymbolicSystem) -> Numeric:
-        """Return ``system``, this one with other outputs, as numbers."""
+        """Return ``system``, which is this one with other outputs, as numbers."""
         return NumericSystem(system)
+
+
+class SymbolicEvaluator(Evaluator):
+    """Outputs, then what constraints observe, of one numeric system with given parameters."""
+
+    def __init__(self, numeric: Any, outputs: int, p: FloatArray) -> None:
+        self.numeric, self._outputs, self._p = numeric, outputs, p
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities.
+
+        Raises
+        ------
+        NumericalError
+            When the accelerations cannot be solved for: the mechanism is at a singular configuration.
+        """
+        rates, values = self.numeric.values(t, x, u, self._p)
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives along the columns of (dx, du).
+
+        Raises
+        ------
+        NumericalError
+            As in :meth:`visit`.
+        """
+        rates, values = self.numeric.products((t, x, u, self._p), dx, du)
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
+        return second_order_form(self.numeric, (t, x, u, self._p), self._outputs)
+
+
+class SymbolicModel(NativeModel):
+    """A Model made of a :class:`~fmilin.codegen.system.SymbolicSystem`.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+
+    Attributes
+    ----------
+    parameters : mapping of str to float
+        Values in use.
+    """
+
+    engine: SymbolicEngine
+    compilable = True
+
+    def __init__(self, system: SymbolicSystem) -> None:
+        super().__init__(SymbolicEngine(system))
+
+    @cached_property
+    def system(self) -> SymbolicSystem:
+        """With the chosen inputs, outputs, constraints and parameter values: what is printed as code."""
+        engine, chosen = self.engine, self._choice
+        system = engine.system
+        if chosen.outputs is not None:
+            expressions = tuple(engine.expression(quantity) for quantity in self._chosen)
+            system = replace(system, output_signals=self.outputs, outputs=expressions)
+        if chosen.constraints is not None:
+            system = replace(system, constraints=chosen.constraints, independent=())
+        return system if chosen.inputs is None else _with_inputs(system, chosen.inputs)
+
+    def symbolic_system(self) -> SymbolicSystem:
+        """Return :attr:`system`."""
+        return self.system
+
+    def formula(self, name: str) -> Expression | None:
+        """Return a known quantity as an expression over states, inputs, parameters and time.
+
+        None when there is none: it is unknown, or needs accelerations or multipliers.
+        """
+        system, found = self.engine.system, self.engine.quantity(name)
+        if found is None:
+            return None
+        every = (system.time, *system.states, *system.inputs, *system.parameters)
+        expression = self.engine.expression(found)
+        if expression.free_symbols - set(every):
+            return None
+        return Expression.from_sympy(expression, {s: str(s) for s in every})
+
+
+def _with_inputs(system: SymbolicSystem, kept: Sequence[int]) -> SymbolicSystem:
+    """Return ``system`` with some of its inputs, in that order; the others become parameters at their start values."""
+    held = [i for i in range(len(system.inputs)) if i not in kept]
+    columns = [*range(len(system.states)), *(len(system.states) + i for i in kept)]
+    return replace(
+        system,
+        inputs=tuple(system.inputs[i] for i in kept),
+        input_signals=system.input_signals.select(kept),
+        parameters={**system.parameters, **{system.inputs[i]: system.input_signals[i].start for i in held}},
+        parameter_signals=Signals([*system.parameter_signals, *system.input_signals.select(held)]),
+        slopes=tuple(tuple(row[j] for j in columns) for row in system.slopes),
+    )

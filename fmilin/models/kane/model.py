@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.assembly import Given, assembled
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
-from fmilin.models.interface import available_outputs
 from fmilin.models.kane.choosing import along, with_named
 from fmilin.models.kane.consistency import check_constraints
 from fmilin.models.kane.equations import KaneEquations, form_of
@@ -29,7 +28,8 @@ from fmilin.models.kane.residuals import require_consistent_point, residuals_at
 from fmilin.models.kane.result import linear_model
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import gathered
-from fmilin.models.symbolic import SymbolicModel, _Choice
+from fmilin.models.shell import Choice, NativeModel
+from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class KaneModel(SymbolicModel):
     [0.0, 0.0, 3.0, 0.0, 0.0]
     """
 
+    engine: KaneEngine
+
     def __init__(
         self,
         name: str,
@@ -108,7 +110,7 @@ class KaneModel(SymbolicModel):
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         form = form_of(declaration, equations, given.inputs, given.parameters)
-        self._begin(declaration, form, given, numerics)
+        NativeModel.__init__(self, _engine_of(declaration, form, given, numerics))
 
     @classmethod
     def from_sympy(
@@ -156,20 +158,12 @@ class KaneModel(SymbolicModel):
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
         form, given = gathered(declaration, found, given)
-        model = cls.__new__(cls)
-        model._begin(declaration, form, given, numerics)
-        return model
+        return cls._of(_engine_of(declaration, form, given, numerics), Choice())
 
-    def _begin(self, declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> None:
-        declaration.raise_problems()
-        equations = solved_form(form)
-        declaration.derived |= equations.named()
-        system = assembled(declaration, equations, constraints_of(form, equations), given)
-        check_constraints(form, system)
-        self.form = form
+    @property
+    def form(self) -> KaneForm:
         """The equations in plain symbols."""
-        self._functions = KaneFunctions(form, numerics or Numerics())
-        self._set_up(system, _Choice())
+        return self.engine.form
 
     # -- the procedure -----------------------------------------------------------------------------
 
@@ -207,7 +201,9 @@ class KaneModel(SymbolicModel):
         known = self._known(point)
         expansion = self._functions.at(known[None])
         [matrices] = self._eliminated(expansion, independent)
-        return linear_model(self, point, expansion, matrices, self._numeric.outputs(known, expansion), independent)
+        outputs = self._numeric.outputs(known, expansion)
+        outputs = replace(outputs, r=outputs.r[:, self._kept])
+        return linear_model(self, point, expansion, matrices, outputs, independent)
 
     def matrices(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | Partition | None = None
@@ -233,7 +229,7 @@ class KaneModel(SymbolicModel):
         for first in range(0, len(points), AT_ONCE):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
-            known = self._numeric.known_at(np.array(t), np.array(x), np.array(u), self._p)
+            known = self._numeric.known_at(np.array(t), np.array(x), self._full(np.array(u)), self.engine.p)
             found += self._eliminated(self._functions.at(known), independent, found[-1].partition if found else None)
         return found
 
@@ -246,7 +242,7 @@ class KaneModel(SymbolicModel):
             When the rates are not determined.
         """
         known = self._known(self.start if point is None else point)
-        return blocks_of(self.form, self._functions.at(known[None]), self._numeric.input_columns)
+        return blocks_of(self.form, self._functions.at(known[None]), self._input_columns)
 
     def residuals(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return what is left of each equation at a point, by name: 0 where it is satisfied.
@@ -262,7 +258,7 @@ class KaneModel(SymbolicModel):
     def best_partition(self, point: OperatingPoint | None = None) -> Partition:
         """Return the partition that pivoted QR of the constraint gradients finds at a point."""
         known = self._known(self.start if point is None else point)
-        g = constraint_gradients(self.form, self._functions.at(known[None]).J, self._numeric.input_columns)
+        g = constraint_gradients(self.form, self._functions.at(known[None]).J, self._input_columns)
         return pivoted(g, self._scales)
 
     def tangent_flow(self, inputs: FloatArray) -> KaneFlow:
@@ -324,14 +320,6 @@ class KaneModel(SymbolicModel):
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self, values or {}, self.partition(chosen), simplify=simplify)
 
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same model with chosen inputs and outputs, as for every symbolic model."""
-        return cast("Self", super().with_interface(inputs, outputs))
-
-    def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same model with other parameter values, as for every symbolic model."""
-        return cast("Self", super().with_parameters(values))
-
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
 
@@ -345,24 +333,34 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When there is no such state or input.
         """
-        declared = self._declared
-        known = {*declared.state_signals.names, *declared.input_signals.names}
+        engine = self.engine
+        system = engine.system
+        known = {*engine.states.names, *engine.inputs.names}
         for name in values:
             if name not in known:
                 raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
         states, inputs = (
             Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
-            for signals in (declared.state_signals, declared.input_signals)
+            for signals in (system.state_signals, system.input_signals)
         )
-        return self._changed(replace(declared, state_signals=states, input_signals=inputs), self._choice)
+        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))
 
     # -- parts -------------------------------------------------------------------------------------
 
-    @cached_property
-    def _numeric(self) -> KaneNumeric:  # type: ignore[override]
-        others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return KaneNumeric(self._functions, replace(self.system, outputs=self.system.outputs + observed))
+    @property
+    def _functions(self) -> KaneFunctions:
+        return self.engine.functions
+
+    @property
+    def _numeric(self) -> KaneNumeric:
+        numeric: KaneNumeric = self._evaluator.numeric
+        return numeric
+
+    @property
+    def _input_columns(self) -> list[int]:
+        """Where the chosen inputs stand among the columns of J."""
+        every = self._numeric.input_columns
+        return [every[i] for i in self._kept]
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
@@ -378,12 +376,12 @@ class KaneModel(SymbolicModel):
 
     def _known(self, point: OperatingPoint) -> FloatArray:
         self._require_sizes(point)
-        return self._numeric.known(point.time, point.states, point.inputs, self._p)
+        return self._numeric.known(point.time, point.states, self._full(point.inputs), self.engine.p)
 
     def _eliminated(
         self, expansion: Expansion, independent: Sequence[str] | Partition | None, current: Partition | None = None
     ) -> list[Matrices]:
-        inputs = self._numeric.input_columns
+        inputs = self._input_columns
         g = constraint_gradients(self.form, expansion.J, inputs)
         if independent is None:
             stretches = along(g, self._scales, current or self._recommended)
@@ -404,8 +402,29 @@ class KaneModel(SymbolicModel):
     def _recommended(self) -> Partition | None:
         return self.partition(self.independent) if self.independent else None
 
-    def _changed(self, declared: SymbolicSystem, choice: _Choice) -> Self:
-        model = type(self).__new__(type(self))
-        model.form, model._functions = self.form, self._functions
-        model._set_up(declared, choice)
-        return model
+
+class KaneEngine(SymbolicEngine):
+    """Kane's equations for the shell; the functions are shared by all choices.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+    functions : KaneFunctions
+    """
+
+    def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
+        super().__init__(system)
+        self.functions, self.form = functions, functions.form
+
+    def numeric(self, system: SymbolicSystem) -> KaneNumeric:
+        """Return the functions with the outputs of ``system``."""
+        return KaneNumeric(self.functions, system)
+
+
+def _engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
+    declaration.raise_problems()
+    equations = solved_form(form)
+    declaration.derived |= equations.named()
+    system = assembled(declaration, equations, constraints_of(form, equations), given)
+    check_constraints(form, system)
+    return KaneEngine(system, KaneFunctions(form, numerics or Numerics()))
