@@ -196,7 +196,7 @@ class NativeModel(Model):
         self.info, self.notes, self.batches = engine.info, tuple(engine.notes), engine.batches
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
-        self.independent = tuple(engine.independent) if choice.constraints is None else ()
+        self.independent = tuple(engine.independent) if self._has_own_constraints else ()
         every = range(len(engine.inputs))
         self._kept = list(every if choice.inputs is None else choice.inputs)
         self._takes_all = self._kept == list(every)
@@ -220,6 +220,10 @@ class NativeModel(Model):
 
     def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
+
+    @property
+    def _has_own_constraints(self) -> bool:
+        return self._choice.constraints is None
 
     # -- what is made when first asked for: thousands of states have names that nobody may want --------
 
@@ -347,7 +351,8 @@ class NativeModel(Model):
         ConstraintError
             When a constraint names a variable that the model does not have.
         """
-        return self._changed(constraints=tuple(constraints))
+        given = tuple(constraints)
+        return self._changed(constraints=None if given == tuple(self.engine.constraints) else given)
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same model with other parameter values. States and inputs keep their start values.
