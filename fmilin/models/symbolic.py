@@ -16,6 +16,7 @@ from fmilin.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.models.second_order import second_order_form
 from fmilin.models.shell import AdjustableEngine, Evaluator, NativeModel, Quantity, offered
+from fmilin.models.with_inputs import with_inputs
 from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["Numeric", "SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
@@ -176,7 +177,7 @@ class SymbolicModel(NativeModel):
             system = replace(system, output_signals=self.outputs, outputs=expressions)
         if chosen.constraints is not None:
             system = replace(system, constraints=chosen.constraints, independent=())
-        return system if chosen.inputs is None else _with_inputs(system, chosen.inputs)
+        return system if chosen.inputs is None else with_inputs(system, chosen.inputs)
 
     def symbolic_system(self) -> SymbolicSystem:
         """Return :attr:`system`."""
@@ -195,17 +196,3 @@ class SymbolicModel(NativeModel):
         if expression.free_symbols - set(every):
             return None
         return Expression.from_sympy(expression, {s: str(s) for s in every})
-
-
-def _with_inputs(system: SymbolicSystem, kept: Sequence[int]) -> SymbolicSystem:
-    """Return ``system`` with some of its inputs, in that order; the others become parameters at their start values."""
-    held = [i for i in range(len(system.inputs)) if i not in kept]
-    columns = [*range(len(system.states)), *(len(system.states) + i for i in kept)]
-    return replace(
-        system,
-        inputs=tuple(system.inputs[i] for i in kept),
-        input_signals=system.input_signals.select(kept),
-        parameters={**system.parameters, **{system.inputs[i]: system.input_signals[i].start for i in held}},
-        parameter_signals=Signals([*system.parameter_signals, *system.input_signals.select(held)]),
-        slopes=tuple(tuple(row[j] for j in columns) for row in system.slopes),
-    )
