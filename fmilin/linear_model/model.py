@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import control
 
-    from fmilin.linear_model.descriptor import Descriptor, DescriptorSource
+    from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.modes import Mode
     from fmilin.model.interface import Model
     from fmilin.verifying.result import Verification
@@ -113,8 +113,10 @@ class LinearModel:
         ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion; zeros by default.
     errors : EntryErrors, optional
         An estimated absolute error for every entry; zeros by default.
-    described : DescriptorSource or Descriptor, optional
-        Where :attr:`descriptor` comes from.
+    descriptor : Descriptor, optional
+        The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for:
+        by ``linearize(..., descriptor=True)`` or :func:`fmilin.descriptor`. Models that are not made of Lagrange's
+        equations with constraints on positions have none, nor have inputs that prescribe a motion, and sampled models.
     """
 
     A: FloatArray
@@ -136,7 +138,7 @@ class LinearModel:
     sample_time: float = 0.0
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
-    described: DescriptorSource | Descriptor | None = field(default=None, repr=False, compare=False)
+    descriptor: Descriptor | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.T_u.size == 0:
@@ -149,16 +151,6 @@ class LinearModel:
         """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
-
-    @property
-    def descriptor(self) -> Descriptor | None:
-        """The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z.
-
-        None for models that are not made of Lagrange's equations with constraints on positions, for inputs that
-        prescribe a motion, and for sampled models. Its finite eigenvalues are those of A, which is checked when it
-        is made: see ``descriptor.difference``.
-        """
-        return None if self.described is None or self.sample_time else self.described.of(self)
 
     def modes(self) -> tuple[Mode, ...]:
         """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.

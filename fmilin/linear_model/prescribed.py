@@ -55,4 +55,5 @@ def with_prescribed_states(linear: LinearModel) -> LinearModel:
             D=errors.D[:, r],
             T=wide(errors.T, np.zeros_like(linear.T_u)),
         ),
+        descriptor=None,
     )

@@ -18,7 +18,6 @@ import numpy as np
 
 from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.linear_model.descriptor import DescriptorSource
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.singular import linearize_at_singularity, singularity_of
@@ -56,6 +55,7 @@ def linearize(
     at_singularity: bool = False,
     stepping: Stepping | None = None,
     formulation: str | Formulation | None = None,
+    descriptor: bool = False,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -85,6 +85,10 @@ def linearize(
     formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS, optional
         For a model of Lagrange's equations: by that formulation (:mod:`fmilin.formulations`, which also returns
         its spurious eigenvalues) in place of the general procedure.
+    descriptor : bool
+        Whether the linear model is to carry its descriptor system, which costs about one visit more. Where there is
+        none (the model is not made of Lagrange's equations with constraints on positions, say), ``lin.descriptor`` is
+        None; :func:`fmilin.descriptor` says why.
 
     Returns
     -------
@@ -140,13 +144,14 @@ def linearize(
             independent=independent or (),
             interface=(inputs, outputs),
             at_singularity=at_singularity,
+            descriptor=descriptor,
         )
     if inputs is not None or outputs is not None:
         chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
         if chosen is not None and len(set(chosen)) != len(chosen):
             raise UsageError(f"An input is named twice in {', '.join(inputs or ())}.")
         model = model if outputs is None else model.with_interface(None, outputs)
-    choice = _Choice(independent, coordinates, derivatives)
+    choice = _Choice(independent, coordinates, derivatives, descriptor)
     if isinstance(model, Stepped) or (stepping is not None and stepping.lifted):
         from fmilin.identification.procedure import Task, linearize_stepped
 
@@ -178,6 +183,7 @@ def linearize_along(
     independent: Sequence[str] | None = None,
     coordinates: str = "partition",
     derivatives: str | Differences = "auto",
+    descriptor: bool = False,
 ) -> list[LinearModel]:
     """Return one linear model per point of a path, in coordinates that do not jump.
 
@@ -189,7 +195,7 @@ def linearize_along(
     model : Model
     points : iterable of OperatingPoint
         Consistent, in the order of the path.
-    independent, coordinates, derivatives
+    independent, coordinates, derivatives, descriptor
         As in :func:`linearize`.
 
     Raises
@@ -198,7 +204,7 @@ def linearize_along(
         As :func:`linearize`, at the first point that fails.
     """
     _check_choice(coordinates, derivatives)
-    choice, previous, found = _Choice(independent, coordinates, derivatives), None, []
+    choice, previous, found = _Choice(independent, coordinates, derivatives, descriptor), None, []
     for point in points:
         linear, frame = _linearized(model, point, choice, previous)
         previous = None if independent else frame.selection
@@ -211,6 +217,7 @@ class _Choice:
     independent: Sequence[str] | None
     coordinates: str
     derivatives: str | Differences
+    descriptor: bool = False
 
 
 def _linearized(
@@ -238,6 +245,10 @@ def _linearized(
         raise
     warnings = [*frame.warnings, *slopes.warnings, *_remarks(visited, frame, point, base)]
     linear = _assemble(visited, frame, point, base, slopes, warnings)
+    if choice.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
+        from fmilin.formulations.descriptor import with_descriptor
+
+        linear = with_descriptor(linear, model, point, frame.coordinates.R)
     return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
 
 
@@ -328,14 +339,7 @@ def _assemble(
         warnings=tuple(warnings),
         T_u=slopes.x_u,
         errors=EntryErrors(E.A, E.B, E.C, E.D, frame.parametrization.derivative_error),
-        described=_described(model.source, point, R, bends=bool(bend.any())),
     )
-
-
-def _described(model: Model, point: OperatingPoint, R: FloatArray, *, bends: bool) -> DescriptorSource | None:
-    """Return where a descriptor system would come from; None where the equations of motion are not known."""
-    known = type(model).second_order_form is not Model.second_order_form
-    return DescriptorSource(model, point, R) if known and not bends else None
 
 
 def _base(model: CountedModel, point: OperatingPoint) -> Evaluation:
@@ -417,7 +421,8 @@ def _prescribed(model: CountedModel, frame: Frame) -> list[Remark]:
 
 def _with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
     """Return the linear model with some inputs, in the given order; the others stay at their values of the point."""
-    columns, E = list(chosen), linear.errors
+    columns, E, descriptor = list(chosen), linear.errors, linear.descriptor
+    selected = linear.inputs.select(columns)
     B, D = linear.B[:, columns], linear.D[:, columns]
     errors = replace(E, B=E.B[:, columns], D=E.D[:, columns])
     accuracy = replace(linear.accuracy, B=_relative(errors.B, B), D=_relative(errors.D, D))
@@ -426,9 +431,10 @@ def _with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
         B=B,
         D=D,
         T_u=linear.T_u[:, columns],
-        inputs=linear.inputs.select(columns),
+        inputs=selected,
         errors=errors,
         accuracy=accuracy,
+        descriptor=descriptor and descriptor.with_interface(selected.names, linear.outputs.names),
     )
 
 

@@ -282,9 +282,10 @@ class Model(ABC):
         del t, x, u
         return None
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the residuals of :meth:`evaluate` alone, shape (m,); overridden where they cost less than the rest."""
-        return self.evaluate(t, x, u).residuals
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest."""
+        del t, x, u
+        return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""

@@ -71,7 +71,7 @@ def transformed(
         states=states,
         method=replace(linear.method, coordinates=coordinates or linear.method.coordinates),
         warnings=(*linear.warnings, *remarks),
-        described=linear.described if V.shape[0] == V.shape[1] else None,  # has the modes of all states
+        descriptor=linear.descriptor if V.shape[0] == V.shape[1] else None,  # has the modes of all states
     )
     errors = EntryErrors(
         A=carried(E.A, linear.A, W_, V_),

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["KaneSlopes", "are_smooth"]
 
 _KINKED = (
-    sympy.Abs, sympy.sign, sympy.Heaviside, sympy.floor, sympy.ceiling, sympy.Mod, sympy.Piecewise, sympy.Min, sympy.Max,
+    sympy.Abs, sympy.sign, sympy.Heaviside, sympy.floor, sympy.ceiling, sympy.Mod, sympy.Piecewise,
+    sympy.Min, sympy.Max,
 )  # fmt: skip
 
 
