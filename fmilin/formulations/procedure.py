@@ -21,10 +21,10 @@ from fmilin.formulations.spectrum import Spectrum
 from fmilin.formulations.statics import penalized_equilibrium
 from fmilin.formulations.unconstrained import solve_unconstrained
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.singular import explanation, singularity_of
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.singular import explanation, singularity_of
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, off_equilibrium
 
 __all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
 
@@ -290,9 +290,8 @@ def _remarks(source: Source, solved: Solved, options: Formulation) -> list[Remar
     at_rest, fastest = is_at_rest(source.model, source.point, source.second_order)
     if not at_rest:
         remarks.append(
-            Remark(
-                "off-equilibrium",
-                f"The point is no equilibrium: '{fastest.name}' changes at {fastest.rate:.3g} of its size per second. "
+            off_equilibrium(
+                f"'{fastest.name}' changes at {fastest.rate:.3g} of its size per second",
                 "The static equations of the formulation do not hold here; the general ones were used, with the "
                 "motion of the tangent space. f0 keeps the motion; A and its eigenvalues depend on the choice of "
                 "coordinates.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, UnknownNameError
+from fmilin.errors import UnknownNameError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
@@ -16,6 +16,11 @@ __all__ = ["CONSISTENT", "model_at", "operating_point"]
 
 CONSISTENT = 1e-6
 """Start values closer to the manifold than this (scaled by nominals) are projected; farther ones are refused."""
+
+START = (
+    "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
+    "--set NAME=VALUE and the others are solved for, or ask for the nearest consistent point with --project."
+)
 
 
 def operating_point(
@@ -65,7 +70,8 @@ def operating_point(
     scales = model.states.scales(x)
     invariants = Invariants(model, u, kinematic_pairs(model, point), scales)
     if not held and not project:
-        _require_consistent(invariants, t, x)
+        wrong = "The start values do not satisfy the constraints"
+        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)
     projected = projection.project(invariants, t, x, held)
     moved = np.abs(projected - x) / scales
     if np.max(moved, initial=0.0) <= 1e-14:
@@ -83,19 +89,3 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
     """
     changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
     return model.with_parameters(changed) if changed else model
-
-
-def _require_consistent(invariants: Invariants, t: float, x: np.ndarray) -> None:
-    distance = projection.distance_beyond_noise(invariants, t, x)
-    bad = [i for i, d in enumerate(distance) if not d <= CONSISTENT]
-    if not bad:
-        return
-    h = invariants.values(t, x)
-    residuals = {invariants.names[i]: float(h[i]) for i in bad}
-    listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-    raise ConstraintError(
-        f"The start values do not satisfy the constraints: {listed}. Either a constraint is wrong (a typo, a wrong "
-        "parameter), or the start values are: name the states to keep with --set NAME=VALUE and the others are solved "
-        "for, or ask for the nearest consistent point with --project.",
-        residuals=residuals,
-    )

@@ -19,7 +19,7 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"]
+__all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +150,55 @@ class SecondOrderForm:
     constraint_inputs: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """What a published procedure makes of a choice of coordinates: P kept states, and nu inputs.
+
+    Attributes
+    ----------
+    T : array, shape (N, P)
+        dx = T dy + T_u du.
+    T_u : array, shape (N, nu)
+        Zero unless inputs prescribe a motion.
+    derivatives : array, shape (N, P + nu)
+        Slopes of all rates along y, then along the inputs.
+    outputs : array, shape (ny, P + nu)
+    """
+
+    T: FloatArray
+    T_u: FloatArray
+    derivatives: FloatArray
+    outputs: FloatArray
+
+
+class ExactSlopes(ABC):
+    """A model differentiated at one point by the procedure of its own kind, one choice of coordinates away from A.
+
+    Attributes
+    ----------
+    values : Evaluation
+        What :meth:`Model.evaluate` says at the point.
+    constraint_gradient : array, shape (m, N), or None
+        Of all residuals, where the procedure has it at hand; None where the constraints are expressions.
+    smooth : bool
+        Whether the equations can have no kink. Slopes that may be one-sided are compared at every point.
+    """
+
+    values: Evaluation
+    constraint_gradient: FloatArray | None = None
+    smooth: bool = True
+
+    @abstractmethod
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes with these states kept, in this order, by the published recursion.
+
+        Raises
+        ------
+        NumericalError
+            When they do not determine the other states.
+        """
+
+
 class Model(ABC):
     """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
 
@@ -220,9 +269,23 @@ class Model(ABC):
         del t, x, u, dx, du
         return None
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the residuals of :meth:`evaluate` alone, shape (m,); overridden where they cost less than the rest."""
-        return self.evaluate(t, x, u).residuals
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the exact procedure of this kind of model at a point of its manifold; None when it has none.
+
+        Only with the model's own constraints: a procedure knows the motions that these leave, and no others.
+
+        Raises
+        ------
+        NumericalError
+            When the rates are not determined at the point.
+        """
+        del t, x, u
+        return None
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest."""
+        del t, x, u
+        return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""

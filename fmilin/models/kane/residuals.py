@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UnknownNameError
-from fmilin.manifold.frame import ON_MANIFOLD
+from fmilin.manifold.projection import ON_MANIFOLD
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.kinematics import velocities
+from fmilin.models.mechanism.kinematics import displacement_of, velocities
 from fmilin.models.mechanism.quantities import Entry
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.system import System
+from fmilin.models.mechanism.system import Columns, Solution, System
 
 __all__ = ["Closure"]
 
@@ -50,6 +50,15 @@ class Closure:
         W = system.rows.motion(now).W[..., system.places, :]
         slips = (W * system.rows.relative(at.V, system.places)).sum(axis=-1)
         return np.concatenate((system.g(now.p, now.e), slips), axis=-1)[..., self._order]
+
+    def gradient(self, solution: Solution, columns: Columns) -> Array:
+        """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
+        tree, state, m_q = self.system.tree, solution.state, self.system.m_q
+        to_displacement = displacement_of(tree, state.q, np.eye(tree.n_q))
+        gaps = state.G[..., :m_q, :] @ to_displacement
+        upper = np.concatenate((gaps, np.zeros((*gaps.shape[:-1], tree.n))), axis=-1)
+        slips = np.concatenate((columns.rate_q @ to_displacement, state.G), axis=-1)
+        return np.concatenate((upper, slips), axis=-2)[..., self._order, :]
 
 
 def _is_closure(entry: Entry) -> bool:

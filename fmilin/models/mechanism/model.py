@@ -12,14 +12,15 @@ import numpy as np
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.mechanism.closure import Closure
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence, independence_of, require_mass
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
-from fmilin.models.mechanism.outputs import OutputColumns, Outputs
+from fmilin.models.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes, matrices_of
+from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.parameters import changed, parameters_of
 from fmilin.models.mechanism.quantities import Entry, available, input_signals, state_signals
 from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
@@ -30,7 +31,6 @@ from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
     from fmilin.codegen.system import SymbolicSystem
-    from fmilin.models.mechanism.linear import Matrices
 
 __all__ = ["Mechanism"]
 
@@ -117,6 +117,7 @@ class Mechanism(Model):
         self._outputs = Outputs(system, entries[: len(names)])
         self._observed = Outputs(system, entries[len(names) :])
         system.finish()
+        self._equations = MechanismEquations(system, known, self._outputs, self._kept)
         self._closure = Closure.of(system, entries[len(names) :])
         self.copies = _copies(names, self.states, self.inputs)
         self.independent = tuple(description.independent)
@@ -169,11 +170,7 @@ class Mechanism(Model):
         NumericalError
             When a freedom moves no mass at this configuration.
         """
-        solution = self.solution(x, u)
-        state = solution.state
-        rates = np.concatenate((coordinate_rates(self._system.tree, state.q, state.v), solution.v_dot), axis=-1)
-        residuals = self._residuals(t, x, u, self._observed.values(solution))
-        return Evaluation(rates, self._outputs.values(solution), residuals)
+        return self._evaluation(t, x, u, self.solution(x, u))
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
         """Return exact directional derivatives along the columns of dx (N, k) and du (nu, k)."""
@@ -253,44 +250,44 @@ class Mechanism(Model):
 
     # -- more about a mechanism ------------------------------------------------------------------------
 
-    def linearize(
-        self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
-    ) -> LinearModel:
-        """Return the linear model by the recursive procedure of Spencer (thesis), section 4.2, exact.
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
+        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
+        if self._choice.constraints is not None or self._closure is None:
+            return None
+        closure, solution = self._closure, self.solution(x, u)
+
+        def gradient(columns: Columns) -> Array:
+            g = self.constraints.partials(t, x, u, observed)
+            along: Array = g.states + g.observed @ closure.gradient(solution, columns)
+            return along
+
+        observed = self._observed.values(solution)
+        values = self._evaluation(t, x, u, solution)
+        return MechanismSlopes(self._equations, solution, values, gradient)
+
+    def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
+        """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
+
+        The points are not verified.
 
         Parameters
         ----------
-        point : OperatingPoint, optional
-            On the manifold; where the mechanism starts by default.
+        points : sequence of OperatingPoint
         independent : sequence of str, optional
-            States to keep, or the positions among them. By default the recommended ones, else those that pivoting
-            finds.
+            States to keep, or the positions among them; positions stand first in the result. By default the
+            recommended ones, else those that :func:`fmilin.linearize` chooses at the first point.
 
         Raises
         ------
         UsageError, UnknownNameError
             When the independent states are unknown or too few or many.
-        ConstraintError
-            When the point is not on the manifold.
         NumericalError
-            When the choice of states is singular, or the configuration is.
+            When the choice of states is singular at a point, or the configuration is.
         """
-        from fmilin.models.mechanism.result import linearize
-
-        return linearize(self, self.start if point is None else point, independent)
-
-    def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
-        """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
-
-        The independent states are those that are named or recommended, else those that pivoting finds at the first
-        point; they are the same everywhere. The points are not verified. Arguments and errors as for
-        :meth:`linearize`.
-        """
-        from fmilin.models.mechanism.choosing import choose
-        from fmilin.models.mechanism.linear import matrices_of
-
         x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
-        return matrices_of(self, x, u, choose(self, x[0], u[0], independent))
+        kept = kept_states(self, points[0], self.independent if independent is None else independent)
+        choice = Choice.of(kept, self._system.tree.n_q)
+        return matrices_of(self._equations, lambda some: self.solution(x[some], u[some]), len(x), choice)
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
@@ -322,6 +319,11 @@ class Mechanism(Model):
         return self._system
 
     @property
+    def equations(self) -> MechanismEquations:
+        """What is linearized."""
+        return self._equations
+
+    @property
     def available(self) -> Mapping[str, Entry]:
         """Everything that may be an output, by name."""
         return self._available
@@ -331,21 +333,9 @@ class Mechanism(Model):
         """Which inputs of the description the model's inputs are."""
         return self._kept
 
-    def output_values(self, solution: Solution) -> Array:
-        """Return the outputs, shape (..., ny)."""
-        return self._outputs.values(solution)
-
     def observed_values(self, solution: Solution) -> Array:
         """Return what the constraints observe, shape (..., their number)."""
         return self._observed.values(solution)
-
-    def output_columns(self, solution: Solution, columns: Columns) -> OutputColumns:
-        """Return the derivatives of the outputs."""
-        return self._outputs.columns(solution, columns)
-
-    def coordinate_rates(self, solution: Solution) -> Array:
-        """Return q' at a solution."""
-        return coordinate_rates(self._system.tree, solution.state.q, solution.state.v)
 
     # -- parts -----------------------------------------------------------------------------------------
 
@@ -358,6 +348,12 @@ class Mechanism(Model):
         """Return what x (..., N) and u (..., nu) determine without solving."""
         n_q = self._system.tree.n_q
         return self._system.state(x[..., :n_q], x[..., n_q:], self._every(u))
+
+    def _evaluation(self, t: float, x: FloatArray, u: FloatArray, solution: Solution) -> Evaluation:
+        state = solution.state
+        rates = np.concatenate((coordinate_rates(self._system.tree, state.q, state.v), solution.v_dot), axis=-1)
+        residuals = self._residuals(t, x, u, self._observed.values(solution))
+        return Evaluation(rates, self._outputs.values(solution), residuals)
 
     def _every(self, u: Array, *, zero: bool = False) -> Array:
         """Return all inputs of the description: the chosen ones, the others at their start values."""
