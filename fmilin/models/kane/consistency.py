@@ -14,11 +14,11 @@ from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.program import Program
 from fmilin.codegen.python_writer import PythonFunction
 from fmilin.codegen.staged import leaf_names
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import ConstraintError
 from fmilin.models.declaration import der
 from fmilin.models.kane.blocks import AtomMatrix
 from fmilin.models.kane.form import KaneForm
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 
 __all__ = ["check_constraints"]
