@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from fmilin.models.mechanism.choosing import choose
 
 from benchmarks.tables import show
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.kinematics import coordinate_rates
 from fmilin.models.mechanism.linear import matrices
 from fmilin.models.mechanism.recursion import articulated_body

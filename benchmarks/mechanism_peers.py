@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fmilin.models.mechanism.choosing import choose
 
 from benchmarks.mechanism import BLOCK, moving, quickest
 from benchmarks.tables import show
 from fmilin.codegen.c99 import generate
 from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.linear import matrices
 from fmilin.signals import FloatArray
 

@@ -19,12 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.codegen.numeric import Factors, NumericSystem
+from fmilin.codegen.functions import Factors, SystemFunctions
 from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullSpaceFactors
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.model.interface import SecondOrderForm
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray
@@ -71,8 +71,8 @@ class _SaddlePointEngine(SymbolicEngine):
         self.factors = factors
         self._laws, self._plain = laws, system.right_hand_side
 
-    def numeric(self, system: SymbolicSystem) -> NumericSystem:
-        return NumericSystem(system, self.factors)
+    def numeric(self, system: SymbolicSystem) -> SystemFunctions:
+        return SystemFunctions(system.in_graph(), self.factors)
 
     def stabilized(self, alpha: float, beta: float) -> Self:
         """Return the same engine with the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""

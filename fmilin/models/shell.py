@@ -193,7 +193,7 @@ class NativeModel(Model):
 
     def _set_up(self, engine: NativeEngine, choice: Choice) -> None:
         self.engine, self._choice = engine, choice
-        self.info, self.notes, self.batches = engine.info, tuple(engine.notes), engine.batches
+        self.info, self.batches = engine.info, engine.batches
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if self._has_own_constraints else ()
@@ -224,6 +224,11 @@ class NativeModel(Model):
     @property
     def _has_own_constraints(self) -> bool:
         return self._choice.constraints is None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the engine notes."""
+        return tuple(self.engine.notes)
 
     # -- what is made when first asked for: thousands of states have names that nobody may want --------
 
@@ -305,10 +310,13 @@ class NativeModel(Model):
         rates, outputs, dz = found
         return Evaluation(rates, outputs, self._residual_slopes((t, x, u), dx, du, dz))
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the residuals alone; without solving for accelerations where it can be."""
-        z = self._evaluator.observed(t, x, u if self._takes_all else self._full(u))
-        return self.evaluate(t, x, u).residuals if z is None else self._residuals(t, x, u, z)
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals alone, where rates need not be computed for them; else None."""
+        if not self._observed_names():
+            z = np.empty((*x.shape[:-1], 0))
+        elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
+            return None
+        return self._residuals(t, x, u, z)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from fmilin.codegen.numeric import NumericSystem
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.second_order import second_order_form
 from fmilin.models.shell import AdjustableEngine, Evaluator, NativeModel, Quantity, offered
 from fmilin.models.with_inputs import with_inputs
@@ -35,7 +35,7 @@ class Numeric(Protocol):
 
 
 class SymbolicEngine(AdjustableEngine):
-    """A :class:`~fmilin.codegen.system.SymbolicSystem` for the shell.
+    """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` for the shell.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SymbolicEngine(AdjustableEngine):
     """
 
     def __init__(self, system: SymbolicSystem) -> None:
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self._made: dict[tuple[Any, ...], Numeric] = {}
         self._take(system)
 
     def _take(self, system: SymbolicSystem) -> None:
@@ -102,22 +102,39 @@ class SymbolicEngine(AdjustableEngine):
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
         """Return the functions of these quantities; they are made once, whatever the parameters."""
         every = [*outputs, *observed]
-        key = (*(quantity.signal.name for quantity in every), self.system.right_hand_side)
+        return SymbolicEvaluator(partial(self._numeric_of, every), len(outputs), self.p)
+
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Numeric:
+        key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
         if key not in self._made:
-            expressions = tuple(self.expression(quantity) for quantity in every)
+            expressions = tuple(self.expression(quantity) for quantity in quantities)
             self._made[key] = self.numeric(replace(self.system, outputs=expressions))
-        return SymbolicEvaluator(self._made[key], len(outputs), self.p)
+        return self._made[key]
 
     def numeric(self, system: SymbolicSystem) -> Numeric:
         """Return ``system``, which is this one with other outputs, as numbers."""
-        return NumericSystem(system)
+        return SystemFunctions(system.in_graph())
 
 
 class SymbolicEvaluator(Evaluator):
-    """Outputs, then what constraints observe, of one numeric system with given parameters."""
+    """Outputs, then what constraints observe, of one numeric system with given parameters.
 
-    def __init__(self, numeric: Any, outputs: int, p: FloatArray) -> None:
-        self.numeric, self._outputs, self._p = numeric, outputs, p
+    Parameters
+    ----------
+    make : callable
+        Returns the numeric system; called when a number is first asked for.
+    outputs : int
+        How many there are.
+    p : array
+    """
+
+    def __init__(self, make: Callable[[], Numeric], outputs: int, p: FloatArray) -> None:
+        self._make, self._outputs, self._p = make, outputs, p
+
+    @cached_property
+    def numeric(self) -> Any:
+        """The numeric system, of the engine's own kind."""
+        return self._make()
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rates, outputs and observed quantities.
@@ -149,7 +166,7 @@ class SymbolicEvaluator(Evaluator):
 
 
 class SymbolicModel(NativeModel):
-    """A Model made of a :class:`~fmilin.codegen.system.SymbolicSystem`.
+    """A Model made of a :class:`~fmilin.model.symbolic_system.SymbolicSystem`.
 
     Parameters
     ----------

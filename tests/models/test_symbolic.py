@@ -99,7 +99,9 @@ def test_parameters_survive_a_change_of_interface() -> None:
 
 
 def test_an_unknown_parameter_is_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"'dragg' is not a parameter, state or input of 'cart'. Did you mean 'drag'"):
+    with pytest.raises(
+        UnknownNameError, match=r"'dragg' is not a parameter, state or input of 'cart'. Did you mean 'drag'"
+    ):
         cart().with_parameters({"dragg": 1.0})
     with pytest.raises(UsageError, match="'m' of 'cart' cannot be nan"):
         cart().with_parameters({"m": float("nan")})

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.assembly import Given, assembled
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
 from fmilin.models.kane.consistency import check_constraints

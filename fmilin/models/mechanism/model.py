@@ -24,7 +24,7 @@ from fmilin.models.with_inputs import with_inputs
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
-    from fmilin.codegen.system import SymbolicSystem
+    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["Mechanism"]
 

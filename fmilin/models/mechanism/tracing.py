@@ -19,7 +19,7 @@ import numpy as np
 import sympy
 
 from fmilin.codegen.recorder import Recorder
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace

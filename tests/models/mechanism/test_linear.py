@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from fmilin.models.mechanism.choosing import choose
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
@@ -16,7 +17,6 @@ import fmilin as fl
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.independence import close_loops
 from fmilin.models.mechanism.kinematics import coordinate_rates
 from fmilin.models.mechanism.linear import matrices
