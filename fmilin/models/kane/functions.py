@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.codegen.evaluator import Evaluator
 from fmilin.codegen.factorized import Factorized
+from fmilin.codegen.native import Backend
 from fmilin.errors import NumericalError
-from fmilin.models.kane.evaluated import Backend, Evaluated
 from fmilin.models.kane.form import KaneForm
-from fmilin.models.kane.graph import Entries, KaneGraph
+from fmilin.models.kane.graph import KaneGraph
 from fmilin.models.kane.stacked import StackedSystems
 from fmilin.signals import FloatArray
 
@@ -33,7 +34,7 @@ class Numerics:
     Parameters
     ----------
     backend : Backend
-        CasADi's virtual machine or C.
+        CasADi's virtual machine, C, or by default the one at first and the other as soon as that pays.
     """
 
     backend: Backend = field(default_factory=Backend)
@@ -121,67 +122,60 @@ class KaneFunctions:
         NumericalError
             When the rates are not determined.
         """
-        form, n, first = self.form, len(self.form.q), self.graph.first_unknown
-        points = self._points(known)
-        H, constraints = self._constraints(points)
-        K, k = self._kinematics(points)
-        M_qq = None if self._explicit else StackedSystems(K)
+        form, n, o = self.form, len(self.form.q), len(self.form.u)
+        H, constraints = _stacks(self._constraints, known)
+        K, k = _stacks(self._kinematics, known)
+        M_qq = None if self.graph.kinematics_are_explicit else StackedSystems(K)
         if M_qq is not None and len(M_qq.singular):
             raise _singular(K[M_qq.singular[0]], form.q_dot, "kinematic")
-        q_dot = -k if M_qq is None else M_qq.solve(-k[:, :, None])[:, :, 0]
-        points[:, first : first + n] = q_dot
-        W, b = self._dynamics(points)
+        q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
+        W, b = _stacks(self._dynamics, known, q_dot)
         M_uu = StackedSystems(W)
         if len(M_uu.singular):
             raise _singular(W[M_uu.singular[0]], (*form.u_dot, *form.multipliers), "dynamic")
-        w = M_uu.solve(-b[:, :, None])[:, :, 0]
-        points[:, first + n :] = w
-        J, _ = self._gradients(points)
+        w = M_uu.solve(-b)[:, :, 0]
+        (J,) = _stacks(self._gradients, known, q_dot, w)
         lower = J[:, n:, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
 
         def solve(right: FloatArray) -> FloatArray:
             x = right[:, :n] if M_qq is None else M_qq.solve(right[:, :n])
             return np.concatenate((x, M_uu.solve(right[:, n:] - lower @ x)), axis=1)
 
-        o = len(form.u)
         rates = np.concatenate((q_dot, w[:, :o]), axis=1)
-        return Expansion(constraints, rates, w[:, o:], np.concatenate((H, J), axis=1), K, W, solve)
+        J = np.concatenate((H, J), axis=1)
+        return Expansion(constraints[:, :, 0], rates, w[:, o:], J, K, W, solve)
 
-    def solve(self, known: FloatArray) -> FloatArray:
-        """Return (q', u', lambda) at one point, shape (n + o + k,).
+    def solve(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point.
 
         Raises
         ------
         NumericalError
             When the rates are not determined.
         """
-        form, n, first = self.form, len(self.form.q), self.graph.first_unknown
-        points = self._points(known[None])
-        K, k = self._kinematics(points)
-        q_dot = -k[0] if self._explicit else _factorized(K[0], form.q_dot, "kinematic").solve(-k[0])
-        points[0, first : first + n] = q_dot
-        W, b = self._dynamics(points)
-        w = _factorized(W[0], (*form.u_dot, *form.multipliers), "dynamic").solve(-b[0])
-        return np.concatenate((q_dot, w))
+        form = self.form
+        K, k = self._kinematics(known)
+        explicit = self.graph.kinematics_are_explicit
+        q_dot = -k[:, 0] if explicit else _factorized(K, form.q_dot, "kinematic").solve(-k[:, 0])
+        W, b = self._dynamics(known, q_dot)
+        return q_dot, _factorized(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
 
     def constraints(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f_c and f_v, shape (l + m,), and their gradients for (t, q, q', u, r), at one point."""
-        H, values = self._constraints(self._points(known[None]))
-        return values[0], H[0]
+        H, values = self._constraints(known)
+        return values[:, 0], H
 
     def coordinate_rates(self, known: FloatArray) -> FloatArray:
         """Return q' at one point, shape (n,), NaN where the kinematic equations do not determine it."""
-        K, k = self._kinematics(self._points(known[None]))
-        factors = Factorized(K[0])
-        return np.full(len(k[0]), np.nan) if factors.is_singular else -factors.solve(k[0])
+        K, k = self._kinematics(known)
+        factors = Factorized(K)
+        return np.full(len(k), np.nan) if factors.is_singular else -factors.solve(k[:, 0])
 
     def acceleration_constraints(self, known: FloatArray, q_dot: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return M~uuc, shape (m, o), and the rest of f_a, shape (m,), at one point with its q'."""
-        m, o, first = len(self.form.acceleration), len(self.form.u), self.graph.first_unknown
-        points = self._points(known[None])
-        points[0, first : first + len(q_dot)] = q_dot
-        W, b = self._dynamics(points)
-        return W[0, :m, :o], b[0, :m]
+        m, o = len(self.form.acceleration), len(self.form.u)
+        W, b = self._dynamics(known, q_dot)
+        return W[:m, :o], b[:m, 0]
 
     def left_hand_sides(self, known: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
         """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
@@ -195,47 +189,43 @@ class KaneFunctions:
         given : mapping of int to float
             Entries of (q', u') that are not solved for.
         """
-        n, first = len(self.form.q), self.graph.first_unknown
-        w = self.solve(known)
-        w[list(given)] = list(given.values())
-        points = self._points(known[None])
-        points[0, first : first + n] = w[:n]
-        (K,), (k,) = self._kinematics(points)
-        (W,), (b,) = self._dynamics(points)
-        left = np.concatenate((K @ w[:n] + k, W @ w[n:] + b))
-        known_rates = np.nan_to_num(np.abs(w))
-        sizes = np.concatenate((np.abs(K) @ known_rates[:n] + np.abs(k), np.abs(W) @ known_rates[n:] + np.abs(b)))
-        return left, sizes
-
-    def _points(self, known: FloatArray) -> FloatArray:
-        points = np.zeros((len(known), len(self.graph.symbols)))
-        points[:, : self.graph.first_unknown] = known
-        return points
+        rates = np.concatenate(self.solve(known))
+        rates[list(given)] = list(given.values())
+        q_dot, w = rates[: len(self.form.q)], rates[len(self.form.q) :]
+        left, sizes = [], []
+        for matrix, column, x in (
+            (*self._kinematics(known), q_dot),
+            (*self._dynamics(known, q_dot), w),
+        ):
+            rest = column[:, 0]
+            left.append(matrix @ x + rest)
+            sizes.append(np.abs(matrix) @ np.nan_to_num(np.abs(x)) + np.abs(rest))
+        return np.concatenate(left), np.concatenate(sizes)
 
     # -- what is evaluated -------------------------------------------------------------------------
 
     @cached_property
-    def _explicit(self) -> bool:
-        return self.graph.kinematics_are_explicit
+    def _constraints(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known], graph.constraint_gradients, graph.constraints)
 
     @cached_property
-    def _constraints(self) -> _Pair:
-        return self._pair(self.graph.constraint_gradients, self.graph.constraints)
+    def _kinematics(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known], graph.K, graph.k)
 
     @cached_property
-    def _kinematics(self) -> _Pair:
-        return self._pair(self.graph.K, self.graph.k)
+    def _dynamics(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known, graph.q_dot], graph.W, graph.b)
 
     @cached_property
-    def _dynamics(self) -> _Pair:
-        return self._pair(self.graph.W, self.graph.b)
+    def _gradients(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known, graph.q_dot, graph.w], graph.gradients)
 
-    @cached_property
-    def _gradients(self) -> _Pair:
-        return self._pair(self.graph.gradients, self.graph.b[:0])
-
-    def _pair(self, matrix: Any, column: Any) -> _Pair:
-        return _Pair(self.graph.point, matrix, column, self.numerics.backend)
+    def _evaluator(self, arguments: list[Any], *results: Any) -> Evaluator:
+        return Evaluator(arguments, results, self.numerics.backend)
 
 
 class OutputFunctions:
@@ -245,48 +235,46 @@ class OutputFunctions:
     ----------
     functions : KaneFunctions
     expressions : sequence of Expr
-        c, over the symbols of a point.
+        c, in the form's symbols.
     """
 
     def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:
         self._functions, self._expressions = functions, tuple(expressions)
 
-    def values(self, point: FloatArray) -> FloatArray:
+    def values(self, known: FloatArray, q_dot: FloatArray, w: FloatArray) -> FloatArray:
         """Return c, shape (ny,)."""
-        return self._values(point[None])[0]
+        (c,) = self._values(known, q_dot, w)
+        return c[:, 0]
 
-    def gradients(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return c, and its gradient for all of the point, shape (ny, point)."""
-        (J,), (values,) = self._both(point[None])
-        return values, J
+    def gradients(
+        self, known: FloatArray, q_dot: FloatArray, w: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return c, and its gradients for (t, q, u, r, p) and for (q', u', lambda)."""
+        c, c_known, c_w = self._all(known, q_dot, w)
+        return c[:, 0], c_known, c_w
 
     @cached_property
-    def _nodes(self) -> tuple[Any, Any]:
+    def _nodes(self) -> tuple[Any, Any, Any]:
         return self._functions.graph.outputs(self._expressions)
 
     @cached_property
-    def _values(self) -> Evaluated:
-        return Evaluated(self._functions.graph.point, self._nodes[0], self._functions.numerics.backend)
+    def _values(self) -> Evaluator:
+        return self._evaluator(self._nodes[:1])
 
     @cached_property
-    def _both(self) -> _Pair:
-        column, J = self._nodes
-        return _Pair(self._functions.graph.point, J, column, self._functions.numerics.backend)
+    def _all(self) -> Evaluator:
+        return self._evaluator(self._nodes)
+
+    def _evaluator(self, results: Sequence[Any]) -> Evaluator:
+        graph = self._functions.graph
+        return Evaluator([graph.known, graph.q_dot, graph.w], results, self._functions.numerics.backend)
 
 
-class _Pair:
-    """A sparse matrix and a column of the graph, evaluated together."""
-
-    def __init__(self, point: Any, matrix: Any, column: Any, backend: Backend) -> None:
-        import casadi as ca
-
-        self._entries = Entries(matrix)
-        self._count = matrix.nnz()
-        self._function = Evaluated(point, ca.vertcat(matrix.nz[:], column), backend)
-
-    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values = self._function(points)
-        return self._entries.filled(values[:, : self._count]), values[:, self._count :]
+def _stacks(function: Evaluator, *arguments: FloatArray) -> list[FloatArray]:
+    """Return the matrices at all points, with the points along the first axis."""
+    if len(arguments[0]) == 1:
+        return [matrix[None] for matrix in function(*(a[0] for a in arguments))]
+    return function.at_points(*arguments)
 
 
 def _factorized(W: FloatArray, symbols: Sequence[Symbol], which: str) -> Factorized:

@@ -17,36 +17,14 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.codegen.graph import Graph
 from fmilin.models.kane.form import KaneForm, Row
-from fmilin.signals import FloatArray
 
-__all__ = ["Entries", "KaneGraph"]
+__all__ = ["KaneGraph"]
 
 SX = Any  # casadi.SX: casadi ships no types
 Symbol = Any  # sympy.Symbol
-
-
-class Entries:
-    """Where the nonzeros of a sparse matrix of the graph stand, and the others are zero.
-
-    Parameters
-    ----------
-    matrix : SX
-    """
-
-    def __init__(self, matrix: SX) -> None:
-        self.shape = tuple(matrix.shape)
-        rows, columns = (np.array(part, dtype=np.intp) for part in matrix.sparsity().get_triplet())
-        self._places: NDArray[np.intp] = rows * self.shape[1] + columns
-
-    def filled(self, values: FloatArray) -> FloatArray:
-        """Return the matrices, shape (k, rows, columns), from the values of the nonzeros, shape (k, nonzeros)."""
-        matrices = np.zeros((len(values), self.shape[0] * self.shape[1]))
-        matrices[:, self._places] = values
-        return matrices.reshape(-1, *self.shape)
 
 
 class KaneGraph:
@@ -58,16 +36,18 @@ class KaneGraph:
 
     Attributes
     ----------
+    known : SX
+        (t, q, u, r, p): what a point consists of.
     symbols : tuple of Symbol
-        What a point consists of: (t, q, u, r, p, q', u', lambda).
-    point : SX
-        The same as a column.
-    first_unknown : int
-        The position of q' in it.
+        The same in the form's symbols.
+    q_dot, w : SX
+        q' and (u', lambda).
     constraints : SX
         (f_c, f_v).
     K, k, W, b : SX
         See the module's text.
+    kinematics_are_explicit : bool
+        Whether K is the identity everywhere: q' = -k.
 
     Raises
     ------
@@ -77,52 +57,47 @@ class KaneGraph:
 
     def __init__(self, form: KaneForm) -> None:
         self.form = form
-        self.symbols = (form.time, *form.states, *form.inputs, *form.parameters, *form.unknowns)
-        self.first_unknown = len(self.symbols) - len(form.unknowns)
+        self.symbols = (form.time, *form.states, *form.inputs, *form.parameters)
+        unknowns = (*form.u_dot, *form.multipliers)
         self._graph = Graph()
-        self.point = self._graph.declare(self.symbols)
-        self._place = {s: i for i, s in enumerate(self.symbols)}
-        lower, unknowns = (*form.acceleration, *form.dynamics), (*form.u_dot, *form.multipliers)
+        self.known, self.q_dot, self.w = map(self._graph.declare, (self.symbols, form.q_dot, unknowns))
+        n, o = len(form.q), len(form.u)
+        self._u = self.known[1 + n : 1 + n + o]
+        self._columns = ca.vertcat(
+            self.known[: 1 + n], self.q_dot, self._u, self.known[1 + n + o : 1 + n + o + len(form.inputs)]
+        )
         V, v = self._taken_apart(form.velocity, form.u)
         found = [
-            ca.vertcat(self._graph.column(form.f_c), V @ self._columns(form.u) + v),
+            ca.vertcat(self._graph.column(form.f_c), V @ self._u + v),
             *self._taken_apart(form.kinematics, form.q_dot),
-            *self._taken_apart(lower, unknowns),
+            *self._taken_apart((*form.acceleration, *form.dynamics), unknowns),
         ]
         self.constraints, self.K, self.k, self.W, self.b = ca.cse(found)
-
-    @property
-    def kinematics_are_explicit(self) -> bool:
-        """Whether K is the identity everywhere: q' = -k."""
-        n = len(self.form.q)
-        return bool(self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n)))
+        self.kinematics_are_explicit = bool(
+            self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n))
+        )
 
     @cached_property
     def constraint_gradients(self) -> SX:
         """The gradients of (f_c, f_v)."""
-        return self._gradients(self.constraints)
+        return _gradients(self.constraints, self._columns)
 
     @cached_property
     def gradients(self) -> SX:
         """The gradients of (f_0 + f_1, f_a, f_2 + f_3 + f_4)."""
-        form = self.form
-        q_dot, w = self._columns(form.q_dot), self._columns((*form.u_dot, *form.multipliers))
-        return self._gradients(ca.vertcat(self.K @ q_dot + self.k, self.W @ w + self.b))
+        return _gradients(ca.vertcat(self.K @ self.q_dot + self.k, self.W @ self.w + self.b), self._columns)
 
-    def outputs(self, expressions: Sequence[Any]) -> tuple[SX, SX]:
-        """Return expressions over the symbols as a column, and their gradient for all of the point."""
+    def outputs(self, expressions: Sequence[Any]) -> tuple[SX, SX, SX]:
+        """Return expressions over all symbols as a column, and their gradients for (t, q, u, r, p) and (q', w)."""
         column = self._graph.column(expressions)
-        return column, ca.sparsify(ca.jacobian(column, self.point))
-
-    def _gradients(self, rows: SX) -> SX:
-        form = self.form
-        columns = self._columns((form.time, *form.q, *form.q_dot, *form.u, *form.inputs))
-        return ca.sparsify(ca.jacobian(rows, columns))
-
-    def _columns(self, symbols: Sequence[Symbol]) -> SX:
-        return self.point[[self._place[s] for s in symbols]]
+        rates = ca.vertcat(self.q_dot, self.w)
+        return column, _gradients(column, self.known), _gradients(column, rates)
 
     def _taken_apart(self, rows: Sequence[Row], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
         """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
         coefficients = [[row.coefficients.get(w, 0) for w in symbols] for row in rows]
         return self._graph.matrix(coefficients, len(symbols)), self._graph.column([row.rest for row in rows])
+
+
+def _gradients(rows: SX, columns: SX) -> SX:
+    return ca.sparsify(ca.jacobian(rows, columns))

@@ -49,13 +49,14 @@ class KaneNumeric:
         form, graph = functions.form, functions.graph
         arguments = [form.time, *form.states, *system.inputs, *system.parameters]
         place = {str(s): i for i, s in enumerate(arguments)}
-        self._order = np.array([place[str(s)] for s in graph.symbols[: graph.first_unknown]], dtype=np.intp)
+        self._order = np.array([place[str(s)] for s in graph.symbols], dtype=np.intp)
         names = [str(r) for r in form.inputs]
         chosen = [names.index(str(r)) for r in system.inputs]
         n = len(form.states)
         self.input_columns = [1 + len(form.q) + n + i for i in chosen]
         """Where the chosen inputs stand among the columns of J."""
         self._inputs = [1 + n + i for i in chosen]
+        """Where they stand among (t, q, u, r, p)."""
         self._outputs = OutputFunctions(functions, system.outputs)
 
     def known(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
@@ -75,8 +76,8 @@ class KaneNumeric:
             When the rates are not determined.
         """
         known = self.known(t, x, u, p)
-        w = self.functions.solve(known)
-        return w[: len(x)], self._outputs.values(np.concatenate((known, w)))
+        q_dot, w = self.functions.solve(known)
+        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(known, q_dot, w)
 
     def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return (q', u', lambda).
@@ -86,7 +87,7 @@ class KaneNumeric:
         NumericalError
             When they are not determined.
         """
-        return self.functions.solve(self.known(t, x, u, p))
+        return np.concatenate(self.functions.solve(self.known(t, x, u, p)))
 
     def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du).
@@ -113,6 +114,8 @@ class KaneNumeric:
 
     def outputs(self, known: FloatArray, expansion: Expansion) -> OutputSlopes:
         """Return the outputs and their gradients."""
-        values, J = self._outputs.gradients(np.concatenate((known, expansion.rates[0], expansion.multipliers[0])))
-        n = len(self.functions.form.states)
-        return OutputSlopes(values, J[:, 1 : 1 + n], J[:, self._inputs], J[:, self.functions.graph.first_unknown :])
+        n = len(self.functions.form.q)
+        q_dot, u_dot = expansion.rates[0, :n], expansion.rates[0, n:]
+        w = np.concatenate((u_dot, expansion.multipliers[0]))
+        values, c, c_w = self._outputs.gradients(known, q_dot, w)
+        return OutputSlopes(values, c[:, 1 : 1 + n + len(u_dot)], c[:, self._inputs], c_w)
