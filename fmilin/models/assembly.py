@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.models.declaration import Declaration, Expr, Labels, Name, Symbol
+from fmilin.models.symbolic_system import SymbolicSystem
 
 __all__ = ["Equations", "Given", "assembled"]
 

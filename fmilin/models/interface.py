@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import UnknownNameError
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, Signals, rate_unit
 
 __all__ = ["available_outputs", "with_chosen_inputs", "with_chosen_outputs"]

@@ -20,16 +20,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.codegen.numeric import Factors, NumericSystem
+from fmilin.codegen.functions import Factors, SystemFunctions
 from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullSpaceFactors
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.model.interface import SecondOrderForm
 from fmilin.models.declaration import der
-from fmilin.models.interface import available_outputs
 from fmilin.models.second_order import second_order_form
 from fmilin.models.symbolic import SymbolicModel, _Choice
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 
 __all__ = ["THRESHOLD", "MultiplierModel", "NullSpaceModel", "Singularity"]
@@ -70,10 +69,8 @@ class _SaddlePointModel(SymbolicModel):
         """Return W = [[M, G'], [G, 0]] prepared for solving."""
 
     @cached_property
-    def _numeric(self) -> NumericSystem:
-        others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return NumericSystem(replace(self.system, outputs=self.system.outputs + observed), self._factors)
+    def _numeric(self) -> SystemFunctions:
+        return SystemFunctions(self.system.in_graph(self._observed_expressions()), self._factors)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations taken apart, without any stabilization: M, G and their slopes are Lagrange's."""
@@ -81,8 +78,8 @@ class _SaddlePointModel(SymbolicModel):
         return second_order_form(numeric, (t, x, u, self._p), len(self.outputs))
 
     @cached_property
-    def _plain(self) -> NumericSystem:
-        return NumericSystem(replace(self.system, right_hand_side=self._unstabilized))
+    def _plain(self) -> SystemFunctions:
+        return SystemFunctions(replace(self.system, right_hand_side=self._unstabilized).in_graph())
 
     def stabilized(self, alpha: float, beta: float) -> Self:
         """Return the same model with Baumgarte's stabilization, eqs. (3.8) and (3.9).

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from fmilin.codegen.numeric import NumericSystem
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.models.interface import available_outputs, with_chosen_inputs, with_chosen_outputs
 from fmilin.models.second_order import second_order_form
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["SymbolicModel"]
@@ -31,7 +32,7 @@ class _Choice:
 
 
 class SymbolicModel(Model):
-    """A Model made of a :class:`~fmilin.codegen.system.SymbolicSystem`.
+    """A Model made of a :class:`~fmilin.models.symbolic_system.SymbolicSystem`.
 
     Parameters
     ----------
@@ -69,11 +70,13 @@ class SymbolicModel(Model):
         self.independent = system.independent
 
     @cached_property
-    def _numeric(self) -> NumericSystem:
+    def _numeric(self) -> SystemFunctions:
         """The system whose outputs are followed by what the constraints observe."""
+        return SystemFunctions(self.system.in_graph(self._observed_expressions()))
+
+    def _observed_expressions(self) -> list[Any]:
         others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return NumericSystem(replace(self.system, outputs=self.system.outputs + observed))
+        return [others[name][1] for name in self.constraints.observed]
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point.

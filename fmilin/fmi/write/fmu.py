@@ -9,7 +9,6 @@ from pathlib import Path
 from fmilin.codegen.c99 import GeneratedModel, generate
 from fmilin.codegen.c99_writer import c_string
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.fmi.write.archive import archive_bytes, check_destination, write_archive
@@ -22,6 +21,7 @@ from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model.interface import Model
+from fmilin.models.symbolic_system import SymbolicSystem
 
 __all__ = ["build_fmu", "can_be_compiled"]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import ConstraintError
 from fmilin.models.declaration import der
 from fmilin.models.kane.functions import KaneFunctions
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 
 __all__ = ["check_constraints"]

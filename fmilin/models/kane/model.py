@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import OperatingPoint
@@ -30,6 +29,7 @@ from fmilin.models.kane.result import linear_model
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import gathered
 from fmilin.models.symbolic import SymbolicModel, _Choice
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
-    from fmilin.codegen.system import SymbolicSystem
     from fmilin.models.mechanism.linear import Matrices
+    from fmilin.models.symbolic_system import SymbolicSystem
 
 __all__ = ["Mechanism"]
 

@@ -18,11 +18,11 @@ import numpy as np
 import sympy
 
 from fmilin.codegen.recorder import Recorder
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.system import Solution, State
+from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import Signals
 
 if TYPE_CHECKING:
