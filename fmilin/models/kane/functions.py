@@ -19,7 +19,7 @@ from fmilin.codegen.native import Backend
 from fmilin.errors import NumericalError
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.graph import KaneGraph
-from fmilin.models.kane.stacked import StackedSystems
+from fmilin.models.kane.stacked import systems
 from fmilin.signals import FloatArray
 
 __all__ = ["Expansion", "KaneFunctions", "Numerics", "OutputFunctions"]
@@ -125,12 +125,12 @@ class KaneFunctions:
         form, n, o = self.form, len(self.form.q), len(self.form.u)
         H, constraints = _stacks(self._constraints, known)
         K, k = _stacks(self._kinematics, known)
-        M_qq = None if self.graph.kinematics_are_explicit else StackedSystems(K)
+        M_qq = None if self.graph.kinematics_are_explicit else systems(K)
         if M_qq is not None and len(M_qq.singular):
             raise _singular(K[M_qq.singular[0]], form.q_dot, "kinematic")
         q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
         W, b = _stacks(self._dynamics, known, q_dot)
-        M_uu = StackedSystems(W)
+        M_uu = systems(W)
         if len(M_uu.singular):
             raise _singular(W[M_uu.singular[0]], (*form.u_dot, *form.multipliers), "dynamic")
         w = M_uu.solve(-b)[:, :, 0]

@@ -73,9 +73,7 @@ class KaneGraph:
             *self._taken_apart((*form.acceleration, *form.dynamics), unknowns),
         ]
         self.constraints, self.K, self.k, self.W, self.b = ca.cse(found)
-        self.kinematics_are_explicit = bool(
-            self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n))
-        )
+        self.kinematics_are_explicit = bool(self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n)))
 
     @cached_property
     def constraint_gradients(self) -> SX:

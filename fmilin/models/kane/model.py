@@ -321,9 +321,7 @@ class KaneModel(SymbolicModel):
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
-        return linearize_symbolic(
-            self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify
-        )
+        return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same model with chosen inputs and outputs, as for every symbolic model."""

@@ -46,7 +46,9 @@ def solved_form(form: KaneForm) -> Equations:
     if any(nonlinear for _, nonlinear in found):
         kinematics = _Kinematics(_all_explicit(form), ())
     else:  # rates that the rows contain stand among their coefficients
-        rows = [Row(r.name, {**a.coefficients, **r.coefficients}, a.rest) for r, (a, _) in zip(rows, found, strict=True)]
+        rows = [
+            Row(r.name, {**a.coefficients, **r.coefficients}, a.rest) for r, (a, _) in zip(rows, found, strict=True)
+        ]
     unknowns = [w for w in form.q_dot if w not in kinematics.explicit] + [*form.u_dot, *form.multipliers]
     all_rows = [*kinematics.remaining, *rows]
     return Equations(
