@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import UnknownNameError, UsageError
@@ -18,6 +17,9 @@ from fmilin.models.interface import available_outputs, with_chosen_inputs, with_
 from fmilin.models.second_order import second_order_form
 from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from fmilin.codegen.functions import SystemFunctions
 
 __all__ = ["SymbolicModel"]
 
@@ -72,6 +74,8 @@ class SymbolicModel(Model):
     @cached_property
     def _numeric(self) -> SystemFunctions:
         """The system whose outputs are followed by what the constraints observe."""
+        from fmilin.codegen.functions import SystemFunctions
+
         return SystemFunctions(self.system.in_graph(self._observed_expressions()))
 
     def _observed_expressions(self) -> list[Any]:

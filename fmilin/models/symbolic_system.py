@@ -79,10 +79,6 @@ class SymbolicSystem:
     description: str = ""
     extra_names: Mapping[str, Expr] = field(default_factory=dict)
     """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""
-    intermediate: tuple[tuple[Symbol, Expr], ...] = ()
-    """Quantities computed on the way, each over what is known and those before it; all expressions may use them."""
-    slopes: tuple[tuple[Expr, ...], ...] = ()
-    """d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W; else empty."""
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fmilin.codegen.c99 import GeneratedModel, generate
-from fmilin.codegen.c99_writer import c_string
+from fmilin.codegen.c_text import c_string
 from fmilin.codegen.compiler import Compiler
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
@@ -23,6 +23,10 @@ from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model.interface import Model
 from fmilin.models.symbolic_system import SymbolicSystem
 
+if TYPE_CHECKING:
+    from fmilin.codegen.c99 import GeneratedModel
+    from fmilin.codegen.implicit import ImplicitSystem
+
 __all__ = ["build_fmu", "can_be_compiled"]
 
 
@@ -30,7 +34,7 @@ __all__ = ["build_fmu", "can_be_compiled"]
 class _Native:
     """What an FMU is made from."""
 
-    system: SymbolicSystem
+    system: ImplicitSystem
     constraints: Sequence[Constraint]
     independent: tuple[str, ...]
     start_time: float
@@ -60,8 +64,8 @@ def build_fmu(
     Parameters
     ----------
     model : Model or SymbolicSystem
-        A native description: a model with the attribute ``system``, or a method ``symbolic_system`` that makes it, such
-        as those of :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
+        A native description: a model whose ``system`` is one in symbols, or with a method ``in_graph`` that writes it
+        down, such as those of :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
     path : str or Path
         Where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
     fmi_version : {"2.0", "3.0"}
@@ -93,6 +97,10 @@ def build_fmu(
     >>> build_fmu(four_bar(), "four_bar.fmu")  # doctest: +SKIP
     PosixPath('four_bar.fmu')
     """
+    import casadi as ca
+
+    from fmilin.codegen.c99 import generate
+
     path = Path(path)
     standard = standard_of(fmi_version)
     targets = machines(platforms)
@@ -101,7 +109,9 @@ def build_fmu(
     identifier = identifier_like(native.system.name)
     interface = lay_out(native.system, native.constraints)
     code = generate(
-        native.system, interface.output_expressions, interface.local_expressions, derivatives=directional_derivatives
+        replace(native.system, outputs=ca.vertcat(ca.SX(0, 1), *interface.output_expressions)),
+        interface.local_expressions,
+        derivatives=directional_derivatives,
     )
     description = Description(
         name=native.system.name,
@@ -131,18 +141,18 @@ def build_fmu(
 
 def can_be_compiled(model: Model | SymbolicSystem) -> bool:
     """Whether a model has equations that can be printed as C."""
-    return isinstance(model, SymbolicSystem) or callable(_maker(model))
+    return isinstance(model, SymbolicSystem) or _maker(model) is not None
 
 
-def _maker(model: Model) -> Callable[[], SymbolicSystem] | None:
-    """Return what makes the equations in symbols: they stand there, or the model writes them down when asked."""
+def _maker(model: Model) -> Callable[[], ImplicitSystem] | None:
+    """Return what makes the equations as a graph: from those in symbols, or the model writes them down when asked."""
     system = getattr(model, "system", None)
-    return (lambda: system) if isinstance(system, SymbolicSystem) else getattr(model, "symbolic_system", None)
+    return system.in_graph if isinstance(system, SymbolicSystem) else getattr(model, "in_graph", None)
 
 
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
-        return _Native(model, model.constraints, model.independent, 0.0)
+        return _Native(model.in_graph(), model.constraints, model.independent, 0.0)
     maker = _maker(model)
     if maker is None:
         name = getattr(getattr(model, "info", None), "name", type(model).__name__)
@@ -160,6 +170,6 @@ def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple
     first = 1 + 2 * n + inputs
     outputs = range(first, first + len(interface.output_expressions))
     return {
-        reference: tuple(sorted(interface.knowns[symbol] for symbol in row))
+        reference: tuple(sorted(interface.knowns[k] for k in row))
         for reference, row in zip((*derivatives, *outputs), code.depends, strict=False)
     }

@@ -29,8 +29,8 @@ from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.models.mechanism.linear import Matrices
-    from fmilin.models.symbolic_system import SymbolicSystem
 
 __all__ = ["Mechanism"]
 
@@ -310,11 +310,11 @@ class Mechanism(Model):
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
-    def symbolic_system(self) -> SymbolicSystem:
-        """Return the equations in symbols, as statements of the recursion: what C code and FMUs are made from."""
-        from fmilin.models.mechanism.tracing import symbolic_system
+    def in_graph(self) -> ImplicitSystem:
+        """Return the equations as a graph, written down by the recursion: what C code and FMUs are made from."""
+        from fmilin.models.mechanism.tracing import in_graph
 
-        return symbolic_system(self)
+        return in_graph(self)
 
     @property
     def system(self) -> System:

@@ -1,8 +1,8 @@
-"""The equations of a mechanism in symbols, for compiled code: the recursions themselves, written down while they run.
+"""The equations of a mechanism as a graph, for compiled code: the recursions themselves, written down while they run.
 
-Nothing is derived anew and nothing is expanded. The code of the other modules runs once with numbers that record what
-is done with them (:class:`fmilin.codegen.recorder.Number`): products, sums, sines become statements, and what is zero
-by the structure of the mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
+Nothing is derived anew and nothing is expanded. The code of the other modules runs once with numbers that are nodes of
+a graph (:mod:`fmilin.codegen.scalars`): products, sums, sines become nodes, and what is zero by the structure of the
+mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
 
     [ M  G' ] [  vdot  ]   [     F     ]
     [ G  0  ] [ lambda ] = [ -Gdot v   ]
@@ -14,25 +14,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
-import sympy
 
-from fmilin.codegen.recorder import Recorder
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.system import Solution, State
-from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import Signals
 
 if TYPE_CHECKING:
     from fmilin.models.mechanism.model import Mechanism
 
-__all__ = ["symbolic_system"]
+__all__ = ["in_graph"]
 
 
-def symbolic_system(model: Mechanism) -> SymbolicSystem:
-    """Return the equations of a mechanism in symbols.
+def in_graph(model: Mechanism) -> ImplicitSystem:
+    """Return the equations of a mechanism as a graph.
 
     Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
     that are determined, and whatever the constraints observe are further named quantities.
@@ -41,44 +41,36 @@ def symbolic_system(model: Mechanism) -> SymbolicSystem:
     ----------
     model : Mechanism
     """
-    system, used = model.system, model.independence.all
-    recorder = Recorder()
-    x = [sympy.Symbol(name, real=True) for name in model.states.names]
-    u = [sympy.Symbol(name, real=True) for name in model.inputs.names]
-    unknowns = _unknowns(model)
-    w = recorder.numbers([sympy.Symbol(name, real=True) for name in unknowns])
-    state = model.state(recorder.numbers(x), recorder.numbers(u))
-    solution = _solution(model, state, w)
+    system, unknowns = model.system, _unknowns(model)
+    x, u, w = (ca.SX.sym(*of) for of in (("x", len(model.states)), ("u", len(model.inputs)), ("w", len(unknowns))))
+    state = model.state(scalars(x), scalars(u))
+    solution = _solution(model, state, scalars(w))
     names = _further(model)
     further = Outputs(system, [model.available[name] for name in names])  # of kinds that add no markers
+    named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
+    observed = column_of(model.observed_values(solution)).elements()
+    named |= dict(zip(model.constraints.observed, observed, strict=True))
+    matrix, right = _saddle_point(state, model.independence.all)
     rates = coordinate_rates(system.tree, state.q, state.v)
-    outputs = recorder.expressions(model.output_values(solution))
-    named = dict(zip(names, recorder.expressions(further.values(solution)), strict=True))
-    named |= dict(zip(model.constraints.observed, recorder.expressions(model.observed_values(solution)), strict=True))
-    matrix, right = (recorder.expressions(a) for a in _saddle_point(state, used))
-    slopes = recorder.expressions(_slopes(model, solution))
-    derivatives = (*recorder.expressions(rates), *recorder.expressions(solution.v_dot))
-    needed = [*matrix.ravel(), *right, *slopes.ravel(), *derivatives, *outputs, *named.values()]
-    return SymbolicSystem(
+    return ImplicitSystem(
         name=model.info.name,
-        time=sympy.Symbol("time", real=True),
-        states=tuple(x),
-        inputs=tuple(u),
-        parameters={},
-        derivatives=derivatives,
-        outputs=tuple(outputs),
+        time=ca.SX.sym("time"),
+        states=x,
+        inputs=u,
+        parameters=ca.SX(0, 1),
+        unknowns=w,
+        unknown_names=tuple(unknowns),
+        matrix=matrix_of(matrix),
+        right_hand_side=column_of(right),
+        derivatives=ca.vertcat(column_of(rates), column_of(solution.v_dot)),
+        outputs=column_of(model.output_values(solution)),
+        further=named,
+        slopes=matrix_of(_slopes(model, solution)),
         state_signals=model.states,
         input_signals=model.inputs,
         output_signals=model.outputs,
         parameter_signals=Signals(()),
-        unknowns=tuple(sympy.Symbol(name, real=True) for name in unknowns),
-        matrix=tuple(tuple(row) for row in matrix),
-        right_hand_side=tuple(right),
-        constraints=model.constraints.declared,
-        extra_names=named,
-        intermediate=recorder.needed_by(needed),
-        slopes=tuple(tuple(row) for row in slopes),
-        independent=model.independent,
+        parameter_values=np.empty(0),
     )
 
 
