@@ -79,6 +79,8 @@ class SymbolicSystem:
     description: str = ""
     extra_names: Mapping[str, Expr] = field(default_factory=dict)
     """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""
+    intermediate: tuple[tuple[Symbol, Expr], ...] = ()
+    """Quantities computed on the way, each over what is known and those before it; all expressions may use them."""
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 

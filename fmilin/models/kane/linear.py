@@ -1,4 +1,4 @@
-"""Which symbols an expression contains, and its linear terms: every subexpression is looked at once, none is expanded."""
+"""Which symbols an expression contains, and its linear terms: subexpressions are looked at once, none is expanded."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ class _Terms:
             return {e: sympy.S.One}, sympy.S.Zero
         if e.is_Add:
             parts = [self._of(term) for term in e.args]
-            slopes = {
-                w: sympy.Add(*(c[w] for c, _ in parts if w in c)) for w in present if any(w in c for c, _ in parts)
-            }
+            slopes = {w: sympy.Add(*(c[w] for c, _ in parts if w in c)) for w in present}
             return slopes, sympy.Add(*(rest for _, rest in parts))
         moving = [factor for factor in e.args if self._inside(factor) & self._wanted]
         if e.is_Mul and len(moving) == 1:
