@@ -283,7 +283,7 @@ def test_a_counted_model_can_all_that_its_source_can(source: Source) -> None:
     model = source.make()
     counted = CountedModel(model)
     assert (counted.notes, counted.batches, counted.compilable) == (model.notes, model.batches, model.compilable)
-    assert (counted.symbolic_system() is None) is (not model.compilable)
+    assert (counted.in_graph() is None) is (not model.compilable)
     assert counted.held() == model.held()
     ours, theirs = counted.formula(source.quantity), model.formula(source.quantity)
     assert (ours is None) == (theirs is None)
