@@ -12,6 +12,7 @@ import numpy as np
 from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.frame import kept_states
+from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.models.assembly import Given, assembled
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
@@ -224,7 +225,7 @@ class KaneModel(SymbolicModel):
             When they do not determine the others at a point, or rates are not determined.
         """
         for point in points:
-            self._require_sizes(point)
+            require_sizes(self, point)
         found: list[Matrices] = []
         partition = self._partition_for(points, independent)
         for first in range(0, len(points), AT_ONCE):
@@ -276,7 +277,7 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When a rate of something else than a state is given.
         """
-        self._require_sizes(point)
+        require_sizes(self, point)
         require_consistent_point(self, point, rates or {})
 
     def partition(self, independent: Sequence[str]) -> Partition:
@@ -378,16 +379,8 @@ class KaneModel(SymbolicModel):
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
 
-    def _require_sizes(self, point: OperatingPoint) -> None:
-        wanted, given = (len(self.states), len(self.inputs)), (len(point.states), len(point.inputs))
-        if given != wanted:
-            raise UsageError(
-                f"The point has {given[0]} states and {given[1]} inputs, but '{self.info.name}' has {wanted[0]} and "
-                f"{wanted[1]}: let fmilin.operating_point make it from values by name."
-            )
-
     def _known(self, point: OperatingPoint) -> FloatArray:
-        self._require_sizes(point)
+        require_sizes(self, point)
         return self._numeric.known(point.time, point.states, point.inputs, self._p)
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
