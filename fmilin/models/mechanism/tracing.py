@@ -52,7 +52,7 @@ def symbolic_system(model: Mechanism) -> SymbolicSystem:
     names = _further(model)
     further = Outputs(system, [model.available[name] for name in names])  # of kinds that add no markers
     rates = coordinate_rates(system.tree, state.q, state.v)
-    outputs = recorder.expressions(model.output_values(solution))
+    outputs = recorder.expressions(model.equations.outputs.values(solution))
     named = dict(zip(names, recorder.expressions(further.values(solution)), strict=True))
     named |= dict(zip(model.constraints.observed, recorder.expressions(model.observed_values(solution)), strict=True))
     matrix, right = (recorder.expressions(a) for a in _saddle_point(state, used))
