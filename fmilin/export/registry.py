@@ -73,8 +73,8 @@ FORMATS = {
     ".fmu": Format("fmilin.export.fmu_file", "simulation tools", has_choices=True),
     ".mo": Format("fmilin.export.modelica", "Modelica", readable=False, has_choices=True),
     "dslin.mat": Format("fmilin.export.dslin", "Dymola"),
-    ".tex": Format("fmilin.report.latex", "LaTeX", readable=False),
-    ".txt": Format("fmilin.report.plain_text", "people", readable=False),
+    ".tex": Format("fmilin.export.latex", "LaTeX", readable=False),
+    ".txt": Format("fmilin.export.plain_text", "people", readable=False),
 }
 
 
