@@ -197,7 +197,7 @@ def test_a_singular_choice_is_refused_and_another_one_named() -> None:
     """Upright, q6 = -r cos(q2) does not determine q2."""
     model = rolling_disk()
     names = ["q1", "q6", "q3", "q4", "q5", "u1", "u2", "u3"]
-    with pytest.raises(NumericalError, match=r"q1, q6.* do not determine.*q1, q2, q3, q4, q5, u1, u3, \w+ would") as e:
+    with pytest.raises(NumericalError, match=r"q1, q6.* do not determine.*q1, q2, q3, q4, q5, u3, u4, u5 would") as e:
         fl.linearize(model, independent=names)
     assert e.value.condition_number == np.inf
     point = fl.operating_point(model, {"q2": 1e-9, "u2": -1.0})
@@ -217,8 +217,6 @@ def test_a_singular_choice_is_refused_and_another_one_named() -> None:
 def test_other_choices_are_refused(names: list[str], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         rolling_disk().matrices(independent=names)
-    with pytest.raises(error):
-        fl.linearize(rolling_disk(), independent=names)
 
 
 def circle(turns: int) -> tuple[KaneModel, list[OperatingPoint]]:
@@ -269,7 +267,7 @@ def test_a_point_off_the_constraints_is_refused_with_each_residual() -> None:
     states = model.start.states.copy()
     states[5] += 0.1
     states[9] += 0.2
-    with pytest.raises(ConstraintError, match=r"contact is 0\.1 instead of 0; slip along c_x is 0\.2") as caught:
+    with pytest.raises(ConstraintError, match=r"'contact' is 0\.1 instead of 0; 'slip along c_x' is 0\.2") as caught:
         fl.linearize(model, OperatingPoint(0.0, states, np.zeros(2)))
     assert set(caught.value.residuals) == {"contact", "slip along c_x"}
 
