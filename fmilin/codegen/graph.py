@@ -164,13 +164,14 @@ class Graph:
 
     def _product(self, e: Expr) -> SX:
         """Return a product; factors with negative powers are divided by."""
-        above, below = ca.SX(1), ca.SX(1)
+        above, below = [], []
         for factor in e.args:
-            if factor.is_Pow and factor.exp == -1 and not factor.is_number:
-                below = times(below, self._nodes[factor.base])
+            if factor.is_Pow and factor.exp == -1 and factor.base in self._nodes:
+                below.append(self._nodes[factor.base])
             else:
-                above = times(above, self._nodes[factor])
-        return over(above, below)
+                above.append(self._nodes[factor])
+        product = reduce(times, above) if above else ca.SX(1)
+        return over(product, reduce(times, below)) if below else product
 
 
 def sparse(entries: Mapping[tuple[int, int], SX], shape: tuple[int, int]) -> SX:

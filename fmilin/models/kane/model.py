@@ -24,7 +24,7 @@ from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
 from fmilin.models.kane.numeric import KaneNumeric
 from fmilin.models.kane.partition import Partition, pivoted
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
-from fmilin.models.kane.residuals import require_consistent_point, residuals_at
+from fmilin.models.kane.residuals import PointToCheck, require_consistent_point, residuals_at
 from fmilin.models.kane.result import linear_model
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import gathered
@@ -49,8 +49,8 @@ class KaneModel(SymbolicModel):
         f_0(q, q', t) + f_1(q, u, t) = 0,   f_2(q, u', t) + f_3(q, q', u, r, t) = 0,   f_a(q, q', u, u', t) = 0,
 
     and the constraints are f_c(q, t) = 0 and f_v(q, u, t) = 0. Everything is evaluated numerically: the equations
-    and their first derivatives become one program without repeated subexpressions, compiled once, so that a further
-    point costs a fraction of a millisecond. Exact directional derivatives are the blocks M~, A~ and B~ of the source,
+    and their first derivatives become one graph without repeated subexpressions, so that a further point costs a
+    fraction of a millisecond. Exact directional derivatives are the blocks M~, A~ and B~ of the source,
     so that :func:`fmilin.linearize` and :meth:`linearize` agree to rounding.
 
     Parameters
@@ -165,10 +165,10 @@ class KaneModel(SymbolicModel):
         equations = solved_form(form)
         declaration.derived |= equations.named()
         system = assembled(declaration, equations, constraints_of(form, equations), given)
-        check_constraints(form, system)
         self.form = form
         """The equations in plain symbols."""
         self._functions = KaneFunctions(form, numerics or Numerics())
+        check_constraints(self._functions, system)
         self._set_up(system, _Choice())
 
     # -- the procedure -----------------------------------------------------------------------------
@@ -202,9 +202,8 @@ class KaneModel(SymbolicModel):
             When the named states do not determine the others, or rates are not determined.
         """
         point = self.start if point is None else point
-        self._require_sizes(point)
-        require_consistent_point(self, point, rates or {})
         known = self._known(point)
+        require_consistent_point(PointToCheck(self._functions, self.states, known, rates or {}), self.info.name)
         expansion = self._functions.at(known[None])
         [matrices] = self._eliminated(expansion, independent)
         return linear_model(self, point, expansion, matrices, self._numeric.outputs(known, expansion), independent)
@@ -257,7 +256,7 @@ class KaneModel(SymbolicModel):
         rates : mapping of str to float, optional
             Rates of states by the states' names; those not given are solved for.
         """
-        return residuals_at(self, point, rates or {})
+        return residuals_at(PointToCheck(self._functions, self.states, self._known(point), rates or {}))
 
     def best_partition(self, point: OperatingPoint | None = None) -> Partition:
         """Return the partition that pivoted QR of the constraint gradients finds at a point."""
@@ -322,7 +321,7 @@ class KaneModel(SymbolicModel):
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
-        return linearize_symbolic(self, values or {}, self.partition(chosen), simplify=simplify)
+        return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same model with chosen inputs and outputs, as for every symbolic model."""
