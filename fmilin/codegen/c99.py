@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.band import Order, band_order
 from fmilin.codegen.c_text import c_string, wrapped
-from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.codegen.statements import Statements
 from fmilin.errors import ModelError
 
@@ -125,15 +125,17 @@ class _Equations:
         """Differentiate e = r - W w and z; append the blocks to ``results`` and return their tables."""
         s, rows, columns = self.system, self.order.rows, self.order.columns
         first = s.motion.numel()
-        z = self.differentiated
+        known = ca.vertcat(s.motion, self.settings)
+        further = known if s.slopes is None else self.settings  # all at once, so that they share what they can
+        e = ca.horzcat(*([] if s.slopes is None else [s.slopes]), s.residual_slopes(further))
+        z, z_w = jacobian(self.differentiated, known), jacobian(self.differentiated, s.unknowns)
         blocks = {
-            "E_MOTION": s.motion_slopes,
-            "Z_MOTION": ca.jacobian(z, s.motion),
-            "Z_W": ca.jacobian(z, s.unknowns),
-            "E_SETTINGS": s.residual_slopes(self.settings),
-            "Z_SETTINGS": ca.jacobian(z, self.settings),
+            "E_MOTION": e[:, :first],
+            "Z_MOTION": z[:, :first],
+            "Z_W": z_w,
+            "E_SETTINGS": e[:, first:],
+            "Z_SETTINGS": z[:, first:],
         }
-        blocks = {name: ca.sparsify(block) for name, block in blocks.items()}
         results += blocks.values()
         tables = {name: _places(block) for name, block in blocks.items()}
         for name in ("E_MOTION", "E_SETTINGS"):
