@@ -122,13 +122,15 @@ class _Equations:
         """Differentiate e = r - W w and z; append the blocks to ``results`` and return their tables."""
         s, rows, columns = self.system, self.order.rows, self.order.columns
         first = s.motion.numel()
-        z = self.differentiated
+        known = ca.vertcat(s.motion, self.settings)
+        e_known = s.residual_slopes(known)  # at once: the sweeps for both share most of their steps
+        z_known = ca.jacobian(self.differentiated, known)
         blocks = {
-            "E_MOTION": s.motion_slopes,
-            "Z_MOTION": ca.jacobian(z, s.motion),
-            "Z_W": ca.jacobian(z, s.unknowns),
-            "E_SETTINGS": s.residual_slopes(self.settings),
-            "Z_SETTINGS": ca.jacobian(z, self.settings),
+            "E_MOTION": e_known[:, :first] if s.slopes is None else s.slopes,
+            "Z_MOTION": z_known[:, :first],
+            "Z_W": ca.jacobian(self.differentiated, s.unknowns),
+            "E_SETTINGS": e_known[:, first:],
+            "Z_SETTINGS": z_known[:, first:],
         }
         blocks = {name: ca.sparsify(block) for name, block in blocks.items()}
         results += blocks.values()
