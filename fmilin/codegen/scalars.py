@@ -6,13 +6,12 @@ the numerical code is that of the result, and nothing is computed with zeros.
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from fmilin.codegen.graph import sparse
+from fmilin.codegen.graph import minus, over, plus, sparse, times
 
 __all__ = ["Scalar", "column_of", "matrix_of", "scalars"]
 
@@ -35,46 +34,42 @@ class Scalar:
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return _number(self.node + other.node)
+            return _number(plus(self.node, other.node))
         if not _is_plain(other):
             return NotImplemented
-        return Scalar(self.node + float(other)) if other else self
+        return Scalar(plus(self.node, ca.SX(float(other)))) if other else self
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return _number(self.node - other.node)
-        if not _is_plain(other):
-            return NotImplemented
-        return Scalar(self.node - float(other)) if other else self
+            return _number(minus(self.node, other.node))
+        return self + -other if _is_plain(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
-        if not _is_plain(other):
-            return NotImplemented
-        return Scalar(float(other) - self.node) if other else -self
+        return -self + other if _is_plain(other) else NotImplemented
 
     def __neg__(self) -> Scalar:
         return Scalar(-self.node)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return Scalar(self.node * other.node)
+            return Scalar(times(self.node, other.node))
         if not _is_plain(other):
             return NotImplemented
-        return Scalar(self.node * float(other)) if other else 0.0
+        return Scalar(times(self.node, ca.SX(float(other)))) if other else 0.0
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return _number(self.node / other.node)
-        return Scalar(self.node / float(other)) if _is_plain(other) else NotImplemented
+            return _number(over(self.node, other.node))
+        return Scalar(over(self.node, ca.SX(float(other)))) if _is_plain(other) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         if not _is_plain(other):
             return NotImplemented
-        return Scalar(float(other) / self.node) if other else 0.0
+        return Scalar(over(ca.SX(float(other)), self.node)) if other else 0.0
 
     def __pow__(self, power: int) -> Any:
         result: Any = 1.0
@@ -123,4 +118,4 @@ def _node(x: Any) -> SX:
 
 
 def _is_plain(x: Any) -> bool:
-    return isinstance(x, numbers.Real | np.bool_)
+    return isinstance(x, (float, int, np.number, np.bool_))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fmilin.constraints.declared import Constraint
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import Declaration, Expr, Labels, Name, Symbol
-from fmilin.models.symbolic_system import SymbolicSystem
 
 __all__ = ["Equations", "Given", "assembled"]
 

@@ -18,7 +18,7 @@ from fmilin.codegen import statements
 from fmilin.codegen.c99 import generate
 from fmilin.codegen.c_text import c_string
 from fmilin.errors import ModelError
-from fmilin.models.symbolic_system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 from tests.codegen.native import Native, system_of
 
@@ -94,7 +94,7 @@ EXPRESSIONS = [
     sympy.Max(a, b) + sympy.Min(a**2, b**2, a * b),
     sympy.Heaviside(a - b) * a + sympy.Heaviside(b - a) * b,
     sympy.Piecewise((a**2, a < b), (a * b, True)) + sympy.Piecewise((b, a > 10), (a**3, sympy.And(a > 0, b > 0))),
-    sympy.pi * a / 3 + sympy.E * b - sympy.sqrt(2) * a * b + sympy.Rational(1, 7),
+    sympy.pi * a / 3 + b / sympy.pi + sympy.E * b - sympy.sqrt(2) * a * b + sympy.Rational(1, 7),
     10**12 * a - sympy.Float("1.2345678901234567") * b + sympy.Rational(10**20, 3) * a / 10**20,
     1 / (1 + a**2 + b**2) - (a - b) / (a + b) ** 2,
     sympy.erf(a) + sympy.asinh(b) + sympy.cot(a) * sympy.sec(b),

@@ -12,7 +12,7 @@ import sympy
 from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.errors import NumericalError
-from fmilin.models.symbolic_system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray, Signals
 
 x1, x2, u1, p1, w1, w2, t = sympy.symbols("x1 x2 u1 p1 w1 w2 t", real=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model.interface import Model
-from fmilin.models.symbolic_system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 
 if TYPE_CHECKING:
     from fmilin.codegen.c99 import GeneratedModel
@@ -64,8 +64,8 @@ def build_fmu(
     Parameters
     ----------
     model : Model or SymbolicSystem
-        A native description: a model whose ``system`` is one in symbols, or with a method ``in_graph`` that writes it
-        down, such as those of :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
+        A native description: a model with a graph, :meth:`~fmilin.Model.in_graph`, such as those of
+        :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
     path : str or Path
         Where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
     fmi_version : {"2.0", "3.0"}
@@ -141,26 +141,20 @@ def build_fmu(
 
 def can_be_compiled(model: Model | SymbolicSystem) -> bool:
     """Whether a model has equations that can be printed as C."""
-    return isinstance(model, SymbolicSystem) or _maker(model) is not None
-
-
-def _maker(model: Model) -> Callable[[], ImplicitSystem] | None:
-    """Return what makes the equations as a graph: from those in symbols, or the model writes them down when asked."""
-    system = getattr(model, "system", None)
-    return system.in_graph if isinstance(system, SymbolicSystem) else getattr(model, "in_graph", None)
+    return isinstance(model, SymbolicSystem) or model.compilable
 
 
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
         return _Native(model.in_graph(), model.constraints, model.independent, 0.0)
-    maker = _maker(model)
-    if maker is None:
-        name = getattr(getattr(model, "info", None), "name", type(model).__name__)
+    system = model.in_graph() if isinstance(model, Model) else None
+    if system is None:
+        name = model.info.name if isinstance(model, Model) else type(model).__name__
         raise UsageError(
             f"An FMU can be built from a native description only, and '{name}' is none: it has no equations in "
             f"symbols. Take a model of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
-    return _Native(maker(), model.constraints.declared, model.independent, model.start.time)
+    return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
 
 def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:

@@ -11,19 +11,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from fmilin.errors import ConstraintError
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.kane.functions import KaneFunctions
-from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
+from fmilin.tolerances import INVARIANT
 
 __all__ = ["check_constraints"]
 
 SAMPLES = 4
 BESIDE = 0.1
 """How far from the start, in sizes of the states."""
-
-TOLERANCE = 1e-6
-"""Relative to the sizes of the terms of a row."""
 
 ITERATIONS = 30
 
@@ -111,7 +109,7 @@ def _check(functions: KaneFunctions, known: FloatArray, q_dot: FloatArray, name:
 
 def _residuals(names: list[str] | tuple[str, ...], values: FloatArray, sizes: FloatArray) -> dict[str, float]:
     relative = np.abs(values) / np.where(sizes > 0, sizes, 1.0)
-    return {f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > TOLERANCE}
+    return {f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > INVARIANT}
 
 
 def _listed(bad: dict[str, float]) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.kane.functions import Expansion, KaneFunctions, OutputFunctions
-from fmilin.models.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 
 __all__ = ["KaneNumeric", "OutputSlopes"]

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UnknownNameError
-from fmilin.manifold.frame import ON_MANIFOLD
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import KaneFunctions
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import ON_MANIFOLD, RATES
 
 __all__ = ["PointToCheck", "require_consistent_point", "residuals_at"]
-
-RATES = 1e-8
-"""Rates that are given must satisfy the equations to this part of the sizes of their terms."""
 
 _TITLES = {"f_0": "f_0 + f_1", "f_2": "f_2 + f_3"}
 

@@ -12,26 +12,30 @@ with the independent constraints, as for Lagrange's equations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
+from fmilin.models.mechanism.evaluator import MechanismEvaluator
+from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
-from fmilin.models.mechanism.system import Solution, State
+from fmilin.models.mechanism.quantities import available, input_signals, state_signals
+from fmilin.models.mechanism.system import Solution, State, System
+from fmilin.models.shell import Quantity
 from fmilin.signals import Signals
-
-if TYPE_CHECKING:
-    from fmilin.models.mechanism.model import Mechanism
 
 __all__ = ["in_graph"]
 
 
-def in_graph(model: Mechanism) -> ImplicitSystem:
+def in_graph(
+    evaluator: MechanismEvaluator, found: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+) -> ImplicitSystem:
     """Return the equations of a mechanism as a graph.
 
     Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
@@ -39,21 +43,26 @@ def in_graph(model: Mechanism) -> ImplicitSystem:
 
     Parameters
     ----------
-    model : Mechanism
+    evaluator : MechanismEvaluator
+        Of these quantities.
+    found : Independence
+    outputs, observed : sequence of Quantity
     """
-    system, unknowns = model.system, _unknowns(model)
-    x, u, w = (ca.SX.sym(*of) for of in (("x", len(model.states)), ("u", len(model.inputs)), ("w", len(unknowns))))
-    state = model.state(scalars(x), scalars(u))
-    solution = _solution(model, state, scalars(w))
-    names = _further(model)
-    further = Outputs(system, [model.available[name] for name in names])  # of kinds that add no markers
+    system = evaluator.system
+    states, inputs = state_signals(system), input_signals(system)
+    unknowns = _unknowns(system, found, states)
+    x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
+    state = evaluator.state(scalars(x), scalars(u))
+    solution = _solution(system, found, state, scalars(w))
+    names, every = _further(system, found), available(system, states, inputs)
+    further = Outputs(system, [every[name] for name in names])  # of kinds that add no markers
     named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
-    observed = column_of(model.observed_values(solution)).elements()
-    named |= dict(zip(model.constraints.observed, observed, strict=True))
-    matrix, right = _saddle_point(state, model.independence.all)
+    seen = column_of(evaluator.observing.values(solution)).elements()
+    named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
+    matrix, right = _saddle_point(state, found.all)
     rates = coordinate_rates(system.tree, state.q, state.v)
     return ImplicitSystem(
-        name=model.info.name,
+        name=system.description.name,
         time=ca.SX.sym("time"),
         states=x,
         inputs=u,
@@ -63,29 +72,29 @@ def in_graph(model: Mechanism) -> ImplicitSystem:
         matrix=matrix_of(matrix),
         right_hand_side=column_of(right),
         derivatives=ca.vertcat(column_of(rates), column_of(solution.v_dot)),
-        outputs=column_of(model.output_values(solution)),
+        outputs=column_of(evaluator.outputs.values(solution)),
         further=named,
-        slopes=matrix_of(_slopes(model, solution)),
-        state_signals=model.states,
-        input_signals=model.inputs,
-        output_signals=model.outputs,
+        slopes=matrix_of(_slopes(system, found, solution)),
+        state_signals=states,
+        input_signals=inputs,
+        output_signals=Signals(quantity.signal for quantity in outputs),
         parameter_signals=Signals(()),
         parameter_values=np.empty(0),
     )
 
 
-def _unknowns(model: Mechanism) -> list[str]:
+def _unknowns(system: System, found: Independence, states: Signals) -> list[str]:
     """Return the names of accelerations and multipliers."""
-    n_q, bonds = model.system.tree.n_q, [model.system.bonds[i] for i in model.independence.all]
+    n_q, bonds = system.tree.n_q, [system.bonds[i] for i in found.all]
     return [
-        *(f"der({name})" for name in model.states.names[n_q:]),
+        *(f"der({name})" for name in states.names[n_q:]),
         *(f"{bond.of}.reaction[{bond.index}]" for bond in bonds),
     ]
 
 
-def _solution(model: Mechanism, state: State, w: Any) -> Solution:
+def _solution(system: System, found: Independence, state: State, w: Any) -> Solution:
     """Return a solution whose accelerations and multipliers are symbols."""
-    system, used = model.system, model.independence.all
+    used = found.all
     n = system.tree.n
     multipliers = np.zeros(len(system.bonds), dtype=object)
     multipliers[used] = w[n:]
@@ -100,25 +109,25 @@ def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
     return np.block([[state.M, G.T], [G, zero]]), np.concatenate((state.F, -state.c[used]))
 
 
-def _slopes(model: Mechanism, solution: Solution) -> Any:
+def _slopes(system: System, found: Independence, solution: Solution) -> Any:
     """Return d(r - W w)/d(x, u) by the recursions of section 4.3, shape (n + m, N + nu).
 
     They take a few operations for each entry, where differentiating the statements takes a few for each statement and
     each column.
     """
-    system, used = model.system, model.independence.all
+    used = found.all
     columns, q = system.columns(solution), solution.state.q
     theta = displacement_of(system.tree, q, np.eye(len(q)))
-    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u[:, model.kept_inputs]))
-    bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), len(model.kept_inputs)))))
+    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u))
+    bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), columns.rho_u.shape[1]))))
     return -np.vstack((pushes, bends))
 
 
-def _further(model: Mechanism) -> list[str]:
+def _further(system: System, found: Independence) -> list[str]:
     """Return the names of what belongs to loops, wheels and skates."""
-    lost = model.independence.undetermined
+    lost = found.undetermined
     names = []
-    for bond in model.system.bonds:
+    for bond in system.bonds:
         if bond.level == "position":
             names.append(f"{bond.of}.gap[{bond.index}]")
         names.append(f"{bond.of}.slip[{bond.index}]")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import sympy
 
 from fmilin.constraints.declared import Constraint
-from fmilin.models.symbolic_system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, Signals
 
 time = sympy.Symbol("time", real=True)

@@ -20,7 +20,7 @@ from fmpy.validation import validate_fmu
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.write import build_fmu
-from fmilin.models.symbolic_system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, Signals
 from fmilin.version import __version__
 from tests.fmi.write import samples

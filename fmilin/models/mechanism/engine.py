@@ -1,0 +1,126 @@
+"""The equations of a mechanism for the shell of native models: its signals, its constraints, and values on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from fmilin.constraints.declared import Constraint
+from fmilin.constraints.expressions import Expression
+from fmilin.errors import ModelError
+from fmilin.model.interface import ModelInfo
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.elements import Sensor
+from fmilin.models.mechanism.evaluator import MechanismEvaluator
+from fmilin.models.mechanism.independence import independence_of, require_mass
+from fmilin.models.mechanism.parameters import changed, parameters_of
+from fmilin.models.mechanism.quantities import available, input_signals, state_signals
+from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
+from fmilin.models.mechanism.system import System
+from fmilin.models.shell import AdjustableEngine, Quantity
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
+
+__all__ = ["MechanismEngine"]
+
+
+class MechanismEngine(AdjustableEngine):
+    """A described mechanism.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+
+    Attributes
+    ----------
+    description : MechanismDescription
+    independence : Independence
+        Which constraints say something, and which are independent.
+
+    Raises
+    ------
+    ModelError
+        When nothing can move, or a freedom moves no mass.
+    """
+
+    batches = compilable = True
+
+    def __init__(self, description: MechanismDescription) -> None:
+        system = System(description)
+        if not system.tree.n:
+            raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+        q = state_signals(system).starts[: system.tree.n_q]
+        self.description, self.independence = description, independence_of(system, q)
+        self.system = system = System(description, self.independence.vanishing)
+        require_mass(system, self.independence, q)
+        self.info = ModelInfo(description.name)
+        self.states, self.inputs = state_signals(system), input_signals(system)
+        self.outputs = tuple(sensor.name for sensor in description.sensors)
+        self.constraints = _constraints_of(system)
+        self.independent = tuple(description.independent)
+        self.parameters = parameters_of(description)
+        found = self.independence
+        self.notes = (*description.remarks, *vanishing_remarks(found), *redundant_remarks(system, found))
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """Sensors, states, inputs and rates; frames of bodies, lengths of springs, gaps of loops, energies."""
+        return available(self.system, self.states, self.inputs)
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the mechanism with other masses, springs, lengths or gravity."""
+        return type(self)(changed(self.description, values))
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismEvaluator:
+        """Return what computes these quantities.
+
+        Raises
+        ------
+        ModelError
+            When an output is a reaction that rigid bodies do not determine.
+        """
+        for quantity in outputs:
+            self._require_determined(quantity)
+        return MechanismEvaluator(
+            System(self.description, self.independence.vanishing), self.independence.all, outputs, observed
+        )
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph, written down by the recursion."""
+        from fmilin.models.mechanism.tracing import in_graph
+
+        return in_graph(self.evaluator(outputs, observed), self.independence, outputs, observed)
+
+    def _require_determined(self, output: Quantity) -> None:
+        source = output.source
+        if not isinstance(source, Sensor) or source.quantity != "reaction":
+            return
+        if (source.of, source.coordinate + 1) in self.independence.undetermined:
+            raise ModelError(
+                f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are redundant, "
+                "and rigid bodies do not say how they share their load. Use a loop with fewer constraints "
+                "(spherical or point_on_line instead of revolute, say), or leave the output out."
+            )
+
+
+def _constraints_of(system: System) -> tuple[Constraint, ...]:
+    """Return the loops, wheels and skates, then the lengths of quaternions."""
+    found = []
+    for bond in system.bonds:
+        name = f"{bond.of}[{bond.index}]"
+        slip = Expression.variable(f"{bond.of}.slip[{bond.index}]")
+        if bond.level == "velocity":
+            found.append(Constraint(slip, name, "velocity"))
+            continue
+        gap = Expression.variable(f"{bond.of}.gap[{bond.index}]")
+        found.append(Constraint(gap, name, "position", rate=slip))
+    names = system.tree.state_names[0]
+    for joint, coordinates in system.tree.coordinates_of.items():
+        if coordinates and int(coordinates[-1]) in system.tree.ball_coordinates:
+            e = [f"`{names[i]}`" for i in coordinates[-4:]]
+            text = " + ".join(f"{a}^2" for a in e)
+            name = f"length of the quaternion of {joint}"  # its rate is zero by itself: nothing is hidden behind it
+            found.append(Constraint.from_text(f"({text} - 1)/2", name=name, level="velocity"))
+    return tuple(found)
