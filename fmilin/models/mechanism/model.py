@@ -172,7 +172,7 @@ class Mechanism(Model):
         solution = self.solution(x, u)
         state = solution.state
         rates = np.concatenate((coordinate_rates(self._system.tree, state.q, state.v), solution.v_dot), axis=-1)
-        residuals = self._residuals(t, x, u, self._observed.values(solution))
+        residuals = self.constraints.residuals(t, x, u, self._observed.values(solution))
         return Evaluation(rates, self._outputs.values(solution), residuals)
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
@@ -199,7 +199,7 @@ class Mechanism(Model):
         if self._closure is None:
             return self.evaluate(t, x, u).residuals
         n_q = self._system.tree.n_q
-        residuals: FloatArray = self._residuals(t, x, u, self._closure.values(x[..., :n_q], x[..., n_q:]))
+        residuals: FloatArray = self.constraints.residuals(t, x, u, self._closure.values(x[..., :n_q], x[..., n_q:]))
         return residuals
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
@@ -368,19 +368,6 @@ class Mechanism(Model):
             full[...] = self._held
         full[..., self._kept] = u
         return full
-
-    def _residuals(self, t: float, x: Array, u: Array, z: Array) -> Array:
-        """Return the residuals of the declared constraints at a point, or at many."""
-        if x.ndim == 1:
-            return self.constraints.residuals(t, x, u, z)
-        shape = x.shape[:-1]
-        observed = {name: i for i, name in enumerate(self.constraints.observed)}
-        names = [row.expression.names[0] if row.expression.is_variable else "" for row in self.constraints.rows]
-        if all(name in observed for name in names):
-            return z[..., [observed[name] for name in names]]
-        u = np.broadcast_to(u, (*shape, u.shape[-1]))
-        rows = [self.constraints.residuals(t, x[i], u[i], z[i]) for i in np.ndindex(*shape)]
-        return np.array(rows).reshape(*shape, len(self.constraints))
 
     def _own_constraints(self) -> tuple[Constraint, ...]:
         """Return the loops, wheels and skates, then the lengths of quaternions."""
