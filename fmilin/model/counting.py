@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model, SecondOrderForm
@@ -42,6 +43,10 @@ class CountedModel(Model):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Pass on."""
         return self.source.second_order_form(t, x, u)
+
+    def symbolic_system(self) -> Any | None:
+        """Pass on."""
+        return self.source.symbolic_system()
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Pass on; not counted, as it costs no visit of its own."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,6 +227,13 @@ class Model(ABC):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
         del t, x, u
+        return None
+
+    def symbolic_system(self) -> Any | None:
+        """Return the :class:`~fmilin.codegen.system.SymbolicSystem` of the equations; None when there are only numbers.
+
+        With the chosen inputs, outputs, constraints and parameter values.
+        """
         return None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -101,6 +101,10 @@ class SymbolicModel(Model):
         residuals = g.states @ dx + g.inputs @ du + g.observed @ slopes[ny:]
         return Evaluation(derivatives, slopes[:ny], residuals)
 
+    def symbolic_system(self) -> SymbolicSystem:
+        """Return :attr:`system`."""
+        return self.system
+
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
         return second_order_form(self._numeric, (t, x, u, self._p), len(self.outputs))
