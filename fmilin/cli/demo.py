@@ -116,8 +116,11 @@ def _regulator(linear: LinearModel) -> str:
     P, nu = len(linear.states), len(linear.inputs)
     try:
         X = solve_continuous_are(linear.A, linear.B, np.eye(P), np.eye(nu))
-    except (LinAlgError, ValueError) as error:
-        return f"no controller: {str(error).split(',')[0].split(' because')[0].rstrip('.')}."
+    except (LinAlgError, ValueError):
+        return (
+            "no controller: the Riccati equation has no stabilizing solution, for the input cannot move the false "
+            "eigenvalues, and some of them do not decay."
+        )
     K = linear.B.T @ X
     rightmost = float(np.linalg.eigvals(linear.A - linear.B @ K).real.max())
     gains = ", ".join(f"{gain:.5g}" for gain in K.ravel())
