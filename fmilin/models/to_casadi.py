@@ -1,11 +1,13 @@
 """The nonlinear model as CasADi functions: x', outputs and residuals, and y' = F(y, u), for optimal control.
 
 A model that has a symbolic form (Lagrange's, Kane's and other equations in sympy, mechanisms) is a graph already; see
-:mod:`fmilin.codegen.system` for its equations. Where accelerations and multipliers are solved for, W w = r is a node of
-the graph: a sparse QR factorization (Householder's reflections, in CasADi's own code) at each evaluation, and the
-implicit function theorem for its derivatives. A symbolic elimination would be quicker by some microseconds, but has to
-choose its pivots once and for all: W is indefinite with multipliers, not symmetric for Kane's equations, and a pivot
-that is good at one point may be zero at the next.
+:mod:`fmilin.codegen.system` for its equations, in which accelerations and multipliers are solved for, W w = r.
+
+Where W is symmetric and positive definite at the start, it remains so as far as the model goes without becoming
+singular: an eigenvalue changes its sign at zero only. W = L D L' then needs no pivots, and is written out as scalars.
+With multipliers W is indefinite, and for Kane's equations not symmetric; a pivot that is good at one point may be zero
+at the next. There W w = r is one node of the graph: a sparse QR factorization (Householder's reflections, in CasADi's
+own code) at each evaluation, and the implicit function theorem for its derivatives. That costs some microseconds.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ MX = Any  # casadi.MX
 
 ACCURACY = 1e-13
 """Residual at which Newton's iteration for Psi ends, in sizes of the terms: a step before it is quadratically worse."""
+
+LARGEST_ELIMINATED = 40
+"""Unknowns up to which W = L D L' is written out: the graph grows with their third power."""
+
+SYMMETRIC = 1e-14
+"""Difference of W and its transpose that is rounding, relative to the largest entry."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ def to_casadi(model: Model) -> CasadiModel:
     >>> from fmilin.systems import furuta_pendulum
     >>> nonlinear = fl.to_casadi(furuta_pendulum())
     >>> nonlinear.f
-    Function(f:(x[4],u,t)->(x_dot[4]) MXFunction)
+    Function(f:(x[4],u,t)->(x_dot[4]) SXFunction)
     >>> [f"{s.name} in {s.unit}" for s in nonlinear.states]
     ['arm.q in rad', 'pendulum.q in rad', 'arm.v in rad/s', 'pendulum.v in rad/s']
     >>> nonlinear.f(x=[0, 3.14159265, 0, 0], u=0.01)["x_dot"].full().ravel().round(3) + 0.0
@@ -189,11 +197,25 @@ class _Graph:
             graph.define(symbol, expression)
         self.W = graph.matrix(system.matrix, len(system.unknowns))
         self.r = graph.column(system.right_hand_side)
-        self.rates = graph.column(system.derivatives)
-        every = graph.column(system.outputs)
+        self.rates, every = graph.column(system.derivatives), graph.column(system.outputs)
+        if self._is_definite(model.start):
+            solved = ca.ldl_solve(self.r, *ca.ldl(self.W))
+            self.rates, every = (ca.substitute(e, self.w, solved) for e in (self.rates, every))
         self.outputs = every[: len(model.outputs)]
         z = every[[system.output_signals.index_of(name) for name in model.constraints.observed]]
         self.residuals = model.constraints.graph(self.t, self.x, self.u, z)
+
+    def _is_definite(self, start: OperatingPoint) -> bool:
+        """Whether W is symmetric and positive definite, and small enough to be eliminated in scalars."""
+        import casadi as ca
+
+        if not 0 < self.W.shape[0] <= LARGEST_ELIMINATED:
+            return False
+        at = ca.Function("W", [self.x, self.u, self.t], [ca.densify(self.W)])
+        beside = start.states + 1e-2 * np.random.default_rng(1974).uniform(0.5, 1.0, len(start.states))
+        here, there = (at(x, start.inputs, start.time).full() for x in (start.states, beside))
+        symmetric = all(np.abs(W - W.T).max() <= SYMMETRIC * np.abs(W).max() for W in (here, there))
+        return bool(symmetric and np.linalg.eigvalsh(here)[0] > 0)
 
     def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:
         """Return a column over (x, u, t, w) as what can be called with symbols (x, u, t)."""
