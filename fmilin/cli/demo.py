@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import Request, deliver, linear_model
+from fmilin.cli.linearize import deliver, linear_model
+from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable, write_atomically
 

@@ -83,6 +83,5 @@ class Energy:
 def _formula(model: Model, text: str) -> Expression:
     """Return the expression; where it is a variable whose formula the model knows, that formula."""
     expression = parse(text)
-    known = getattr(model, "formula", None)
-    formula = known(expression.names[0]) if known is not None and expression.is_variable else None
+    formula = model.formula(expression.names[0]) if expression.is_variable else None
     return formula or expression
