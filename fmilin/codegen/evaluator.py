@@ -20,9 +20,6 @@ __all__ = ["Evaluator"]
 
 SX = Any  # casadi.SX: casadi ships no types
 
-AT_ONCE = 64
-"""Points that the virtual machine takes in one call."""
-
 SMALL = 400
 """Entries of a matrix up to which its zeros are computed, too: that is quicker than putting the others in place."""
 
@@ -167,18 +164,12 @@ class Evaluator:
 
     def _interpret(self, s: FloatArray, z: FloatArray) -> None:
         """Fill z (k, nz) for points s (k, ns)."""
-        done = 0
-        if len(s) >= AT_ONCE:
-            some = Buffered(self.function.map(AT_ONCE))
-            for done in range(AT_ONCE, len(s) + 1, AT_ONCE):
-                some.arguments[0][:] = s[done - AT_ONCE : done].ravel()
-                some.run()
-                z[done - AT_ONCE : done] = some.results[0].reshape(AT_ONCE, -1)
-        one = Buffered(self.function)
-        for i in range(done, len(s)):
-            one.arguments[0][:] = s[i]
-            one.run()
-            z[i] = one.results[0]
+        memory = self._free.pop() if self._free else self._memory()
+        for i, point in enumerate(s):  # a map() over 64 points and more saves half a microsecond, and costs 500
+            memory.s[:] = point
+            memory.run()
+            z[i] = memory.z
+        self._free.append(memory)
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:

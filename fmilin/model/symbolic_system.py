@@ -81,8 +81,6 @@ class SymbolicSystem:
     """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""
     intermediate: tuple[tuple[Symbol, Expr], ...] = ()
     """Quantities computed on the way, each over what is known and those before it; all expressions may use them."""
-    slopes: tuple[tuple[Expr, ...], ...] = ()
-    """d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W; else empty."""
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 
@@ -101,6 +99,8 @@ class SymbolicSystem:
         time, states, inputs, parameters, unknowns = (
             graph.declare(s) for s in ((self.time,), self.states, self.inputs, tuple(self.parameters), self.unknowns)
         )
+        for symbol, expression in self.intermediate:
+            graph.define(symbol, expression)
         return ImplicitSystem(
             name=self.name,
             description=self.description,

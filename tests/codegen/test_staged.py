@@ -12,7 +12,6 @@ from fmilin import ModelError, UsageError
 from fmilin.codegen.compiler import Compiler
 from fmilin.codegen.program import Program
 from fmilin.codegen.python_writer import PythonFunction
-from fmilin.codegen.stacked import StackedSystems
 from fmilin.codegen.staged import FEW, Backend, leaf_names, staged
 from fmilin.derivatives.complex_step import ComplexStep, is_analytic
 
@@ -146,29 +145,3 @@ def test_many_points_are_computed_at_once(kind: str) -> None:
         alone = stages.visit()
         alone.leaves[0] = point
         np.testing.assert_allclose(row, np.hstack([alone.run("values"), alone.run("gradients")])[0], rtol=1e-14)
-
-
-# ---------------------------------------------------------------------- stacked systems
-
-
-def test_stacked_systems_are_solved_whatever_their_scales() -> None:
-    random = np.random.default_rng(5)
-    sizes = 10.0 ** random.uniform(-8, 8, (4, 1, 5))
-    W = random.normal(size=(4, 5, 5)) * 10.0 ** random.uniform(-8, 8, (4, 5, 1)) * sizes
-    w = random.normal(size=(4, 5, 2)) / sizes.transpose(0, 2, 1)
-    systems = StackedSystems(W)
-    assert not len(systems.singular)
-    np.testing.assert_allclose(systems.solve(W @ w) / w, 1.0, rtol=1e-10)
-
-
-def test_the_singular_ones_are_found() -> None:
-    W = np.stack([np.eye(3), np.diag([1.0, 0.0, 1.0]), np.ones((3, 3)), 2 * np.eye(3)])
-    assert StackedSystems(W).singular.tolist() == [1, 2]
-    with np.errstate(invalid="ignore"):
-        assert np.isnan(StackedSystems(np.full((1, 2, 2), np.nan)).rcond).all()
-
-
-def test_empty_systems() -> None:
-    systems = StackedSystems(np.empty((3, 0, 0)))
-    assert systems.solve(np.empty((3, 0, 2))).shape == (3, 0, 2)
-    assert not len(systems.singular)
