@@ -93,7 +93,7 @@ class ImplicitSystem:
         signals = self.input_signals.select(held)
         return replace(
             self,
-            inputs=self.inputs[list(kept)],
+            inputs=self.inputs[list(kept), :],  # a column also where none is kept
             input_signals=self.input_signals.select(kept),
             parameters=ca.vertcat(self.parameters, self.inputs[held]),
             parameter_signals=Signals([*self.parameter_signals, *signals]),
