@@ -1,7 +1,7 @@
 """The nonlinear model as CasADi functions: x', outputs and residuals, and y' = F(y, u), for optimal control.
 
 A model that has a symbolic form (Lagrange's, Kane's and other equations in sympy, mechanisms) is a graph already; see
-:mod:`fmilin.codegen.system` for its equations, in which accelerations and multipliers are solved for, W w = r.
+:mod:`fmilin.codegen.implicit` for its equations, in which accelerations and multipliers are solved for, W w = r.
 
 Where W is symmetric and positive definite at the start, it remains so as far as the model goes without becoming
 singular: an eigenvalue changes its sign at zero only. W = L D L' then needs no pivots, and is written out as scalars.
@@ -23,7 +23,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
-    from fmilin.codegen.system import SymbolicSystem
+    from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.manifold.frame import Frame
 
 __all__ = ["CasadiModel", "IndependentForm", "to_casadi"]
@@ -153,7 +153,14 @@ def to_casadi(model: Model) -> CasadiModel:
     >>> nonlinear.f(x=[0, 3.14159265, 0, 0], u=0.01)["x_dot"].full().ravel().round(3) + 0.0
     array([0.   , 0.   , 3.333, 3.333])
     """
-    graph = _Graph(_symbolic_system(model), model)
+    system = model.in_graph()
+    if system is None:
+        raise UsageError(
+            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form that CasADi could evaluate, "
+            "only numbers. Describe it natively, by equations or as a mechanism; fmilin.linearize and "
+            "fmilin.simulate take it as it is."
+        )
+    graph = _Graph(system, model)
     return CasadiModel(
         states=model.states,
         inputs=model.inputs,
@@ -166,44 +173,33 @@ def to_casadi(model: Model) -> CasadiModel:
     )
 
 
-def _symbolic_system(model: Model) -> SymbolicSystem:
-    """Return the equations with what constraints observe behind the outputs."""
-    names = tuple(dict.fromkeys((*model.outputs.names, *model.constraints.observed)))
-    wanted = model if names == model.outputs.names else model.with_interface(outputs=names)
-    system: SymbolicSystem | None = wanted.symbolic_system()
-    if system is None:
-        raise UsageError(
-            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form that CasADi could evaluate, "
-            "only numbers. Describe it natively, by equations or as a mechanism; fmilin.linearize and "
-            "fmilin.simulate take it as it is."
-        )
-    return system
-
-
 class _Graph:
-    """A symbolic system in CasADi's scalars, and functions made of it."""
+    """An implicit system with numbers for its parameters, and functions made of it.
 
-    def __init__(self, system: SymbolicSystem, model: Model) -> None:
+    Attributes
+    ----------
+    t, x, u, w : SX
+        Symbols.
+    W, r : SX
+        Over (t, x, u).
+    rates, outputs, residuals : SX
+        Over (t, x, u, w); over (t, x, u) alone where w is eliminated.
+    """
+
+    def __init__(self, system: ImplicitSystem, model: Model) -> None:
         import casadi as ca
 
-        from fmilin.codegen.graph import Graph
-
-        graph = Graph()
-        self.t = graph.declare([system.time])
-        self.x, self.u, self.w = (graph.declare(s) for s in (system.states, system.inputs, system.unknowns))
-        for symbol, value in system.parameters.items():
-            graph.define(symbol, ca.SX(float(value)))
-        for symbol, expression in system.intermediate:
-            graph.define(symbol, expression)
-        self.W = graph.matrix(system.matrix, len(system.unknowns))
-        self.r = graph.column(system.right_hand_side)
-        self.rates, every = graph.column(system.derivatives), graph.column(system.outputs)
+        self.t, self.x, self.u, self.w = system.time, system.states, system.inputs, system.unknowns
+        observed = ca.vertcat(ca.SX(0, 1), *(system.further[name] for name in model.constraints.observed))
+        parts = [system.matrix, system.right_hand_side, system.derivatives, system.outputs, observed]
+        if system.parameters.numel():
+            parts = ca.substitute(parts, [system.parameters], [ca.SX(ca.DM(system.parameter_values))])
+        self.W, self.r, self.rates, self.outputs, observed = parts
         if self._is_definite(model.start):
             solved = ca.ldl_solve(self.r, *ca.ldl(self.W))
-            self.rates, every = (ca.substitute(e, self.w, solved) for e in (self.rates, every))
-        self.outputs = every[: len(model.outputs)]
-        z = every[[system.output_signals.index_of(name) for name in model.constraints.observed]]
-        self.residuals = model.constraints.graph(self.t, self.x, self.u, z)
+            parts = ca.substitute([self.rates, self.outputs, observed], [self.w], [solved])
+            self.rates, self.outputs, observed = parts
+        self.residuals = model.constraints.graph(self.t, self.x, self.u, observed)
 
     def _is_definite(self, start: OperatingPoint) -> bool:
         """Whether W is symmetric and positive definite, and small enough to be eliminated in scalars."""
