@@ -139,7 +139,7 @@ class Signals(Sequence[Signal]):
         if values is None:
             values = self.starts
         usable, declared = self._nominals
-        return np.where(usable, declared, np.maximum(np.abs(np.nan_to_num(values)), 1.0))
+        return np.where(usable, declared, np.clip(np.fmax(np.abs(values), 1.0), None, np.finfo(np.float64).max))
 
     @cached_property
     def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray]:

@@ -181,7 +181,7 @@ def _linearized(
     base = visited_at(visited, point)
     known = verified_facts_of(model, point, base)
     frame = _frame(visited, point, request, previous, known)
-    slopes = _slopes(Neighbourhood(visited, frame, point, base), request, known)
+    slopes = _slopes(model, Neighbourhood(visited, frame, point, base), request, known)
     remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
@@ -205,7 +205,14 @@ def _frame(
         advised = ()
     try:
         return frame_at(
-            model, point, named=named, advised=advised, kind=request.coordinates, previous=previous, known=known
+            model,
+            point,
+            named=named,
+            advised=advised,
+            kind=request.coordinates,
+            previous=previous,
+            known=known,
+            inputs_too=False,
         )
     except FmilinError:
         if singular := singularity_of(model, point):  # whatever went wrong, this is why
@@ -213,15 +220,17 @@ def _frame(
         raise
 
 
-def _slopes(beside: Neighbourhood, request: Request, known: VerifiedFacts) -> TangentSlopes:
+def _slopes(model: Model, beside: Neighbourhood, request: Request, known: VerifiedFacts) -> TangentSlopes:
     try:
-        return measure(beside, request.derivatives, known)
+        slopes = measure(beside, request.derivatives, known)
     except EventCrossingError:
         from fmilin.linearization.chattering import chattering_at
 
-        if chattering := chattering_at(beside.model.source, beside.point):
+        if chattering := chattering_at(model, beside.point):
             raise NumericalError(chattering) from None
         raise
+    beside.frame.verify_inputs(slopes.f_u, slopes.f_u_error)
+    return slopes
 
 
 def _chosen_inputs(model: Model, inputs: Sequence[str] | None) -> list[int] | None:

@@ -40,6 +40,8 @@ class LocalParametrization:
     time : float
     x0 : array, shape (N,)
         A point on the manifold.
+    condition_number : float, optional
+        Of (R; H) at x0, rows and columns scaled, where it is known already.
 
     Raises
     ------
@@ -48,7 +50,14 @@ class LocalParametrization:
     """
 
     def __init__(
-        self, invariants: Invariants, rows: list[int], coordinates: Coordinates, time: float, x0: FloatArray
+        self,
+        invariants: Invariants,
+        rows: list[int],
+        coordinates: Coordinates,
+        time: float,
+        x0: FloatArray,
+        *,
+        condition_number: float | None = None,
     ) -> None:
         self.invariants = invariants
         self.rows = rows
@@ -61,16 +70,17 @@ class LocalParametrization:
         size = np.linalg.norm(self.gradient.H[rows] * self.scales, axis=1)
         self._row_scales = np.where(size > 0, size, 1.0)
         self._solver = self._factored(self.gradient.H, x0)
+        self.condition_number = (
+            conditioning(coordinates.R, self.gradient.H[rows], self.scales)
+            if condition_number is None
+            else condition_number
+        )
+        """Of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
         p, m = len(self.y0), len(rows)
         self.derivative = self._solver(np.eye(p), np.zeros((m, p)))
         """DPsi at x0, shape (N, P)."""
         self.derivative_error = self._derivative_error()
         """Estimated absolute error of DPsi, shape (N, P): from the error of H."""
-
-    @property
-    def condition_number(self) -> float:
-        """Condition number of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
-        return conditioning(self.coordinates.R, self.gradient.H[self.rows], self.scales)
 
     def psi(self, y: FloatArray, *, time: float | None = None, inputs: FloatArray | None = None) -> FloatArray:
         """Return x on the manifold with coordinates y, shape (N,).
