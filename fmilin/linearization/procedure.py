@@ -13,11 +13,11 @@ from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
 from fmilin.linearization.request import Request
 from fmilin.linearization.strategies import strategy_for
-from fmilin.linearization.verified_facts import verified_facts_of
+from fmilin.linearization.verified_facts import start_of, verified_facts_of
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, measure
@@ -122,7 +122,7 @@ def linearize(
         formulation=formulation,
         descriptor=descriptor,
     )
-    point = operating_point(model) if point is None else point
+    point = start_of(model) if point is None else point
     model = model_at(model, point)
     chosen = _chosen_inputs(model, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)

@@ -20,6 +20,7 @@ from fmilin.signals import FloatArray
 
 __all__ = ["LocalParametrization"]
 
+EPSILON = float(np.finfo(np.float64).eps)
 ITERATIONS = 30
 SLOW = 0.25
 """Contraction rate above which the matrix of the iteration is renewed."""
@@ -117,19 +118,20 @@ class LocalParametrization:
 
     def _newton(self, start: FloatArray, y: FloatArray, t: float, inputs: FloatArray | None) -> FloatArray:
         x, solver, rho, previous = start.copy(), self._solver, 0.0, np.inf
+        limit = 4 * EPSILON * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
         if not self.rows and self.coordinates.is_linear:
             return x
+        none = np.zeros(len(y))
         for iteration in range(ITERATIONS):
             h = self.invariants.values(t, x, inputs)[self.rows]
-            r = np.zeros(len(y)) if self.coordinates.is_linear else self.coordinates.values(x) - y
+            r = none if self.coordinates.is_linear else self.coordinates.values(x) - y
             if not (np.isfinite(h).all() and np.isfinite(r).all()):
                 raise self._failure(x, t, "the constraints or coordinates are not defined there")
             step = -solver(r, h / self._row_scales)
-            size = float(np.max(np.abs(step) / self.scales, initial=0.0))
+            size = float((np.abs(step) / self.scales).max(initial=0.0))
             x += step
             rho = size / previous if previous < np.inf else 0.0
             # Section 2.3.1: |x_{j+1} - x| <= rho / (1 - rho) |x_{j+1} - x_j|
-            limit = 4 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / self.scales, initial=0.0)))
             if size <= limit or (rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0):
                 return x
             if rho >= 0.5 and previous <= 1e3 * limit:
@@ -149,7 +151,7 @@ class LocalParametrization:
         T = np.abs(self.derivative)
         y_scales = np.abs(self.coordinates.R) @ self.scales
         rows = np.maximum(np.max(T * y_scales, axis=1, initial=0.0), self.scales)  # rounding follows the largest term
-        error: FloatArray = np.finfo(float).eps * self.condition_number * rows[:, None] / y_scales
+        error: FloatArray = EPSILON * self.condition_number * rows[:, None] / y_scales
         measured = self.gradient.error[self.rows]
         if measured.any():
             p, m = len(self.y0), len(self.rows)

@@ -232,12 +232,15 @@ def verify_inputs(
     if invariants.prescribing or not rows or not f_u.size:
         return
     H, H_error = g.H[rows], g.error[rows]
+    sizes = np.abs(f_u)
+    through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
+    if not through.any():
+        return
     # Constraint forces may cancel an input altogether: what then remains is rounding of the rates themselves.
     rounding = 1e-10 * verified.typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
-    size = np.abs(H) @ np.maximum(np.abs(f_u), rounding)
-    strongest = np.max(np.abs(f_u) / invariants.scales[:, None], axis=0, initial=0.0)
+    size = np.abs(H) @ np.maximum(sizes, rounding)
+    strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
-    through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ np.abs(f_u), 0.0)
     relative = np.where(size > 0, through / np.where(size > 0, size, 1.0), 0.0)
     bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > verified.tolerance), strict=True)]
     if bad:
