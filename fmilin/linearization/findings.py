@@ -64,7 +64,7 @@ def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation,
             )
         )
     remarks += held_remarks(model.source.held())
-    remarks += [Remark("model", note) for note in getattr(model.source, "notes", ())]
+    remarks += [Remark("model", note) for note in model.notes]
     return remarks
 
 

@@ -35,7 +35,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["Frame", "frame_at", "kept_states"]
+__all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def frame_at(
     known = known or VerifiedFacts()
     invariants = _invariants_at(model, point, known)
     residual = require_on_manifold(invariants, point.time, point.states)
-    manifold, rows, decision = _manifold_at(invariants, point)
+    manifold, rows, decision = manifold_at(invariants, point)
     warnings = _warnings(decision)
     if previous is not None and not named:
         selection, kept = carried_on(manifold, previous)
@@ -176,26 +176,14 @@ def frame_at(
     return Frame(parametrization, selection, residual, manifold, warnings)
 
 
-def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) -> tuple[int, ...]:
-    """Return which states a partition keeps at a point, by number; nothing is verified.
+def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
+    """Return the manifold at a point, which invariants are independent there, and how clear that is.
 
     Raises
     ------
-    UsageError, NumericalError
-        As :func:`frame_at`.
+    NumericalError
+        When a gradient is not finite.
     """
-    manifold = _manifold_at(_invariants_at(model, point, VerifiedFacts()), point)[0]
-    return _selected(manifold, named, "partition", {}).kept or ()
-
-
-def _invariants_at(model: Model, point: OperatingPoint, known: VerifiedFacts) -> Invariants:
-    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
-    known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
-    return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=known.moving)
-
-
-def _manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
-    """Return the manifold at a point, which invariants are independent there, and how clear that is."""
     t, x, scales = point.time, point.states, invariants.scales
     gradient = invariants.gradient(t, x)
     if not np.isfinite(gradient.H).all():
@@ -213,6 +201,24 @@ def _manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifol
 
     H, states = gradient.H[rows], invariants.model.states
     return Manifold(states, H, position, linear, invariants.pairs, scales, x), rows, decision
+
+
+def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) -> tuple[int, ...]:
+    """Return which states a partition keeps at a point, by number; nothing is verified.
+
+    Raises
+    ------
+    UsageError, NumericalError
+        As :func:`frame_at`.
+    """
+    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts()), point)[0]
+    return _selected(manifold, named, "partition", {}).kept or ()
+
+
+def _invariants_at(model: Model, point: OperatingPoint, known: VerifiedFacts) -> Invariants:
+    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
+    known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
+    return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=known.moving)
 
 
 def _chosen(

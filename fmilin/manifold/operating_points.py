@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmilin.errors import UnknownNameError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["CONSISTENT", "model_at", "operating_point"]
+__all__ = ["CONSISTENT", "model_at", "operating_point", "require_sizes"]
 
 CONSISTENT = 1e-6
 """Start values closer to the manifold than this (scaled by nominals) are projected; farther ones are refused."""
@@ -85,7 +85,24 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
     Raises
     ------
     UsageError
-        When the source cannot change its parameters.
+        When the source cannot change its parameters, or the point has other sizes than the model.
     """
+    require_sizes(model, point)
     changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
     return model.with_parameters(changed) if changed else model
+
+
+def require_sizes(model: Model, point: OperatingPoint) -> None:
+    """Refuse a point of another model.
+
+    Raises
+    ------
+    UsageError
+        When the point has another number of states or inputs.
+    """
+    wanted, given = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
+    if given != wanted:
+        raise UsageError(
+            f"The point has {given[0]} states and {given[1]} inputs, but '{model.info.name}' has {wanted[0]} and "
+            f"{wanted[1]}: let fmilin.operating_point make it from values by name."
+        )

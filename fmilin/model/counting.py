@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, SecondOrderForm
 from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from fmilin.constraints.expressions import Expression
+    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["CountedModel", "RememberingModel"]
 
@@ -24,7 +29,7 @@ class CountedModel(Model):
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
-        self.parameters = source.parameters
+        self.parameters, self.batches, self.compilable = source.parameters, source.batches, source.compilable
         self.evaluations = 0
         self.directions = 0
 
@@ -54,6 +59,28 @@ class CountedModel(Model):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Pass on."""
         return self.source.second_order_form(t, x, u)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the source, as they are now."""
+        return self.source.notes
+
+    def symbolic_system(self) -> SymbolicSystem | None:
+        """Pass on."""
+        return self.source.symbolic_system()
+
+    def formula(self, name: str) -> Expression | None:
+        """Pass on."""
+        return self.source.formula(name)
+
+    def stabilized(self, alpha: float, beta: float) -> Model | None:
+        """Pass on; the count starts anew."""
+        found = self.source.stabilized(alpha, beta)
+        return None if found is None else CountedModel(found)
+
+    def held(self) -> Mapping[str, str]:
+        """Pass on."""
+        return self.source.held()
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Pass on; not counted, as it costs no visit of its own."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from fmilin.constraints.expressions import Expression
+    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
@@ -221,6 +225,8 @@ class Model(ABC):
         Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
+    compilable : bool
+        Whether there is a :meth:`symbolic_system`.
     """
 
     info: ModelInfo
@@ -234,6 +240,12 @@ class Model(ABC):
     structure: NDArray[np.bool_] | None = None
     parameters: Mapping[str, float] = MappingProxyType({})
     batches: bool = False
+    compilable: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about this model (what was left out): warnings of every linear model."""
+        return ()
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
@@ -290,6 +302,26 @@ class Model(ABC):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
         del t, x, u
+        return None
+
+    def symbolic_system(self) -> SymbolicSystem | None:
+        """Return the equations in symbols, which C code and FMUs are made from; None unless ``compilable``."""
+        return None
+
+    def formula(self, name: str) -> Expression | None:
+        """Return a quantity as an expression over states, inputs, parameters and time; None when it is not known."""
+        del name
+        return None
+
+    def stabilized(self, alpha: float, beta: float) -> Model | None:
+        """Return the same model with Baumgarte's stabilization of its own equations; None where it has no way for it.
+
+        Parameters
+        ----------
+        alpha, beta : float
+            The constraints become 0 = g'' + 2 alpha g' + beta^2 g; in 1/s, not negative.
+        """
+        del alpha, beta
         return None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

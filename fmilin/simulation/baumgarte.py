@@ -51,9 +51,9 @@ class Baumgarte(Formulation):
 
     def start(self, plant: Plant) -> Running:
         """Prepare a run of ``plant``."""
-        own = getattr(plant.model.source, "stabilized", None)
+        own = plant.model.source.stabilized(self.alpha, self.beta)
         if own is not None:
-            return _OwnStabilization(plant, own(self.alpha, self.beta))
+            return _OwnStabilization(plant, own)
         if 2 * len(plant.invariants.pairs) == len(plant.scales) and plant.scales.size:
             return _SecondOrder(plant, self)
         return _FirstOrder(plant, self)

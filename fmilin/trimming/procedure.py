@@ -232,7 +232,7 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
     names = place.model.states.names
     later = equations.followed(place) if request.steady else None
     sizes = equations.state_scales
-    rest = sizes * max(REST, float(np.max(solution.allowed, initial=0.0)))
+    rest = sizes * max(REST, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
     speed = float(np.max(np.abs(f) / sizes, initial=0.0))
     varies = np.abs(later - f) > FOLLOWED * speed * sizes if later is not None else np.zeros(len(f), dtype=bool)
     moves = (np.abs(f) > rest) | varies if request.steady else np.zeros(len(f), dtype=bool)

@@ -14,8 +14,8 @@ from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.program import Program
 from fmilin.codegen.python_writer import PythonFunction
 from fmilin.codegen.staged import leaf_names
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import ConstraintError
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.kane.blocks import AtomMatrix
 from fmilin.models.kane.form import KaneForm

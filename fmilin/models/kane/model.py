@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.frame import kept_states
+from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.assembly import Given, assembled
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
-from fmilin.models.interface import available_outputs
 from fmilin.models.kane.consistency import check_constraints
 from fmilin.models.kane.equations import KaneEquations, form_of
 from fmilin.models.kane.form import KaneForm
@@ -27,7 +27,8 @@ from fmilin.models.kane.residuals import require_consistent_point, residuals_at
 from fmilin.models.kane.slopes import KaneSlopes, are_smooth
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import gathered
-from fmilin.models.symbolic import SymbolicModel, _Choice
+from fmilin.models.shell import Choice, NativeModel
+from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class KaneModel(SymbolicModel):
     [0.0, 0.0, 3.0, 0.0, 0.0]
     """
 
+    engine: KaneEngine
+
     def __init__(
         self,
         name: str,
@@ -107,7 +110,7 @@ class KaneModel(SymbolicModel):
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         form = form_of(declaration, equations, given.inputs, given.parameters)
-        self._begin(declaration, form, given, numerics)
+        NativeModel.__init__(self, _engine_of(declaration, form, given, numerics))
 
     @classmethod
     def from_sympy(
@@ -155,21 +158,12 @@ class KaneModel(SymbolicModel):
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
         form, given = gathered(declaration, found, given)
-        model = cls.__new__(cls)
-        model._begin(declaration, form, given, numerics)
-        return model
+        return cls._of(_engine_of(declaration, form, given, numerics), Choice())
 
-    def _begin(self, declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> None:
-        declaration.raise_problems()
-        equations = solved_form(form)
-        declaration.derived |= equations.named()
-        system = assembled(declaration, equations, constraints_of(form, equations), given)
-        check_constraints(form, system)
-        self.form = form
+    @property
+    def form(self) -> KaneForm:
         """The equations in plain symbols."""
-        self._functions = KaneFunctions(form, numerics or Numerics())
-        self._own_constraints = tuple(system.constraints)
-        self._set_up(system, _Choice())
+        return self.engine.form
 
     # -- the procedure -----------------------------------------------------------------------------
 
@@ -181,16 +175,17 @@ class KaneModel(SymbolicModel):
         NumericalError
             When the rates are not determined.
         """
-        if self.system.constraints != self._own_constraints:
+        if not self._has_own_constraints:
             return None
         numeric = self._numeric
-        known = numeric.known(t, x, u, self._p)
+        known = numeric.known(t, x, self._full(u), self.engine.p)
         expansion = self._functions.at(known[None])
         seen, ny = numeric.outputs(known, expansion), len(self.outputs)
+        seen = replace(seen, r=seen.r[:, self._kept])
         residuals = self.constraints.residuals(t, x, u, seen.values[ny:])
         values = Evaluation(expansion.rates[0], seen.values[:ny], residuals)
         return KaneSlopes(
-            self.form, expansion, numeric.input_columns, seen, values, scales=self._scales, smooth=self._is_smooth
+            self.form, expansion, self._input_columns, seen, values, scales=self._scales, smooth=self._is_smooth
         )
 
     def matrices(
@@ -224,13 +219,13 @@ class KaneModel(SymbolicModel):
             When they do not determine the others at a point, or rates are not determined.
         """
         for point in points:
-            self._require_sizes(point)
+            require_sizes(self, point)
         found: list[Matrices] = []
         partition = self._partition_for(points, independent)
         for first in range(0, len(points), AT_ONCE):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
-            known = self._numeric.known_at(np.array(t), np.array(x), np.array(u), self._p)
+            known = self._numeric.known_at(np.array(t), np.array(x), self._full(np.array(u)), self.engine.p)
             found += self._eliminated(self._functions.at(known), partition)
         return found
 
@@ -243,7 +238,7 @@ class KaneModel(SymbolicModel):
             When the rates are not determined.
         """
         known = self._known(self.start if point is None else point)
-        return blocks_of(self.form, self._functions.at(known[None]), self._numeric.input_columns)
+        return blocks_of(self.form, self._functions.at(known[None]), self._input_columns)
 
     def residuals(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return what is left of each equation at a point, by name: 0 where it is satisfied.
@@ -276,7 +271,7 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When a rate of something else than a state is given.
         """
-        self._require_sizes(point)
+        require_sizes(self, point)
         require_consistent_point(self, point, rates or {})
 
     def partition(self, independent: Sequence[str]) -> Partition:
@@ -334,14 +329,6 @@ class KaneModel(SymbolicModel):
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self, values or {}, self.partition(chosen), simplify=simplify)
 
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same model with chosen inputs and outputs, as for every symbolic model."""
-        return cast("Self", super().with_interface(inputs, outputs))
-
-    def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same model with other parameter values, as for every symbolic model."""
-        return cast("Self", super().with_parameters(values))
-
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
 
@@ -355,43 +342,45 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When there is no such state or input.
         """
-        declared = self._declared
-        known = {*declared.state_signals.names, *declared.input_signals.names}
+        engine = self.engine
+        system = engine.system
+        known = {*engine.states.names, *engine.inputs.names}
         for name in values:
             if name not in known:
                 raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
         states, inputs = (
             Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
-            for signals in (declared.state_signals, declared.input_signals)
+            for signals in (system.state_signals, system.input_signals)
         )
-        return self._changed(replace(declared, state_signals=states, input_signals=inputs), self._choice)
+        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))
 
     # -- parts -------------------------------------------------------------------------------------
 
-    @cached_property
-    def _numeric(self) -> KaneNumeric:  # type: ignore[override]
-        others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return KaneNumeric(self._functions, replace(self.system, outputs=self.system.outputs + observed))
+    @property
+    def _functions(self) -> KaneFunctions:
+        return self.engine.functions
+
+    @property
+    def _numeric(self) -> KaneNumeric:
+        numeric: KaneNumeric = self._evaluator.numeric
+        return numeric
+
+    @property
+    def _input_columns(self) -> list[int]:
+        """Where the chosen inputs stand among the columns of J."""
+        every = self._numeric.input_columns
+        return [every[i] for i in self._kept]
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
 
-    def _require_sizes(self, point: OperatingPoint) -> None:
-        wanted, given = (len(self.states), len(self.inputs)), (len(point.states), len(point.inputs))
-        if given != wanted:
-            raise UsageError(
-                f"The point has {given[0]} states and {given[1]} inputs, but '{self.info.name}' has {wanted[0]} and "
-                f"{wanted[1]}: let fmilin.operating_point make it from values by name."
-            )
-
     def _known(self, point: OperatingPoint) -> FloatArray:
-        self._require_sizes(point)
-        return self._numeric.known(point.time, point.states, point.inputs, self._p)
+        require_sizes(self, point)
+        return self._numeric.known(point.time, point.states, self._full(point.inputs), self.engine.p)
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
-        inputs = self._numeric.input_columns
+        inputs = self._input_columns
         C = dependence(constraint_gradients(self.form, expansion.J, inputs), partition, self._scales)
         worst = float(np.max(C.condition_number))
         if not worst < REFUSED:
@@ -422,8 +411,29 @@ class KaneModel(SymbolicModel):
     def _scales(self) -> FloatArray:
         return self.states.scales()
 
-    def _changed(self, declared: SymbolicSystem, choice: _Choice) -> Self:
-        model = type(self).__new__(type(self))
-        model.form, model._functions, model._own_constraints = self.form, self._functions, self._own_constraints
-        model._set_up(declared, choice)
-        return model
+
+class KaneEngine(SymbolicEngine):
+    """Kane's equations for the shell; the functions are shared by all choices.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+    functions : KaneFunctions
+    """
+
+    def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
+        super().__init__(system)
+        self.functions, self.form = functions, functions.form
+
+    def numeric(self, system: SymbolicSystem) -> KaneNumeric:
+        """Return the functions with the outputs of ``system``."""
+        return KaneNumeric(self.functions, system)
+
+
+def _engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
+    declaration.raise_problems()
+    equations = solved_form(form)
+    declaration.derived |= equations.named()
+    system = assembled(declaration, equations, constraints_of(form, equations), given)
+    check_constraints(form, system)
+    return KaneEngine(system, KaneFunctions(form, numerics or Numerics()))

@@ -74,7 +74,7 @@ def _title(name: str) -> str:
 def _evaluated(model: KaneModel, point: OperatingPoint, rates: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
     """Return all left-hand sides, and the sizes that they are compared with."""
     functions = model._functions
-    known = model._numeric.known(point.time, point.states, point.inputs, model._p)
+    known = model._known(point)
     given = _by_position(model, rates)
     values, G = functions.constraints(known)
     n, o = len(model.form.q), len(model.form.u)
