@@ -68,7 +68,9 @@ def linearize_stepped(task: Task) -> LinearModel:
     """
     model = task.model
     if not isinstance(model, Stepped):
-        raise UsageError(f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can.")
+        raise UsageError(
+            f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
+        )
     findings = Findings(model.cadence, model.inputs.names, model.outputs.names)
     runner = Runner(model, task.point)
     begin = task.stepping.step or usable_step(model, task.point)

@@ -251,7 +251,9 @@ def test_wrong_options(options: dict[str, object], said: str) -> None:
 
 @pytest.mark.parametrize("way", ["direct", "step"])
 def test_ways_that_need_states_are_refused_without_them(way: str) -> None:
-    with pytest.raises(UsageError, match=rf"--method {way} cannot be gone\. It declares no states\. Try --method response"):
+    with pytest.raises(
+        UsageError, match=rf"--method {way} cannot be gone\. It declares no states\. Try --method response"
+    ):
         fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(way=way))
 
 
