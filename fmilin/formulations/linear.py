@@ -15,10 +15,10 @@ from fmilin.formulations.of_model import residuals_at
 from fmilin.formulations.solved import Reduced
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.rank import EXACT
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import RANK
 
 __all__ = ["Source", "linear_model", "with_inputs"]
 
@@ -150,7 +150,7 @@ def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArra
     a, a_u = basis.R @ reduced.A[p:], basis.R @ reduced.B[p:]
     if form.motion is not None:
         a = a - reduced.moving.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
-    to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=EXACT)
+    to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=RANK)
     change = to_multipliers @ -(form.M @ a + form.C @ dv + form.K @ dq)
     change_u = to_multipliers @ (form.B - form.M @ a_u)
     C = taken.output_states @ T + taken.output_unknowns @ np.vstack((a, change))

@@ -6,16 +6,13 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.selection import DOUBTFUL
 from fmilin.manifold.singular import singularity_of
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.remarks import Remark, held_remarks, off_equilibrium
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
 __all__ = ["remarks_on", "visited_at"]
-
-EQUILIBRIUM = 1e-9
-"""Rates below this, in sizes of the states per second, count as rest."""
 
 
 def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:

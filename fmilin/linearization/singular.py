@@ -19,14 +19,12 @@ from scipy import linalg
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
 from fmilin.linearization.assembly import point_of
-from fmilin.manifold.rank import EXACT
 from fmilin.manifold.singular import explanation
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import EQUILIBRIUM, RANK
 
 __all__ = ["linearize_at_singularity"]
-
-AT_REST = 1e-9
 
 
 def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
@@ -55,7 +53,7 @@ def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent
             f"The model '{model.info.name}' does not show its mass matrix and constraints: --at-singularity needs a "
             "native model made of Lagrange's equations."
         )
-    if np.max(np.abs(x[form.velocities]), initial=0.0) > AT_REST or np.max(np.abs(form.accelerations)) > 1e-6:
+    if np.max(np.abs(x[form.velocities]), initial=0.0) > EQUILIBRIUM or np.max(np.abs(form.accelerations)) > 1e-6:
         raise NumericalError(
             "With --at-singularity the point must be an equilibrium at rest: in motion the branches have different "
             "velocities, and there is no common one to linearize about."
@@ -80,7 +78,7 @@ def _assembled(
     A = np.vstack((np.hstack((np.zeros((p, p)), np.eye(p))), lower))
     B = np.vstack((np.zeros((p, len(model.inputs))), B2))
     # Outputs see the accelerations K z''; multipliers change with G' d lambda = (de/ds) ds - M K z'', of least norm.
-    G_t = np.linalg.pinv(form.G.T, rcond=EXACT)
+    G_t = np.linalg.pinv(form.G.T, rcond=RANK)
     dv, dv_u = K @ lower, K @ B2
     dl, dl_u = G_t @ (form.force_states @ T - form.M @ dv), G_t @ (form.force_inputs - form.M @ dv_u)
     C = form.output_states @ T + form.output_unknowns @ np.vstack((dv, dl))
@@ -112,7 +110,7 @@ def _basis(
 ) -> tuple[FloatArray, list[int]]:
     """Return K, shape (n, p), with rows of the identity for the chosen positions, and which these are."""
     D = scales[form.positions]
-    V = D[:, None] * linalg.null_space(form.G * D, rcond=EXACT)
+    V = D[:, None] * linalg.null_space(form.G * D, rcond=RANK)
     p = V.shape[1]
     if independent:
         states = [model.states.index_of(name, "a state of the model") for name in independent]
@@ -121,6 +119,6 @@ def _basis(
             raise UsageError(f"{p} independent positions are needed at this singular configuration, not {len(chosen)}.")
     else:
         chosen = sorted(int(i) for i in linalg.qr((V / D[:, None]).T, mode="r", pivoting=True)[1][:p])
-    if np.linalg.cond(V[chosen]) > 1 / EXACT:
+    if np.linalg.cond(V[chosen]) > 1 / RANK:
         raise NumericalError("These coordinates do not determine the others at this singular configuration.")
     return V @ np.linalg.inv(V[chosen]), chosen

@@ -19,14 +19,7 @@ from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows, scaled, threshold
-from fmilin.manifold.selection import (
-    REFUSED,
-    Manifold,
-    Selection,
-    select_named,
-    select_partition,
-    select_tangent,
-)
+from fmilin.manifold.selection import Manifold, Selection, select_named, select_partition, select_tangent
 from fmilin.manifold.verification import (
     conserved_quantities,
     verify_invariance,
@@ -34,6 +27,7 @@ from fmilin.manifold.verification import (
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import REFUSED
 
 __all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
 

@@ -11,8 +11,9 @@ from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
-from fmilin.manifold.selection import REFUSED, Manifold, Selection, select_partition
+from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.signals import Signal, Signals
+from fmilin.tolerances import REFUSED
 
 __all__ = ["has_expressions", "select_expressions"]
 

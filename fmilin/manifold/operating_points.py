@@ -11,11 +11,9 @@ from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.tolerances import CONSISTENT
 
-__all__ = ["CONSISTENT", "model_at", "operating_point", "require_sizes"]
-
-CONSISTENT = 1e-6
-"""Start values closer to the manifold than this (scaled by nominals) are projected; farther ones are refused."""
+__all__ = ["model_at", "operating_point", "require_sizes"]
 
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "

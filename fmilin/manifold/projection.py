@@ -9,18 +9,13 @@ from scipy import linalg
 
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.manifold.rank import EXACT, decide_rank, independent_rows, scaled, threshold
+from fmilin.manifold.rank import decide_rank, independent_rows, scaled, threshold
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
-__all__ = ["ON_MANIFOLD", "distance_beyond_noise", "distance_from_manifold", "project", "require_on_manifold"]
+__all__ = ["distance_beyond_noise", "distance_from_manifold", "project", "require_on_manifold"]
 
 ITERATIONS = 100
-
-ON_MANIFOLD = 1e-8
-"""A point farther away than this, in sizes of the states, is not on the manifold."""
-
-REACHED = 1e-9
-"""Distance from the manifold, in sizes of the states, that counts as being on it."""
 
 
 def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = ()) -> FloatArray:
@@ -121,7 +116,7 @@ def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, 
     H = invariants.gradient(t, x).H[:, free]
     if not np.isfinite(H).all():
         return step
-    V = linalg.null_space(H * D[free], rcond=EXACT)
+    V = linalg.null_space(H * D[free], rcond=RANK)
     step[free] = D[free] * (V @ (V.T @ (d[free] / D[free])))
     return step
 

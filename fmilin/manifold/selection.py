@@ -18,6 +18,7 @@ from scipy import linalg
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, conditioning
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import DOUBTFUL, REFUSED
 
 __all__ = [
     "Manifold",
@@ -28,9 +29,6 @@ __all__ = [
     "select_tangent",
     "tangent_scales",
 ]
-
-REFUSED = 1e8
-DOUBTFUL = 1e4
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from fmilin.manifold.rank import EXACT
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
 __all__ = ["branch_frequencies", "explanation", "singularity_of"]
 
@@ -47,7 +47,7 @@ def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
         Empty when the crossing is of another kind.
     """
     U, sigma, Vt = linalg.svd(form.G)
-    rank = int(np.count_nonzero(sigma > EXACT * sigma[0]))
+    rank = int(np.count_nonzero(sigma > RANK * sigma[0]))
     K, stress = Vt[rank:].T, U[:, rank:]
     if K.shape[1] != 2 or stress.shape[1] != 1:
         return []
@@ -84,7 +84,7 @@ def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
 
 def _rank(G: FloatArray) -> int:
     sigma = linalg.svdvals(G) if G.size else np.zeros(0)
-    return int(np.count_nonzero(sigma > EXACT * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+    return int(np.count_nonzero(sigma > RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)))
 
 
 def _rank_beside(model: Model, point: OperatingPoint, form: SecondOrderForm) -> int:

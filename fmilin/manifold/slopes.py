@@ -17,20 +17,12 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import AGREEMENT, KINK, PRECISE
 
 __all__ = ["TangentSlopes", "measure"]
 
-AGREEMENT = 1e-7
-"""Relative disagreement that is put down to the model's own accuracy rather than to a wrong derivative."""
-
-PRECISE = 1e-8
-"""Differences with a smaller error, relative to their row, come from a model without noise of its own."""
-
 SMALL_STEP = 2.0**-17
 """For one direction through all columns, in sizes of the variables."""
-
-KINK_SUSPECTED = 1e-3
-"""Second differences of a quick check that ask for a closer look, relative to the largest slope."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +130,7 @@ def _compared_once(
     visible = 10 * len(direction) * precision * (sizes + np.abs(beside.base))
     if not (gap <= np.maximum(np.maximum(visible, floor), AGREEMENT * sizes)).all():
         return None
-    if not (bend <= KINK_SUSPECTED / 4 * np.max(sizes, initial=0.0)).all():
+    if not (bend <= KINK / 4 * np.max(sizes, initial=0.0)).all():
         return None
     shown = np.where(gap > visible, gap, 0.0)[:, None] / beside.scales
     return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)
@@ -165,7 +157,7 @@ def _checked(
     visible = (deviation > 10 * quick.error) & known & ~suspicious
     error[visible] = np.maximum(error[visible], deviation[visible])
     largest = float(np.max(np.abs(exact.J) * beside.scales, initial=0.0))
-    bent = quick.bend * beside.scales > KINK_SUSPECTED * largest
+    bent = quick.bend * beside.scales > KINK * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     clean = known.all() and not columns
     experience.precision = _precision(beside, exact, quick) if clean else None

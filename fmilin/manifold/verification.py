@@ -14,6 +14,7 @@ from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank, scaled, threshold
 from fmilin.signals import FloatArray
+from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
 
 __all__ = ["Verified", "conserved_quantities", "input_gradient", "verify_invariance"]
 
@@ -77,7 +78,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
     ranks = [_rank(s.g, invariants.scales) for s in samples]
     if max(ranks) > ranks[0]:
         _refuse_singular(parametrization, ranks[0], max(ranks))
-    tolerance = 1e-4 if measured else 1e-6
+    tolerance = INVARIANT_MEASURED if measured else INVARIANT
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if not (violation <= tolerance).all():  # at rest, noise in the rates is all that there is of them
         model, t, x = invariants.model, parametrization.time, parametrization.x0

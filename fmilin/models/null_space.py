@@ -28,11 +28,9 @@ from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
-__all__ = ["THRESHOLD", "MultiplierModel", "NullSpaceModel", "Singularity"]
-
-THRESHOLD = 1e-10
-"""Singular values of G below this fraction of the largest count as zero."""
+__all__ = ["MultiplierModel", "NullSpaceModel", "Singularity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +157,7 @@ class NullSpaceModel(_SaddlePointModel):
     1
     """
 
-    def __init__(self, model: SymbolicModel, *, threshold: float = THRESHOLD) -> None:
+    def __init__(self, model: SymbolicModel, *, threshold: float = RANK) -> None:
         if not 0 <= threshold < 1:
             raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
         coordinates = model.states[: len(model.states) // 2]

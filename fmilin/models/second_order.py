@@ -9,11 +9,9 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.saddle_point import NullSpaceFactors
 from fmilin.model.interface import SecondOrderForm
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
 __all__ = ["is_lagrange", "second_order_form"]
-
-THRESHOLD = 1e-8
-"""Singular values of G below this fraction of the largest count as zero."""
 
 
 def is_lagrange(system: ImplicitSystem) -> bool:
@@ -34,7 +32,7 @@ def second_order_form(
     n = len(x) // 2
     W, r = numeric.equations(t, x, u, p)
     scales = np.array([s.nominal or 1.0 for s in numeric.system.state_signals[:n]])
-    w = NullSpaceFactors(W, n, threshold=THRESHOLD, scales=scales).solve(r)
+    w = NullSpaceFactors(W, n, threshold=RANK, scales=scales).solve(r)
     e_s, c_s, c_w = numeric.partials(point, w)
 
     def bend(a: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.operating_points import CONSISTENT, operating_point
+from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.model.events import Hybrid
 from fmilin.model.interface import Model, OperatingPoint
@@ -25,6 +25,7 @@ from fmilin.simulation.method import Method
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.stateless import Clocked
 from fmilin.simulation.trajectory import Statistics, Trajectory
+from fmilin.tolerances import CONSISTENT
 
 __all__ = ["simulate", "simulate_at", "snapshots"]
 

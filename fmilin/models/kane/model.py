@@ -21,7 +21,7 @@ from fmilin.models.kane.equations import KaneEquations, form_of
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
 from fmilin.models.kane.numeric import KaneNumeric
-from fmilin.models.kane.partition import REFUSED, Partition, dependence
+from fmilin.models.kane.partition import Partition, dependence
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
 from fmilin.models.kane.residuals import require_consistent_point, residuals_at
 from fmilin.models.kane.slopes import KaneSlopes, are_smooth
@@ -30,6 +30,7 @@ from fmilin.models.kane.sympy_form import gathered
 from fmilin.models.shell import Choice, NativeModel
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import REFUSED
 
 if TYPE_CHECKING:
     from fmilin.models.kane.symbolic import SymbolicLinearization

@@ -18,10 +18,7 @@ import numpy as np
 
 from fmilin.signals import FloatArray
 
-__all__ = ["REFUSED", "ConstraintGradients", "Dependence", "Partition", "dependence"]
-
-REFUSED = 1e8
-"""Condition number |G_c| |(G_c P_qd)^-1|, or that of B, from which a choice is refused."""
+__all__ = ["ConstraintGradients", "Dependence", "Partition", "dependence"]
 
 
 @dataclass(frozen=True, slots=True)

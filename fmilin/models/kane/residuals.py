@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UnknownNameError
-from fmilin.manifold.projection import ON_MANIFOLD
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ON_MANIFOLD, RATES
 
 if TYPE_CHECKING:
     from fmilin.models.kane.model import KaneModel
 
 __all__ = ["require_consistent_point", "residuals_at"]
-
-RATES = 1e-8
-"""Rates that are given must satisfy the equations to this part of the sizes of their terms."""
 
 _TITLES = {"f_0": "f_0 + f_1", "f_2": "f_2 + f_3"}
 
