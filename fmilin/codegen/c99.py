@@ -18,6 +18,8 @@ from importlib.resources import files
 from typing import Any
 
 import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.codegen.band import Order, band_order
 from fmilin.codegen.c_text import c_string, wrapped
@@ -29,6 +31,7 @@ __all__ = ["GeneratedModel", "generate"]
 
 SX = Any  # casadi.SX: casadi ships no types
 Sparsity = Any  # casadi.Sparsity
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -122,13 +125,15 @@ class _Equations:
         """Differentiate e = r - W w and z; append the blocks to ``results`` and return their tables."""
         s, rows, columns = self.system, self.order.rows, self.order.columns
         first = s.motion.numel()
-        z = self.differentiated
+        known = ca.vertcat(s.motion, self.settings)
+        e_known = s.residual_slopes(known)  # at once: the sweeps for both share most of their steps
+        z_known = ca.jacobian(self.differentiated, known)
         blocks = {
-            "E_MOTION": s.motion_slopes,
-            "Z_MOTION": ca.jacobian(z, s.motion),
-            "Z_W": ca.jacobian(z, s.unknowns),
-            "E_SETTINGS": s.residual_slopes(self.settings),
-            "Z_SETTINGS": ca.jacobian(z, self.settings),
+            "E_MOTION": e_known[:, :first] if s.slopes is None else s.slopes,
+            "Z_MOTION": z_known[:, :first],
+            "Z_W": ca.jacobian(self.differentiated, s.unknowns),
+            "E_SETTINGS": e_known[:, first:],
+            "Z_SETTINGS": z_known[:, first:],
         }
         blocks = {name: ca.sparsify(block) for name, block in blocks.items()}
         results += blocks.values()
@@ -151,32 +156,37 @@ class _Equations:
 
     def depends(self) -> tuple[tuple[int, ...], ...]:
         s = self.system
-        known = ca.vertcat(s.motion, self.settings)
-        n, W = s.unknowns.numel(), s.matrix.sparsity()
-        of_z = _ones(ca.jacobian_sparsity(self.z, known))
-        if n:
-            rows = [*W.row(), *range(n)]  # of the entries of W and r
-            gather = _ones(ca.Sparsity.triplet(n, len(rows), rows, range(len(rows))))
-            of_entries = _ones(ca.jacobian_sparsity(ca.vertcat(_dense(s.matrix), s.right_hand_side), known))
-            through = _ones(_inverse(W)) @ (gather @ of_entries)
-            of_z = of_z + _ones(ca.jacobian_sparsity(self.z, s.unknowns)) @ through
-        found: list[list[int]] = [[] for _ in range(self.z.numel())]
-        for i, j in _places(of_z):
-            found[i].append(j)
-        return tuple(map(tuple, found))
+        known, n = ca.vertcat(s.motion, self.settings), s.unknowns.numel()
+        of_entries = _pattern(ca.vertcat(_dense(s.matrix), s.right_hand_side), known)
+        of_rows = of_entries[s.matrix.nnz() :]
+        np.logical_or.at(of_rows, s.matrix.sparsity().row(), of_entries[: s.matrix.nnz()])
+        of_unknowns = _through(s.matrix.sparsity(), of_rows) if n else of_rows
+        of_z = _pattern(self.z, known) | (_pattern(self.z, s.unknowns) @ of_unknowns)
+        return tuple(tuple(np.flatnonzero(row).tolist()) for row in of_z)
 
 
-def _inverse(W: Sparsity) -> Sparsity:
-    """Return on which entries of r each unknown in W w = r depends: through the block triangular form of W."""
-    n = W.size1()
-    if ca.sprank(W) < n:  # singular in structure: nothing can be said
-        return ca.Sparsity.dense(n, n)
-    r = ca.MX.sym("r", n)
-    return ca.jacobian_sparsity(ca.solve(ca.MX.sym("W", W), r, "lapacklu"), r)
+def _through(W: Sparsity, of_rows: Flags) -> Flags:
+    """Return on what each unknown in W w = r depends, for what the rows of (W, r) contain.
+
+    The unknowns of a block of the block triangular form of W depend on what their rows contain and on the unknowns
+    of the blocks before there (Davis, Direct Methods for Sparse Linear Systems, section 7.4).
+    """
+    if ca.sprank(W) < W.size1():  # singular in structure: nothing can be said
+        return np.broadcast_to(of_rows.any(axis=0), of_rows.shape)
+    entries = np.array(ca.DM.ones(W).full(), dtype=bool)
+    count, rows, columns, row_ends, column_ends, _, _ = W.btf()
+    found = np.zeros_like(of_rows)
+    for k in range(count):
+        own, solved = rows[row_ends[k] : row_ends[k + 1]], columns[column_ends[k] : column_ends[k + 1]]
+        others = entries[own].any(axis=0)
+        others[solved] = False
+        found[solved] = of_rows[own].any(axis=0) | found[others].any(axis=0)
+    return found
 
 
-def _ones(sparsity: Sparsity) -> Any:
-    return ca.DM.ones(sparsity)
+def _pattern(e: SX, symbols: SX) -> Flags:
+    """Return which entries of a column contain which symbols, shape (entries, symbols)."""
+    return np.array(ca.DM.ones(ca.jacobian_sparsity(e, symbols)).full(), dtype=bool).reshape(e.numel(), symbols.numel())
 
 
 def _dense(e: SX) -> SX:

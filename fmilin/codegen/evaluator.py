@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -104,7 +105,7 @@ class Evaluator:
             One for each argument, of its length; or a number.
         """
         self._count(1)
-        memory = self._free.pop() if self._free else self._memory()  # never one for two threads at a time
+        memory = self._memory()
         for place, vector in zip(self._places, vectors, strict=True):
             memory.s[place] = vector
         memory.run()
@@ -151,11 +152,16 @@ class Evaluator:
         """Change over to compiled C when so many points make it worth while, and there is a compiler."""
         if self._native is None and self._patience.ends_with(points) and self._backend.kind == "auto":
             self._backend = Backend("casadi")  # asked once
-            with suppress(ModelError):
+            try:
                 self._native = Native(self.function, self._compiler)
                 self._free = []
+            except ModelError as error:  # the virtual machine goes on
+                logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
 
     def _memory(self) -> _Memory:
+        """Return room that no other thread uses; it is given back to ``_free``."""
+        with suppress(IndexError):
+            return self._free.pop()
         if self._native is None:
             buffered = Buffered(self.function)
             return _Memory(buffered.arguments[0], buffered.results[0], buffered.run, buffered)
@@ -164,7 +170,7 @@ class Evaluator:
 
     def _interpret(self, s: FloatArray, z: FloatArray) -> None:
         """Fill z (k, nz) for points s (k, ns)."""
-        memory = self._free.pop() if self._free else self._memory()
+        memory = self._memory()
         for i, point in enumerate(s):  # a map() over 64 points and more saves half a microsecond, and costs 500
             memory.s[:] = point
             memory.run()

@@ -118,4 +118,4 @@ def _node(x: Any) -> SX:
 
 
 def _is_plain(x: Any) -> bool:
-    return isinstance(x, (float, int, np.number, np.bool_))  # noqa: UP038 - a union is five times slower
+    return isinstance(x, (float, int, np.number, np.bool_))

@@ -192,6 +192,10 @@ class ExactSlopes(ABC):
     constraint_gradient: FloatArray | None = None
     smooth: bool = True
 
+    def rate_gradient(self) -> FloatArray | None:
+        """Return the slopes of all rates along all states, shape (N, N); None where they are not at hand."""
+        return None
+
     @abstractmethod
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order, by the published recursion.

@@ -14,7 +14,7 @@ equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +84,8 @@ class SymbolicSystem:
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 
-    def in_graph(self, observed: Sequence[Expr] = ()) -> ImplicitSystem:
-        """Return the equations as a graph, whose outputs are followed by what else is to be ``observed``.
+    def in_graph(self) -> ImplicitSystem:
+        """Return the equations as a graph.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class SymbolicSystem:
             matrix=graph.matrix(self.matrix, len(self.unknowns)),
             right_hand_side=graph.column(self.right_hand_side),
             derivatives=graph.column(self.derivatives),
-            outputs=graph.column((*self.outputs, *observed)),
+            outputs=graph.column(self.outputs),
             further={name: graph.node(e) for name, e in self.extra_names.items()},
             state_signals=self.state_signals,
             input_signals=self.input_signals,

@@ -11,7 +11,6 @@ from scipy.optimize import brentq
 
 import fmilin as fl
 from fmilin import OperatingPoint, UnknownNameError
-from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
 from fmilin.models.kane import KaneModel
 from fmilin.signals import FloatArray
