@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -94,17 +95,22 @@ class Expression:
 
     Parameters
     ----------
-    text : str
-        As written.
+    written : str or None
+        Its text; None where it came from sympy.
     names : tuple of str
         The variables in it, in order of appearance.
     steps : tuple of Step
         How it is computed, its value last; what appears twice is computed once.
     """
 
-    text: str
+    written: str | None
     names: tuple[str, ...]
-    steps: tuple[Step, ...] = field(repr=False, compare=False)
+    steps: tuple[Step, ...] = field(repr=False, hash=False)
+
+    @cached_property
+    def text(self) -> str:
+        """As written, or as sympy prints it: of a large model's constraint that takes a while."""
+        return str(self.steps[-1].value[0]).replace("**", "^") if self.written is None else self.written
 
     def built(self, arithmetic: Arithmetic, variables: Mapping[str, Any]) -> Any:
         """Return what the expression is in an ``arithmetic``, with ``variables[name]`` for every variable."""
@@ -145,10 +151,9 @@ class Expression:
     def from_sympy(cls, expression: Any, names: Mapping[Any, str]) -> Expression:
         """Return a sympy expression as an Expression; ``names`` maps its symbols to variable names."""
         used = {s: names[s] for s in sorted(expression.free_symbols, key=lambda s: names[s])}
-        text = str(expression).replace("**", "^")
         if expression in used:
-            return cls(text, tuple(used.values()), (Step("variable", value=used[expression]),))
-        return cls(text, tuple(used.values()), (Step("sympy", value=(expression, used)),))
+            return cls(str(expression), tuple(used.values()), (Step("variable", value=used[expression]),))
+        return cls(None, tuple(used.values()), (Step("sympy", value=(expression, used)),))
 
     def minus(self, number: float) -> Expression:
         """Return the expression less a number."""
