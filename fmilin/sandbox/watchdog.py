@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 from time import monotonic
 
-__all__ = ["Note", "done", "listen", "note", "say"]
+__all__ = ["Note", "done", "listen", "listener", "note", "say"]
 
 _SLOT = 700  # bytes of a line
 _SLOTS = 4
@@ -93,6 +93,11 @@ class _Listener:
 def listen() -> Note:
     """Make the note that is written from now on, in this process and in those forked from it."""
     _Listener.note = Note()
+    return _Listener.note
+
+
+def listener() -> Note | None:
+    """Return the note that is written at present; None when nobody listens. For who has many calls to note."""
     return _Listener.note
 
 

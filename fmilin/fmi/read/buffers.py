@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.signals import FloatArray
 
-__all__ = ["Group", "Pool", "groups_of"]
+__all__ = ["Buffers", "Group", "Visit", "groups_of"]
 
 
 class Group:
@@ -24,7 +27,14 @@ class Group:
     variables : sequence of Variable
         All of the same type.
     values : array, shape (size,)
-        A contiguous part of a pool: their numbers one after the other.
+        A contiguous part of the buffers: their numbers one after the other.
+
+    Attributes
+    ----------
+    references_pointer, count, pointer, size
+        What a C function takes to read or write them.
+    reading, writing : tuple of Call
+        The calls that do so, once the instance has bound them.
     """
 
     def __init__(self, variables: Sequence[Variable], values: FloatArray) -> None:
@@ -35,12 +45,14 @@ class Group:
         self.buffer: NDArray[np.float32] | None = None
         if self.type == "Float32":
             self.buffer = np.zeros(values.size, dtype=np.float32)
-        self.address = values.ctypes.data if self.buffer is None else self.buffer.ctypes.data
-        self.float64_address = values.ctypes.data
+        self.doubles_pointer = pointer_to(values)
         """Where the numbers are as doubles, whatever the type: seeds and sensitivities are always doubles."""
-        self.reference_address = self.references.ctypes.data
-        self.count = self.references.size
-        self.size = values.size
+        self.pointer = self.doubles_pointer if self.buffer is None else pointer_to(self.buffer)
+        self.references_pointer = pointer_to(self.references)
+        self.count = ctypes.c_size_t(self.references.size)
+        self.size = ctypes.c_size_t(values.size)
+        self.reading: tuple[Call, ...] = ()
+        self.writing: tuple[Call, ...] = ()
 
     def before_writing(self) -> None:
         """Bring the numbers to where the FMU reads them."""
@@ -51,6 +63,18 @@ class Group:
         """Bring the numbers from where the FMU wrote them."""
         if self.buffer is not None:
             self.values[:] = self.buffer
+
+
+def pointer_to(values: NDArray[np.generic]) -> ctypes.c_void_p:
+    """Return the address of an array's first number, as a C function takes it; it keeps the array alive."""
+    return values.ctypes.data_as(ctypes.c_void_p)
+
+
+class Visit(NamedTuple):
+    """The calls of one visit: where time or inputs have changed, and where they stand as before."""
+
+    anew: tuple[Call, ...]
+    again: tuple[Call, ...]
 
 
 def groups_of(variables: Iterable[Variable], layout: Layout, values: FloatArray) -> tuple[Group, ...]:
@@ -72,7 +96,7 @@ def groups_of(variables: Iterable[Variable], layout: Layout, values: FloatArray)
     return tuple(groups)
 
 
-class Pool:
+class Buffers:
     """The numbers t, x, u, x' and z of one point; z are the further variables that a view of the model needs.
 
     Parameters
@@ -80,21 +104,31 @@ class Pool:
     layout : Layout
     others : iterable of Scalar
         Which variables make up z.
+    observed : iterable of Scalar
+        Those of them that constraints contain: they can be read without the others.
 
     Attributes
     ----------
     values : array, shape (1 + N + nu + N + nz,)
         Everything, in the order t, x, u, x', z.
+    time : ctypes.c_double
+        The first of them.
     x, u, rates : arrays
         Parts of ``values``; ``u`` are all inputs of the FMU that may be inputs of a linear model.
     inputs, sampled_inputs : tuple of Group
         Those that may be set at any time, and the discrete-time ones, which are set in event mode.
+    readings : tuple of Group
+        z; of which ``observed_readings`` are what constraints contain.
+    visits : dict
+        Calls that the instance has bound to these buffers.
     """
 
-    def __init__(self, layout: Layout, others: Iterable[Scalar] = ()) -> None:
+    def __init__(self, layout: Layout, others: Iterable[Scalar] = (), observed: Iterable[Scalar] = ()) -> None:
         n, k = len(layout.states), len(layout.inputs)
-        distinct: dict[int, Variable] = {s.variable.reference: s.variable for s in others}
-        self.further = tuple(sorted(distinct.values(), key=lambda v: v.type))  # one call per type
+        in_constraints = {s.variable.reference: s.variable for s in observed}
+        distinct = in_constraints | {s.variable.reference: s.variable for s in others}
+        # What constraints contain comes first, so that it can be read alone; neighbours of one type share a call.
+        self.further = tuple(sorted(distinct.values(), key=lambda v: (v.reference not in in_constraints, v.type)))
         sizes = [layout.size(v) for v in self.further]
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + 1 + 2 * n + k
         self._layout = layout
@@ -102,16 +136,16 @@ class Pool:
             zip((v.reference for v in self.further), starts[:-1].tolist(), strict=True)
         )
         self.values = np.zeros(1 + 2 * n + k + sum(sizes))
+        self.time = ctypes.c_double.from_buffer(self.values.data)
         self.x = self.values[1 : 1 + n]
         self.u = self.values[1 + n : 1 + n + k]
         self.rates = self.values[1 + n + k : 1 + 2 * n + k]
         self.n, self.k = n, k
-        self.x_address = self.x.ctypes.data
-        self.rates_address = self.rates.ctypes.data
-        anytime, at_events = _by_moment(layout, self.u)
-        self.inputs = anytime
-        self.sampled_inputs = at_events
-        self.readings = groups_of(self.further, layout, self.values[1 + 2 * n + k :])
+        self.inputs, self.sampled_inputs = _by_moment(layout, self.u)
+        z = self.values[1 + 2 * n + k :]
+        self.readings = groups_of(self.further, layout, z)
+        self.observed_readings = groups_of(self.further[: len(in_constraints)], layout, z)
+        self.visits: dict[str, Visit] = {}
 
     @cached_property
     def states(self) -> tuple[Group, ...]:

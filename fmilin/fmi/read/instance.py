@@ -1,43 +1,30 @@
-"""One instance of an FMU's code: what both FMI versions have in common.
-
-The functions that are called at every visit take raw addresses of preallocated buffers: no array is
-wrapped per call. All others go through FMPy's methods. Either way every status is checked, and the name
-of the function is noted before it runs, for the process that finds out after a crash.
-"""
+"""One instance of an FMU's code: what the FMI versions have in common."""
 
 from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fmilin.errors import ModelError, NumericalError
-from fmilin.fmi.read.buffers import Group, Pool
+from fmilin.errors import ModelError
+from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
+from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.read.description import Description, Variable
-from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.log import LogSink, logger
+from fmilin.fmi.read.platforms import library_suffix
 from fmilin.fmi.read.settings import Setting
-from fmilin.sandbox.watchdog import done, note
 from fmilin.signals import FloatArray
 
 __all__ = ["Event", "Instance"]
 
-_STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
-_DISCARD, _ERROR, _FATAL = 2, 3, 4
-
-_ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates", "GetEventIndicators")
-"""Functions whose refusal says nothing about the point."""
 _MOST_ITERATIONS = 100
 _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
-
-_pointer = ctypes.c_void_p
-_size = ctypes.c_size_t
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +59,31 @@ class Instance(ABC):
     """``"fmi2"`` or ``"fmi3"``."""
     binaries: ClassVar[tuple[str, ...]]
     """Folders under ``binaries/`` that may hold this platform's library, the first choice first."""
-    rates_function: ClassVar[str]
+    types: ClassVar[Mapping[str, tuple[str, Any]]]
+    """By type of variable: what the functions that get and set it are called, and its type in C."""
+    truth: ClassVar[Any]
+    """The C type of a Boolean."""
+    frees_with: ClassVar[str] = "FreeInstance"
+    rates_function: ClassVar[str] = "GetDerivatives"
     nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"
 
     def __init__(self, folder: Path, description: Description, number_of_states: int, sink: LogSink) -> None:
         self.description = description
         self.sink = sink
         self.next_event: float | None = None
-        self.health = 0
-        self._time = 0.0
+        self.component = self._load(folder)
+        self._folder = folder
         self._number_of_states = number_of_states
-        self._fmu = self._load(folder)
-        self._component: int | None = None
         self._states_checked = False
-        self._bind()
+        self._time = 0.0
+        self._standing: tuple[float, bytes] | None = None
+        """Time and inputs that were set last, as long as nothing may have changed them since."""
 
     # ------------------------------------------------------------------ particular to a version
 
     @abstractmethod
-    def _load(self, folder: Path) -> Any:
-        """Load the library and return FMPy's object for it."""
-
-    @abstractmethod
-    def _instantiate(self) -> None:
-        """Create the component."""
+    def _instantiate(self) -> bool:
+        """Create the component; return whether there is one."""
 
     @abstractmethod
     def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
@@ -106,41 +94,22 @@ class Instance(ABC):
         """Do one round of the event iteration."""
 
     @abstractmethod
-    def _apply(self, setting: Setting) -> None:
-        """Set one variable of any type."""
+    def _get_or_set(self, verb: str, group: Group) -> Call:
+        """Return the call that reads or writes a group."""
 
     @abstractmethod
-    def numbers(self, scalar: Scalar, size: int) -> list[float]:
-        """Read a variable of any numeric type: all its elements."""
+    def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+        """Return the call that writes the derivatives of ``unknowns`` along the seed in ``known`` to ``target``.
 
-    def values(self, variable: Variable, size: int) -> list[Any]:
-        """Read a variable of any type: all its elements, as Python has them."""
-        del size
-        kind = "Integer" if variable.type == "Enumeration" else variable.type
-        return list(getattr(self._fmu, f"get{kind}")([variable.reference]))
-
-    @abstractmethod
-    def write(self, group: Group) -> None:
-        """Set a group of variables from its buffer."""
-
-    @abstractmethod
-    def read(self, group: Group) -> None:
-        """Read a group of variables into its buffer."""
-
-    @abstractmethod
-    def directional(self, unknowns: Group, known: Group, target: int) -> int:
-        """Write the derivative of ``unknowns`` along the seed in ``known`` to ``target``; return the status, unchecked.
-
-        ``target`` is the address of as many doubles as there are unknowns.
+        ``target`` points to as many doubles as there are unknowns.
         """
-
-    @abstractmethod
-    def _number_of_event_indicators(self) -> int:
-        """Return how many there are."""
 
     @abstractmethod
     def _refused_number(self) -> int | None:
         """Return the number of states that the code has, when it is not the declared one."""
+
+    def _number_of_event_indicators(self) -> int:
+        return self.description.event_indicators
 
     # ------------------------------------------------------------------ life
 
@@ -155,15 +124,15 @@ class Instance(ABC):
             Start values and parameters.
         """
         self.sink.forget()
-        self.health = 0
-        self._instantiate()
-        self._component = self._fmu.component
+        self._time, self._standing = time, None
+        if not self._instantiate():
+            raise self._not_instantiated()
         try:
             self._enter_initialization(time, settings)
             for setting in settings:
                 if setting.variable.causality == "input":
                     self._apply(setting)
-            self._fmu.exitInitializationMode()
+            self._exit_initialization()
             self._start()
             self._quieten()
         except BaseException:
@@ -179,65 +148,129 @@ class Instance(ABC):
 
         After an error only freeing is allowed, after a fatal error nothing at all.
         """
-        if self._component is None:
+        if self.component.handle.value is None:
             return
         try:
-            if self.health < _ERROR:
-                self._fmu.terminate()
+            if self.component.is_usable:
+                self._terminate()
         except ModelError as error:  # the way out must not stop here
             logger.warning("%s: %s", self.description.source, error)
         finally:
-            if self.health != _FATAL:
-                getattr(self._fmu, f"{self.prefix}FreeInstance")(self._component)
-            self._component = self._fmu.component = None
+            self.component.free(self.frees_with)
 
     def unload(self) -> None:
         """Free the component and the library."""
         self.end()
-        if self.health != _FATAL:
-            note("the unloading of the library")
-            self._fmu.freeLibrary()
-            done()
+        self.component.unload()
+
+    # ------------------------------------------------------------------ variables
+
+    def read(self, group: Group) -> None:
+        """Read a group of variables into its buffer."""
+        self.component.run(self._reading(group))
+
+    def write(self, group: Group) -> None:
+        """Set a group of variables from its buffer."""
+        self.component.run(self._writing(group))
+
+    def values(self, variable: Variable, size: int) -> list[Any]:
+        """Read a variable of any type: all its elements, as Python has them."""
+        kind, c_type = self.types[variable.type]
+        found = (c_type * size)()
+        self.component.call(f"Get{kind}", *self._located(variable, found))
+        return list(found)
+
+    def _apply(self, setting: Setting) -> None:
+        """Set one variable of any type."""
+        kind, c_type = self.types[setting.variable.type]
+        values = (str(v).encode() for v in setting.values) if kind == "String" else setting.values
+        self.component.call(f"Set{kind}", *self._located(setting.variable, (c_type * len(setting.values))(*values)))
+
+    def _located(self, variable: Variable, numbers: Any) -> tuple[Any, ...]:
+        """Return what a function is told that gets or sets one variable."""
+        return (ctypes.c_uint32 * 1)(variable.reference), ctypes.c_size_t(1), numbers
+
+    def _reading(self, group: Group) -> tuple[Call, ...]:
+        if not group.reading:
+            call = self._get_or_set("Get", group)
+            group.reading = (call,) if group.buffer is None else (call, (group.after_reading, call[1]))
+        return group.reading
+
+    def _writing(self, group: Group) -> tuple[Call, ...]:
+        if not group.writing:
+            call = self._get_or_set("Set", group)
+            group.writing = (call,) if group.buffer is None else ((group.before_writing, call[1]), call)
+        return group.writing
 
     # ------------------------------------------------------------------ continuous-time mode
 
-    def hold(self, pool: Pool) -> None:
-        """Set time, states and inputs, and read the states back."""
-        component = self._component
+    def visit(self, buffers: Buffers, wanted: str) -> None:
+        """Set time, states and inputs, read the states back, and what is wanted.
+
+        Time and inputs that stand already are not set again.
+
+        Parameters
+        ----------
+        buffers : Buffers
+        wanted : str
+            ``""``: nothing more; ``"everything"``: the derivatives, then all further variables; ``"observed"``: those
+            that constraints contain, and neither derivatives nor others.
+        """
+        visit = buffers.visits.get(wanted) or self._prepared(buffers, wanted)
         self.sink.forget()
-        self._time = float(pool.values[0])
-        self._set_time(component, self._time)
-        if pool.n:
-            self._set_states(component, pool.x_address, pool.n)
-        for group in pool.inputs:
-            self.write(group)
-        if pool.n:
-            self._get_states(component, pool.x_address, pool.n)
+        time = buffers.time.value
+        standing = (time, buffers.u.tobytes())
+        if standing == self._standing:
+            calls = visit.again
+        else:
+            calls = visit.anew
+            self._time = time
+        self._standing = None
+        self.component.run(calls)
+        self._standing = standing
 
-    def read_states(self, pool: Pool) -> None:
+    def forget_point(self) -> None:
+        """Set time and inputs at the next visit even when they are the same: something else may have moved them."""
+        self._standing = None
+
+    def _prepared(self, buffers: Buffers, wanted: str) -> Visit:
+        """Bind the calls of a visit to its buffers."""
+        bound, n = self.component.bound, ctypes.c_size_t(buffers.n)
+        x, rates = pointer_to(buffers.x), pointer_to(buffers.rates)
+        time = bound("SetTime", buffers.time)
+        moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
+        inputs = (call for group in buffers.inputs for call in self._writing(group))
+        asked = [bound("GetContinuousStates", x, n)] if buffers.n else []
+        if buffers.n and wanted == "everything":
+            asked.append(bound(self.rates_function, rates, n))
+        asked += (call for group in self._wanted(buffers, wanted) for call in self._reading(group))
+        visit = Visit((time, *moves, *inputs, *asked), (*moves, *asked))
+        buffers.visits[wanted] = visit
+        return visit
+
+    @staticmethod
+    def _wanted(buffers: Buffers, wanted: str) -> tuple[Group, ...]:
+        return {"everything": buffers.readings, "observed": buffers.observed_readings}.get(wanted, ())
+
+    def read_states(self, buffers: Buffers) -> None:
         """Read the states that the instance holds."""
-        if pool.n:
-            self._get_states(self._component, pool.x_address, pool.n)
-
-    def rates(self, pool: Pool) -> None:
-        """Read the derivatives of the states; to be done before anything else is read."""
-        if pool.n:
-            self._get_rates(self._component, pool.rates_address, pool.n)
+        if buffers.n:
+            n = ctypes.c_size_t(buffers.n)
+            self.component.run((self.component.bound("GetContinuousStates", pointer_to(buffers.x), n),))
 
     def nominals(self, count: int) -> FloatArray:
         """Read the nominal values of the states, shape (count,)."""
-        values = np.full(count + _GUARD, np.nan)
-        if count:
-            self._get_nominals(self._component, values.ctypes.data, count)
-        return values[:count]
+        return self._numbers(self.nominals_function, count, np.full(count + _GUARD, np.nan))
 
     def event_indicators(self) -> FloatArray:
         """Read the event indicators at the point that is held, shape (ne,)."""
         count = self._number_of_event_indicators() if self.description.event_indicators else 0
-        values = np.zeros(count)
+        return self._numbers("GetEventIndicators", count, np.zeros(count))
+
+    def _numbers(self, function: str, count: int, room: FloatArray) -> FloatArray:
         if count:
-            self._get_indicators(self._component, values.ctypes.data, count)
-        return values
+            self.component.run((self.component.bound(function, pointer_to(room), ctypes.c_size_t(count)),))
+        return room[:count]
 
     # ------------------------------------------------------------------ events
 
@@ -249,77 +282,31 @@ class Instance(ABC):
         inputs : sequence of Group
             Discrete-time ones, to be set in event mode.
         """
-        self._fmu.enterEventMode()
+        self._standing = None
+        self.component.call("EnterEventMode")
         for group in inputs:
             self.write(group)
         terminates = self._iterated(f"at t = {self._time:g} s")
-        self._fmu.enterContinuousTimeMode()
+        self.component.call("EnterContinuousTimeMode")
         return terminates
 
     def completed_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
-        wants_event, terminates = self._fmu.completedIntegratorStep()
-        return bool(wants_event), bool(terminates)
-
-    # ------------------------------------------------------------------ failures
-
-    def failure(self, function: str, status: int) -> ModelError:
-        """Return the error for ``function``, and remember what may still be done with the component."""
-        self.health = max(self.health, status if status in (_DISCARD, _ERROR, _FATAL) else _ERROR)
-        word = _STATUS[status] if 0 <= status < len(_STATUS) else "an unknown status"
-        advice = {
-            _DISCARD: "The model cannot be evaluated there: choose another operating point or other parameters.",
-            _FATAL: "The model is beyond repair in this process.",
-        }.get(status, "Check the operating point, the start values and the parameters.")
-        return ModelError(
-            f"{self.prefix}{function} of '{self.description.source}' returned {word} (status {status}). "
-            f"{self.sink.last_words()} {advice}"
+        wants_event, terminates = self.truth(), self.truth()
+        self.component.call(
+            "CompletedIntegratorStep", self.truth(1), ctypes.byref(wants_event), ctypes.byref(terminates)
         )
+        return bool(wants_event.value), bool(terminates.value)
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether the component may still be asked."""
-        return self._component is not None and self.health < _ERROR
+    # ------------------------------------------------------------------ details
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether a fatal error forbids every further call, a fresh instance included."""
-        return self.health == _FATAL
+    def _load(self, folder: Path) -> Component:
+        name = self.description.model_identifier + library_suffix()
+        found = [path for b in self.binaries if (path := folder / "binaries" / b / name).is_file()]
+        return self._component(found[0])
 
-    def _loaded(self, kind: Any, folder: Path, **where: str) -> Any:
-        """Load the library through one of FMPy's classes, whose calls are noted and whose failures become ours."""
-        note("the loading of the library")
-        try:
-            fmu = kind(
-                guid=self.description.token,
-                modelIdentifier=self.description.model_identifier,
-                unzipDirectory=str(folder),
-                instanceName=self.description.model_name,
-                **where,
-            )
-        except Exception as error:  # noqa: BLE001 - FMPy raises bare exceptions, ctypes OSError and AttributeError
-            raise ModelError(
-                f"The library of '{self.description.source}' cannot be loaded: {error}. It may need other libraries "
-                f"that are not installed, a newer system, or lack functions that FMI requires."
-            ) from None
-        finally:
-            done()
-        fmu._call = self._noted(fmu._call)  # FMPy's one door to C: all its methods go through it
-        return fmu
-
-    def _noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        from fmpy.fmi1 import FMICallException
-
-        def noted(function: str, *arguments: Any) -> Any:
-            note(function)
-            try:
-                return call(function, *arguments)
-            except FMICallException as error:
-                raise self.failure(function.removeprefix(self.prefix), error.status) from None
-            finally:
-                done()
-
-        return noted
+    def _component(self, library: Path) -> Component:
+        return Component(library, self.prefix, self.sink)
 
     def _not_instantiated(self) -> ModelError:
         tool = self.description.tool or "its tool"
@@ -330,54 +317,16 @@ class Instance(ABC):
             f"a missing licence, a missing file in its resources, or an identifier that differs from the library's."
         )
 
-    # ------------------------------------------------------------------ details
+    def _exit_initialization(self) -> None:
+        self.component.call("ExitInitializationMode")
 
-    def _bind(self) -> None:
-        """Prepare the functions that are called at every visit."""
-        self._bind_interface()
-
-    def _bind_interface(self) -> None:
-        """Prepare those of the interface; for model exchange both versions share their signatures."""
-        states = (_pointer, _pointer, _size)
-        self._set_time = self._checked("SetTime", (_pointer, ctypes.c_double))
-        self._set_states = self._checked("SetContinuousStates", states)
-        self._get_states = self._checked("GetContinuousStates", states)
-        self._ask_for_states = self._function("GetContinuousStates", states)
-        self._get_rates = self._checked(self.rates_function, states)
-        self._get_nominals = self._checked(self.nominals_function, states)
-        self._get_indicators = self._checked("GetEventIndicators", states)
-
-    def _checked(self, name: str, arguments: Iterable[Any]) -> Callable[..., None]:
-        """Return the function as one that notes its name and raises when its status is bad."""
-        function, full_name = self._function(name, arguments), self.prefix + name
-
-        def checked(*values: Any) -> None:
-            note(full_name)
-            status = function(*values)
-            done()
-            if status not in (0, 1):
-                failure = self.failure(name, status)
-                # "Discard" is the standard's word for a point at which the model has no solution.
-                no_solution = status == _DISCARD and name not in _ABOUT_THE_MODEL
-                raise NumericalError(str(failure)) if no_solution else failure
-
-        return checked
-
-    def _named(self, name: str) -> Any:
-        """Return the C function of this name."""
-        return self._fmu.dll[self.prefix + name]
-
-    def _function(self, name: str, arguments: Iterable[Any]) -> Any:
-        # A pointer of our own: the attribute of the same name belongs to FMPy, with other argument types.
-        function = self._named(name)
-        function.argtypes = tuple(arguments)
-        function.restype = ctypes.c_int
-        return function
+    def _terminate(self) -> None:
+        self.component.call("Terminate")
 
     def _start(self) -> None:
         """Go from the end of initialization to continuous-time mode."""
         self._settle()
-        self._fmu.enterContinuousTimeMode()
+        self.component.call("EnterContinuousTimeMode")
         self._check_number_of_states()
 
     def _settle(self) -> None:
@@ -425,13 +374,18 @@ class Instance(ABC):
         """Keep only warnings and errors: a message per visit would cost more than the visit."""
         if logger.isEnabledFor(10):
             return
-        kept = [c for c in self.description.log_categories if c in _STATUS_CATEGORIES]
+        kept = [c.encode() for c in self.description.log_categories if c in _STATUS_CATEGORIES]
         try:
-            self._fmu.setDebugLogging(False, [])  # noqa: FBT003 - FMPy's signature
+            self._set_logging([], on=False)
             if kept:
-                self._fmu.setDebugLogging(True, kept)  # noqa: FBT003
+                self._set_logging(kept, on=True)
         except ModelError as error:  # a talkative FMU is no failure
-            if self.is_lost:
+            if self.component.is_lost:
                 raise
-            self.health = 0
+            self.component.health = 0
             logger.debug("%s: %s", self.description.source, error)
+
+    def _set_logging(self, categories: Sequence[bytes], *, on: bool) -> None:
+        count = len(categories)
+        names = (ctypes.c_char_p * count)(*categories)
+        self.component.call("SetDebugLogging", self.truth(on), ctypes.c_size_t(count), names)

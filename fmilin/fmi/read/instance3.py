@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fmilin.fmi.read.buffers import Group
+from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Event, Instance
-from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.platforms import fmi3_folders
 from fmilin.fmi.read.settings import Setting
-from fmilin.sandbox.watchdog import done, note
 
 __all__ = ["Instance3"]
 
-_pointer = ctypes.c_void_p
-_size = ctypes.c_size_t
+_log_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+_INTEGERS = ("Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
 
 
 class Instance3(Instance):
@@ -27,93 +26,83 @@ class Instance3(Instance):
     prefix = "fmi3"
     binaries = fmi3_folders()
     rates_function = "GetContinuousStateDerivatives"
+    truth = ctypes.c_bool
+    types: ClassVar = {
+        "Float64": ("Float64", ctypes.c_double),
+        "Float32": ("Float32", ctypes.c_float),
+        **{kind: (kind, getattr(ctypes, f"c_{kind.lower()}")) for kind in _INTEGERS},
+        "Enumeration": ("Int64", ctypes.c_int64),
+        "Boolean": ("Boolean", ctypes.c_bool),
+        "String": ("String", ctypes.c_char_p),
+    }
 
-    def _load(self, folder: Path) -> Any:
-        from fmpy.fmi3 import FMU3Model
+    def _instantiate(self) -> bool:
+        return self.component.create("InstantiateModelExchange", *self._identity(), *self._environment())
 
-        return self._loaded(FMU3Model, folder)
+    def _identity(self) -> tuple[Any, ...]:
+        """Return names, resources, and that the FMU is invisible and may speak."""
+        d, resources = self.description, f"{self._folder / 'resources'}{os.sep}"
+        return d.model_name.encode(), d.token.encode(), resources.encode(), self.truth(0), self.truth(1)
 
-    def _bind(self) -> None:
-        super()._bind()
-        values = (_pointer, _pointer, _size, _pointer, _size)
-        self._getters = {kind: self._checked(f"Get{kind}", values) for kind in ("Float64", "Float32")}
-        self._setters = {kind: self._checked(f"Set{kind}", values) for kind in ("Float64", "Float32")}
-        self._get_directional = self._function(
-            "GetDirectionalDerivative",
-            (_pointer, _pointer, _size, _pointer, _size, _pointer, _size, _pointer, _size),
-        )
+    def _environment(self) -> tuple[Any, ...]:
+        """Return the environment, of which there is none, and the function that takes messages."""
 
-    def _instantiate(self) -> None:
         def log(_: int | None, status: int, category: bytes, message: bytes) -> None:
             self.sink.take(status, category, message)
 
-        try:
-            self._fmu.instantiate(loggingOn=True, logMessage=log)
-        except Exception:  # noqa: BLE001 - FMPy's own class for a null pointer
-            raise self._not_instantiated() from None
+        self._log = _log_type(log)  # the code keeps a pointer to it
+        return ctypes.c_void_p(), self._log
 
     def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
         structural = [s for s in settings if s.is_structural]
         if structural:
-            self._fmu.enterConfigurationMode()
+            self.component.call("EnterConfigurationMode")
             for setting in structural:
                 self._apply(setting)
-            self._fmu.exitConfigurationMode()
+            self.component.call("ExitConfigurationMode")
         for setting in settings:
             if not setting.is_structural:
                 self._apply(setting)
-        self._fmu.enterInitializationMode(startTime=time)
+        without, nothing = self.truth(0), ctypes.c_double(0.0)
+        self.component.call("EnterInitializationMode", without, nothing, ctypes.c_double(time), without, nothing)
 
     def _iterate(self) -> Event:
-        again, terminate, _, _, scheduled, time = self._fmu.updateDiscreteStates()
-        return Event(again, terminate, time if scheduled else None)
+        again, terminate, nominals, values, scheduled = (self.truth() for _ in range(5))
+        time = ctypes.c_double()
+        answers = (again, terminate, nominals, values, scheduled, time)
+        self.component.call("UpdateDiscreteStates", *(ctypes.byref(a) for a in answers))
+        return Event(again.value, terminate.value, time.value if scheduled.value else None)
 
-    def _apply(self, setting: Setting) -> None:
-        kind = "Int64" if setting.variable.type == "Enumeration" else setting.variable.type
-        getattr(self._fmu, f"set{kind}")([setting.variable.reference], list(setting.values))
+    def _located(self, variable: Variable, numbers: Any) -> tuple[Any, ...]:
+        return (*super()._located(variable, numbers), ctypes.c_size_t(len(numbers)))
 
-    def numbers(self, scalar: Scalar, size: int) -> list[float]:
-        """Read a variable of any numeric type: all its elements."""
-        kind = "Int64" if scalar.variable.type == "Enumeration" else scalar.variable.type
-        getter = getattr(self._fmu, f"get{kind}")
-        return [float(v) for v in getter([scalar.variable.reference], nValues=size)]
+    def _get_or_set(self, verb: str, group: Group) -> Call:
+        return self.component.bound(
+            f"{verb}{group.type}", group.references_pointer, group.count, group.pointer, group.size
+        )
 
-    def values(self, variable: Variable, size: int) -> list[Any]:
-        """Read a variable of any type: all its elements."""
-        kind = "Int64" if variable.type == "Enumeration" else variable.type
-        return list(getattr(self._fmu, f"get{kind}")([variable.reference], nValues=size))
-
-    def write(self, group: Group) -> None:
-        """Set a group of variables from its buffer."""
-        group.before_writing()
-        self._setters[group.type](self._component, group.reference_address, group.count, group.address, group.size)
-
-    def read(self, group: Group) -> None:
-        """Read a group of variables into its buffer."""
-        self._getters[group.type](self._component, group.reference_address, group.count, group.address, group.size)
-        group.after_reading()
-
-    def directional(self, unknowns: Group, known: Group, target: int) -> int:
-        """Write the derivatives of ``unknowns`` along the seed in ``known`` to ``target``; see :class:`Instance`."""
-        note("fmi3GetDirectionalDerivative")
-        status: int = self._get_directional(
-            self._component,
-            unknowns.reference_address,
+    def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+        """Return the call for derivatives along the seed in ``known``; see :class:`Instance`."""
+        return self.component.bound(
+            "GetDirectionalDerivative",
+            unknowns.references_pointer,
             unknowns.count,
-            known.reference_address,
+            known.references_pointer,
             known.count,
-            known.float64_address,
+            known.doubles_pointer,
             known.size,
             target,
             unknowns.size,
         )
-        done()
-        return status
 
     def _number_of_event_indicators(self) -> int:
-        number: int = self._fmu.getNumberOfEventIndicators()
-        return number
+        return self._told("GetNumberOfEventIndicators")
 
     def _refused_number(self) -> int | None:
-        number: int = self._fmu.getNumberOfContinuousStates()
+        number = self._told("GetNumberOfContinuousStates")
         return None if number == self._number_of_states else number
+
+    def _told(self, function: str) -> int:
+        number = ctypes.c_size_t()
+        self.component.call(function, ctypes.byref(number))
+        return number.value

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import logging
 import re
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
 
+from fmilin.fmi.read.platforms import c_library, fmpy_folder, logger_library
 from fmilin.sandbox.watchdog import say
 
-__all__ = ["LogSink", "deliver", "logger"]
+__all__ = ["Callbacks", "LogSink", "callbacks", "deliver", "logger"]
 
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: silent until the application wants to hear it
@@ -20,6 +24,7 @@ logger.addHandler(logging.NullHandler())  # as a library should: silent until th
 _LEVELS = (logging.DEBUG, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL, logging.DEBUG)
 _REFERENCE = re.compile(r"#r(\d+)#")  # FMI 2.0.4 section 2.1.5: '#r12#' stands for the Real with reference 12
 _LONGEST = 600
+_pointer, _text = ctypes.c_void_p, ctypes.c_char_p
 
 _numbers = itertools.count(1)
 # The C function that formats FMI 2 messages (FMPy's proxy for the variable arguments) keeps one callback for
@@ -83,6 +88,56 @@ def deliver(number: int | None, status: int, category: bytes | None, message: by
         sink = _sinks.get(max(_sinks.keys()))
     if sink is not None:
         sink.take(status, category, message)
+
+
+_Log = ctypes.CFUNCTYPE(None, _pointer, _text, ctypes.c_int, _text, _text)
+
+
+class Callbacks(ctypes.Structure):
+    """The struct fmiCallbackFunctions of FMI 1.0; that of FMI 2.0 begins with the same fields."""
+
+    _fields_ = (
+        ("logger", _Log),
+        ("allocate", _pointer),
+        ("free", _pointer),
+        ("step_finished", _pointer),
+    )
+
+
+C = TypeVar("C", bound=Callbacks)
+
+
+def callbacks(kind: type[C]) -> C:
+    """Return what an FMU of FMI 1.0 or 2.0 calls: the C functions themselves for memory, ours for messages."""
+    made = kind(logger=_logger(), allocate=_address("calloc"), free=_address("free"))
+    proxy = _proxy()
+    if proxy is not None:
+        proxy.addLoggerProxy(ctypes.byref(made))
+    return made
+
+
+@cache
+def _logger() -> Any:
+    """Return the one C callback of this process: FMPy's proxy keeps a single one, so it must never be freed."""
+
+    def log(environment: int | None, _: bytes, status: int, category: bytes, message: bytes) -> None:
+        deliver(environment, status, category, message)
+
+    return _Log(log)
+
+
+@cache
+def _proxy() -> Any:
+    """Return the library of FMPy that puts the variable arguments into messages; None: their '%s' stay."""
+    folder = fmpy_folder()
+    try:
+        return None if folder is None else ctypes.CDLL(str(folder / "logging" / logger_library()))
+    except OSError:  # FMPy ships it for some platforms only
+        return None
+
+
+def _address(function: str) -> int | None:
+    return ctypes.cast(getattr(c_library(), function), _pointer).value
 
 
 def _decoded(text: bytes | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.buffers import Pool
+from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.discrete_states import held_values
 from fmilin.fmi.read.layout import Layout, Scalar
@@ -27,6 +27,8 @@ from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, Operating
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["FmuModel", "model_on", "open_fmu"]
+
+_NOTHING = np.empty(0)
 
 S = TypeVar("S", bound=Session)
 M = TypeVar("M", bound="FmuModel")
@@ -119,6 +121,7 @@ class FmuModel(Model, Hybrid):
     ) -> None:
         self._session = session
         self._interface = interface
+        self._closed = False
         self._release = weakref.finalize(self, session.release, session.lease())
         layout = session.layout
         chosen = [_place_index(layout, s) for _, s in interface.inputs]
@@ -139,11 +142,16 @@ class FmuModel(Model, Hybrid):
             other=self._canonical,
             known=layout.description.by_name,
         )
+        outputs = [s for _, s in interface.outputs]
         observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
-        self._pool = Pool(layout, _without_place(layout, [*(s for _, s in interface.outputs), *observed]))
-        self._pool.u[:] = session.start_inputs
-        self._output_positions = self._positions(s for _, s in interface.outputs)
-        self._observed_positions = self._positions(iter(observed))
+        self._buffers = Buffers(layout, _without_place(layout, outputs), _without_place(layout, observed))
+        self._all_inputs = chosen == list(range(self._buffers.k))
+        self._output_positions = self._positions(outputs)
+        self._observed_positions = self._positions(observed)
+        self._buffers.values[self._observed_positions] = np.nan  # not read yet
+        rates = any(getattr(layout.place(s), "kind", "") == "derivative" for s in observed)
+        self._reads_alone: bool | None = False if rates else None if observed else True
+        """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
         self.copies = self._find_copies()
         self.structure = declared_structure(layout, [s for _, s in interface.outputs], self._input_positions)
@@ -169,10 +177,24 @@ class FmuModel(Model, Hybrid):
 
         Outputs and constraints that are states show what the model holds after it was given ``x``.
         """
-        self._aim(t, x, u)
-        self._session.visit(self._pool)
-        values = self._pool.values
-        return Evaluation(self._pool.rates.copy(), values[self._output_positions], self._residuals(values))
+        buffers = self._aim(t, x, u)
+        self._session.visit(buffers)
+        return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals(buffers))
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`.
+
+        Some code calculates its variables only together with the derivatives, against the standard: whether this one
+        does is found out once.
+        """
+        if self._reads_alone is False:
+            return self.evaluate(t, x, u).residuals
+        buffers = self._aim(t, x, u)
+        before = buffers.values[self._observed_positions]
+        self._session.visit(buffers, "observed")
+        if self._reads_alone is None:
+            self._compare_readings(before)
+        return self._residuals(buffers)
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
@@ -183,27 +205,26 @@ class FmuModel(Model, Hybrid):
         if self._closed or not self._session.directional:
             return None
         n = len(self.states)
-        seeds = np.zeros((n + self._pool.k, dx.shape[1]))
+        buffers = self._aim(t, x, u)
+        seeds = np.zeros((n + buffers.k, dx.shape[1]))
         seeds[:n] = dx
         seeds[n + self._input_positions] = du
-        self._aim(t, x, u)
         if self._sensitivities is None:
-            self._sensitivities = Sensitivities(self._session, self._pool)
+            self._sensitivities = Sensitivities(self._session, buffers)
         found = self._sensitivities.along(seeds)
         if found is None:
             return None
         values, changes = found
         with np.errstate(invalid="ignore", over="ignore"):
             residuals = self._residual_products(values, changes, dx, du)
-        first = 1 + n + self._pool.k
+        first = 1 + n + buffers.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the FMU's event indicators; see :meth:`fmilin.Model.event_indicators`."""
         if not self._session.indicators:
             return np.empty(0)
-        self._aim(t, x, u)
-        return self._session.event_indicators(self._pool)
+        return self._session.event_indicators(self._aim(t, x, u))
 
     def restart(self) -> None:
         """Return to the mode in which the FMU starts; see :meth:`fmilin.model.events.Hybrid.restart`."""
@@ -211,15 +232,15 @@ class FmuModel(Model, Hybrid):
 
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Carry out the FMU's event iteration at a point; see :meth:`fmilin.model.events.Hybrid.pass_event`."""
-        self._aim(t, x, u)
-        terminates = self._session.pass_event(self._pool)
-        return Passage(self._pool.x.copy(), terminates=terminates)
+        buffers = self._aim(t, x, u)
+        terminates = self._session.pass_event(buffers)
+        return Passage(buffers.x.copy(), terminates=terminates)
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Tell the FMU that a step was accepted; see :meth:`fmilin.model.events.Hybrid.completed_step`."""
-        self._aim(t, x, u)
-        wants_event, terminates = self._session.completed_step(self._pool)
-        return Passage(self._pool.x.copy(), wants_event, terminates)
+        buffers = self._aim(t, x, u)
+        wants_event, terminates = self._session.completed_step(buffers)
+        return Passage(buffers.x.copy(), wants_event, terminates)
 
     def next_event_time(self) -> float | None:
         """Return when the FMU's next time event is due; see :meth:`fmilin.model.events.Hybrid.next_event_time`."""
@@ -236,12 +257,12 @@ class FmuModel(Model, Hybrid):
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
-        instance, pool = self._session.instance, self._pool
-        instance.read_states(pool)
-        for group in pool.inputs:
+        instance, buffers = self._session.instance, self._buffers
+        instance.read_states(buffers)
+        for group in buffers.inputs:
             instance.read(group)
         return OperatingPoint(
-            float(pool.values[0]), pool.x.copy(), pool.u[self._input_positions], self.start.parameters
+            buffers.time.value, buffers.x.copy(), buffers.u[self._input_positions], self.start.parameters
         )
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
@@ -262,6 +283,7 @@ class FmuModel(Model, Hybrid):
 
     def close(self) -> None:
         """Terminate and unload the FMU and remove its files, if this is the loaded model or the last view."""
+        self._closed = True
         detached = self._release.detach()
         if detached is not None:
             _, release, (token,), _ = detached
@@ -269,33 +291,42 @@ class FmuModel(Model, Hybrid):
 
     # ------------------------------------------------------------------ details
 
-    @property
-    def _closed(self) -> bool:
-        return not self._release.alive
-
-    def _aim(self, t: float, x: FloatArray, u: FloatArray) -> None:
-        """Write the point into the pool."""
+    def _aim(self, t: float, x: FloatArray, u: FloatArray) -> Buffers:
+        """Write the point into the buffers and return them."""
         if self._closed:
             raise ModelError(f"'{self.description.source}' was closed; load it again.")
-        pool = self._pool
-        pool.values[0] = t
-        pool.x[:] = x
-        pool.u[:] = self._session.start_inputs
-        pool.u[self._input_positions] = u
+        buffers = self._buffers
+        buffers.time.value = t
+        buffers.x[:] = x
+        if self._all_inputs:
+            buffers.u[:] = u
+        else:
+            buffers.u[:] = self._session.start_inputs
+            buffers.u[self._input_positions] = u
+        return buffers
 
-    def _residuals(self, values: FloatArray) -> FloatArray:
-        if not len(self.constraints):
-            return np.empty(0)
-        pool = self._pool
-        return self.constraints.residuals(
-            float(values[0]), pool.x, pool.u[self._input_positions], values[self._observed_positions]
-        )
+    def _compare_readings(self, before: FloatArray) -> None:
+        """Read what constraints contain once more, after the derivatives: only another answer than before decides."""
+        buffers, positions = self._buffers, self._observed_positions
+        alone = buffers.values[positions]
+        self._session.visit(buffers)
+        now = buffers.values[positions]
+        if not np.array_equal(alone, now, equal_nan=True):
+            self._reads_alone = False
+        elif not np.isnan(before).any() and not np.array_equal(before, now):
+            self._reads_alone = True
+
+    def _residuals(self, buffers: Buffers) -> FloatArray:
+        if not self.constraints.rows:
+            return _NOTHING
+        z = buffers.values[self._observed_positions]
+        return self.constraints.residuals(buffers.time.value, buffers.x, buffers.u[self._input_positions], z)
 
     def _residual_products(self, values: FloatArray, changes: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
         """Return dg = g_x dx + g_u du + g_z dz; NaN rows only where an unknown dz has a part in g."""
         if not len(self.constraints):
             return np.zeros((0, dx.shape[1]))
-        n, k = self._pool.n, self._pool.k
+        n, k = self._buffers.n, self._buffers.k
         x, u = values[1 : 1 + n], values[1 + n : 1 + n + k][self._input_positions]
         partials = self.constraints.partials(float(values[0]), x, u, values[self._observed_positions])
         dg = partials.states @ dx + partials.inputs @ du
@@ -307,8 +338,8 @@ class FmuModel(Model, Hybrid):
             dg[g_z != 0] += np.outer(g_z[g_z != 0], dz)
         return dg
 
-    def _positions(self, scalars: Iterator[Scalar]) -> NDArray[np.intp]:
-        return np.array([self._pool.position(s) for s in scalars], dtype=np.intp)
+    def _positions(self, scalars: Iterable[Scalar]) -> NDArray[np.intp]:
+        return np.array([self._buffers.position(s) for s in scalars], dtype=np.intp)
 
     def _find_copies(self) -> dict[int, Copy]:
         copies = {}

@@ -1,11 +1,15 @@
-"""The names of this platform's folder under ``binaries/``."""
+"""What differs between platforms: folders under ``binaries/``, the C library, and where FMPy keeps its files."""
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import platform
 import sys
+from pathlib import Path
+from typing import Any
 
-__all__ = ["fmi2_folders", "fmi3_folders", "library_suffix"]
+__all__ = ["c_library", "fmi2_folders", "fmi3_folders", "fmpy_folder", "library_suffix", "logger_library"]
 
 _SYSTEMS = {
     "linux": ("linux", "linux", ".so"),
@@ -22,8 +26,7 @@ def fmi3_folders() -> tuple[str, ...]:
 
 def fmi2_folders() -> tuple[str, ...]:
     """Return the folders of FMI 2.0 (section 2.3): ``linux64``, and what tools use where it has no name."""
-    bits = 64 if sys.maxsize > 2**32 else 32
-    standard = (f"{_system()[0]}{bits}",)
+    standard = (_with_bits(),)
     newer = fmi3_folders()
     return newer + standard if _architecture() == "aarch64" else standard + newer
 
@@ -31,6 +34,28 @@ def fmi2_folders() -> tuple[str, ...]:
 def library_suffix() -> str:
     """Return ``.so``, ``.dll`` or ``.dylib``."""
     return _system()[2]
+
+
+def c_library() -> Any:
+    """Return the C library of this process."""
+    return ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+
+
+def fmpy_folder() -> Path | None:
+    """Return where FMPy keeps what it ships: schemas, headers, a logger in C. It is not imported, which takes long."""
+    package = importlib.util.find_spec("fmpy")
+    if package is None or not package.submodule_search_locations:  # pragma: no cover - FMPy is a dependency
+        return None
+    return Path(package.submodule_search_locations[0])
+
+
+def logger_library() -> str:
+    """Return which file in FMPy's folder of loggers is for this platform."""
+    return f"{_with_bits()}/logging{library_suffix()}"
+
+
+def _with_bits() -> str:
+    return f"{_system()[0]}{64 if sys.maxsize > 2**32 else 32}"
 
 
 def _system() -> tuple[str, ...]:

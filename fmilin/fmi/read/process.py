@@ -21,7 +21,7 @@ def undisturbed_process() -> Iterator[None]:
     """Restore working directory, locale and arithmetic afterwards, and keep standard output clean meanwhile.
 
     Some FMUs call ``setlocale`` or ``chdir`` and leave it so, or switch floating-point traps on, with which the next
-    division by zero of ours would end the process; FMPy itself stays in the library's directory when loading fails.
+    division by zero of ours would end the process.
     """
     try:
         directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
+
+from fmilin.fmi.read.platforms import fmpy_folder
 
 __all__ = ["problems"]
 
@@ -21,12 +21,11 @@ def problems(root: Any, schema: str) -> list[str]:
     """
     from lxml import etree
 
-    package = importlib.util.find_spec("fmpy")
-    if package is None or not package.submodule_search_locations:  # pragma: no cover - FMPy is a dependency
+    folder = fmpy_folder()
+    if folder is None:  # pragma: no cover - FMPy is a dependency
         return []
-    path = Path(package.submodule_search_locations[0]) / "schema" / schema
     try:
-        checker = etree.XMLSchema(file=str(path))
+        checker = etree.XMLSchema(file=str(folder / "schema" / schema))
         if checker.validate(root):
             return []
     except etree.LxmlError as error:  # what the validator itself cannot cope with, such as entities

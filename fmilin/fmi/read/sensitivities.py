@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.fmi.read.buffers import Group, Pool
+from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
+from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.read.description import Variable
-from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.session import Session
 from fmilin.signals import FloatArray
 
@@ -20,30 +20,30 @@ __all__ = ["Sensitivities"]
 
 
 class Sensitivities:
-    """Derivatives J of the rates x' and further variables z of a pool with respect to all states and inputs.
+    """Derivatives J of the rates x' and further variables z of a view with respect to all states and inputs.
 
     Parameters
     ----------
     session : Session
-    pool : Pool
-        The pool of the view that asks; its point is overwritten.
+    buffers : Buffers
+        Those of the view that asks; its point is overwritten.
     """
 
-    def __init__(self, session: Session, pool: Pool) -> None:
+    def __init__(self, session: Session, buffers: Buffers) -> None:
         self._session = session
-        self._pool = pool
+        self._buffers = buffers
         self._key: object = None
         layout = session.layout
-        columns = pool.n + pool.k
-        first = self._first = 1 + columns  # of x' and z in the pool
-        self._J = np.zeros((pool.values.size - first, columns))
+        columns = buffers.n + buffers.k
+        first = self._first = 1 + columns  # of x' and z in the buffers
+        self._J = np.zeros((buffers.values.size - first, columns))
         self._done = np.zeros(columns, dtype=bool)
-        self._base = pool.values.copy()
+        self._base = buffers.values.copy()
         targets: dict[tuple[int, int], list[int]] = {}
         variables: dict[int, Variable] = {}
-        further = [s for v in pool.further for s in layout.scalars(v)]
+        further = [s for v in buffers.further for s in layout.scalars(v)]
         for row, scalar in enumerate((*layout.derivatives, *further)):
-            position = pool.position(scalar)
+            position = buffers.position(scalar)
             if position < first:
                 self._J[row, position - 1] = 1.0  # der(x) is the state v: exact without asking
             elif scalar.variable.reference in layout.description.allowed_unknowns:
@@ -51,18 +51,16 @@ class Sensitivities:
                 variables.setdefault(scalar.variable.reference, scalar.variable)
             else:
                 self._J[row] = np.nan
-        self._unknowns: Group | None = None
         self._moves = False
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
-        self._answers_address = self._answers_step = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self._columns: list[tuple[Call, FloatArray, int]] = []  # the call of each, its seed and the place in it
         if variables:
-            self._prepare_unknowns(list(variables.values()), targets)
-        self._knowns = self._prepare_knowns()
+            self._prepare(list(variables.values()), targets)
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values of the pool at its point, and how they change along ``directions``.
+        """Return the values of the buffers at their point, and how they change along ``directions``.
 
         Parameters
         ----------
@@ -89,50 +87,44 @@ class Sensitivities:
         return self._base, changes
 
     def _fill(self, needed: NDArray[np.intp]) -> bool:
-        """Ask for the ``needed`` columns at the pool's point; False when the FMU refuses."""
-        session, pool = self._session, self._pool
-        key = (pool.values[: self._first].tobytes(), session.generation)
+        """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
+        session, buffers = self._session, self._buffers
+        key = (buffers.values[: self._first].tobytes(), session.generation)
         if self._key != key:
             self._key = key
             self._done[:] = False
         elif self._done[needed].all():
             return True
-        session.visit(pool)
-        for group in pool.inputs:
+        session.visit(buffers)
+        for group in buffers.inputs:
             session.instance.read(group)  # as the FMU holds them, to see whether a product moves them
-        self._base[:] = pool.values
+        self._base[:] = buffers.values
         missing = needed[~self._done[needed]]
-        if self._unknowns is not None:
-            answered = self._ask_all(self._unknowns, missing.tolist())
-            if not answered:
+        if self._columns:
+            if not self._ask_all(missing.tolist()):
                 return False
             self._J[self._rows[:, None], missing] = self._answers[missing][:, self._take].T
         self._done[missing] = True
         return True
 
-    def _prepare_unknowns(self, variables: list[Variable], targets: dict[tuple[int, int], list[int]]) -> None:
+    def _prepare(self, variables: list[Variable], targets: dict[tuple[int, int], list[int]]) -> None:
+        """Bind the call of every column: for the unknowns ``variables``, which are wanted in the rows ``targets``."""
         layout = self._session.layout
         scalars = [s for v in variables for s in layout.scalars(v)]
         pairs = [(row, i) for i, s in enumerate(scalars) for row in targets.get(s.key, ())]
-        self._unknowns = Group(variables, np.zeros(len(scalars)))
-        self._answers = np.zeros((self._J.shape[1], len(scalars)))
-        self._answers_address = self._answers.ctypes.data
-        self._answers_step = self._answers.strides[0]
         self._rows, self._take = np.array(pairs, dtype=np.intp).T
-
-    def _prepare_knowns(self) -> list[tuple[Group, int]]:
-        """Return for every state and input its variable's group, whose numbers are the seed, and its place there."""
-        layout = self._session.layout
+        unknowns = Group(variables, np.zeros(len(scalars)))
+        self._answers = np.zeros((self._J.shape[1], len(scalars)))
         groups: dict[int, Group] = {}
-        knowns = []
-        for scalar in (*layout.states, *layout.inputs):
+        for scalar, answer in zip((*layout.states, *layout.inputs), self._answers, strict=True):
             v = scalar.variable
             if v.reference not in groups:
                 groups[v.reference] = Group([v], np.zeros(layout.size(v)))
-            knowns.append((groups[v.reference], scalar.offset))
-        return knowns
+            known = groups[v.reference]
+            call = self._session.instance.directional(unknowns, known, pointer_to(answer))
+            self._columns.append((call, known.values, scalar.offset))
 
-    def _ask_all(self, unknowns: Group, columns: list[int]) -> bool:
+    def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses.
 
         As long as it has never moved its states or inputs, they are looked at once, at the end, and everything is
@@ -140,39 +132,41 @@ class Sensitivities:
         """
         instance = self._session.instance
         instance.sink.forget()
+        instance.forget_point()
         for column in columns:
-            if not self._ask(instance, unknowns, column) or (self._moves and not self._restore()):
+            if not self._ask(instance.component, column) or (self._moves and not self._restore()):
                 return False
         if not self._moves and not self._restore():
             self._moves = True
-            return self._ask_all(unknowns, columns)
+            return self._ask_all(columns)
         return True
 
-    def _ask(self, instance: Instance, unknowns: Group, column: int) -> bool:
+    def _ask(self, component: Component, column: int) -> bool:
         """Fill one column; False when the FMU refuses."""
-        known, offset = self._knowns[column]
-        known.values[offset] = 1.0
-        status = instance.directional(unknowns, known, self._answers_address + column * self._answers_step)
-        known.values[offset] = 0.0
+        call, seed, offset = self._columns[column]
+        seed[offset] = 1.0
+        status = component.status_of(call)
+        seed[offset] = 0.0
         if status in (0, 1):
             return True
-        failure = instance.failure("GetDirectionalDerivative", status)
+        failure = component.failure("GetDirectionalDerivative", status)
         self._session.directional = False
         self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
         return False
 
     def _restore(self) -> bool:
         """Put states and inputs back where the calls moved them; return whether they had stayed, or are back."""
-        pool, instance = self._pool, self._session.instance
-        point = pool.values[1 : self._first]
+        buffers, instance = self._buffers, self._session.instance
+        point = buffers.values[1 : self._first]
         before = point.copy()
-        instance.read_states(pool)
-        for group in pool.inputs:
+        instance.read_states(buffers)
+        for group in buffers.inputs:
             instance.read(group)
         moved = point.tobytes() != before.tobytes()
         point[:] = before
         if moved:
-            instance.hold(pool)
+            instance.forget_point()
+            instance.visit(buffers, "")
             self._session.note(
                 "The model moves its states or inputs when it is asked for a directional derivative; they were put "
                 "back after each."

@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.buffers import Pool
+from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
@@ -103,24 +103,25 @@ class Session:
 
     # ------------------------------------------------------------------ visits
 
-    def visit(self, pool: Pool) -> None:
-        """Evaluate at the point ``(t, x, u)`` of the pool: fills its derivatives and further variables.
+    def visit(self, buffers: Buffers, wanted: str = "everything") -> None:
+        """Evaluate at the point ``(t, x, u)`` of the buffers: fills their derivatives and further variables.
 
-        Afterwards the states in the pool are those that the model really holds.
+        Parameters
+        ----------
+        buffers : Buffers
+            Their states are afterwards those that the model really holds.
+        wanted : str
+            See :meth:`Instance.visit`.
         """
-        instance = self.instance
-        asked = pool.x.tobytes()
-        instance.hold(pool)
-        if pool.x.tobytes() != asked:
-            self._note_moved_state(np.frombuffer(asked), pool.x)
-        instance.rates(pool)
-        for group in pool.readings:
-            instance.read(group)
+        asked = buffers.x.tobytes()
+        self.instance.visit(buffers, wanted)
+        if buffers.x.tobytes() != asked:
+            self._note_moved_state(np.frombuffer(asked), buffers.x)
 
-    def event_indicators(self, pool: Pool) -> FloatArray:
-        """Return the event indicators at the point of the pool; empty from then on when the FMU refuses."""
+    def event_indicators(self, buffers: Buffers) -> FloatArray:
+        """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
         instance = self.instance
-        instance.hold(pool)
+        instance.visit(buffers, "")
         try:
             return instance.event_indicators()
         except ModelError as error:
@@ -133,37 +134,33 @@ class Session:
     def restart(self) -> None:
         """Return to the mode of the start, if the instance has left it."""
         if self.left_start:
-            with undisturbed_process():
-                self.instance.end()
-                self.instance.begin(self.start_time, self.settings)
-            self.left_start = False
-            self.generation += 1
+            self._begin_again(self.instance)
 
-    def pass_event(self, pool: Pool) -> bool:
-        """Carry out an event at the point of the pool, whose states are then those after it.
+    def pass_event(self, buffers: Buffers) -> bool:
+        """Carry out an event at the point of the buffers, whose states are then those after it.
 
         Returns whether the FMU asks to end the simulation.
         """
         instance = self.instance
-        instance.hold(pool)
+        instance.visit(buffers, "")
         self.left_start = True
-        terminates = instance.pass_event(pool.sampled_inputs)
-        instance.read_states(pool)
+        terminates = instance.pass_event(buffers.sampled_inputs)
+        instance.read_states(buffers)
         self.generation += 1
         return terminates
 
-    def completed_step(self, pool: Pool) -> tuple[bool, bool]:
-        """Say that a step ends at the point of the pool; the FMU may change the states there.
+    def completed_step(self, buffers: Buffers) -> tuple[bool, bool]:
+        """Say that a step ends at the point of the buffers; the FMU may change the states there.
 
         Returns whether the FMU asks for an event, and to end the simulation.
         """
         if self.layout.description.capabilities.get("completedIntegratorStepNotNeeded") in ("true", "1"):
             return False, False
         instance = self.instance
-        instance.hold(pool)
+        instance.visit(buffers, "")
         self.left_start = True
         answer = instance.completed_step()
-        instance.read_states(pool)
+        instance.read_states(buffers)
         return answer
 
     @property
@@ -185,7 +182,7 @@ class Session:
     @property
     def remembers_mode(self) -> bool:
         """Whether the instance is still in the mode that it was led to: an error sends it back to its start."""
-        return not self.left_start or (self._instance is not None and self._instance.is_usable)
+        return not self.left_start or (self._instance is not None and self._instance.component.is_usable)
 
     # ------------------------------------------------------------------ the instance
 
@@ -201,23 +198,19 @@ class Session:
         instance = self._instance
         if instance is None:
             raise ModelError(f"'{self.layout.description.source}' was closed; load it again.")
-        if not instance.is_usable:
+        if not instance.component.is_usable:
             # After an error the standard allows no more than freeing the component (FMI 2.0.4 section 2.1.3).
-            if instance.is_lost:
+            if instance.component.is_lost:
                 raise ModelError(
                     f"'{self.layout.description.source}' met a fatal error before and cannot be asked any more in this "
                     f"process. {instance.sink.last_words()}"
                 )
-            with undisturbed_process():
-                instance.end()
-                instance.begin(self.start_time, self.settings)
-            self.generation += 1
-            self.left_start = False
+            self._begin_again(instance)
         return instance
 
     def number(self, scalar: Scalar) -> float:
         """Return the present value of a numeric variable, parameters included."""
-        return self.instance.numbers(scalar, self.layout.size(scalar.variable))[scalar.offset]
+        return float(self.instance.values(scalar.variable, self.layout.size(scalar.variable))[scalar.offset])
 
     def note(self, text: str) -> None:
         """Add a note once."""
@@ -250,6 +243,13 @@ class Session:
 
     # ------------------------------------------------------------------ details
 
+    def _begin_again(self, instance: Instance) -> None:
+        with undisturbed_process():
+            instance.end()
+            instance.begin(self.start_time, self.settings)
+        self.generation += 1
+        self.left_start = False
+
     def _class_of_instances(self, description: Description) -> type[Instance]:
         return _INSTANCES[description.fmi_version.split(".")[0]]
 
@@ -264,11 +264,11 @@ class Session:
 
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""
-        pool = Pool(self.layout)
-        instance.read_states(pool)
-        for group in (*pool.inputs, *pool.sampled_inputs):
+        buffers = Buffers(self.layout)
+        instance.read_states(buffers)
+        for group in (*buffers.inputs, *buffers.sampled_inputs):
             instance.read(group)
-        self.start_states, self.start_inputs = pool.x.copy(), pool.u.copy()
+        self.start_states, self.start_inputs = buffers.x.copy(), buffers.u.copy()
         self.states = Signals(
             replace(self.layout.signal(s, start=value), nominal=nominal)
             for s, value, nominal in zip(
@@ -300,7 +300,7 @@ class Session:
         v = setting.variable
         if not v.is_float:
             return
-        held = instance.numbers(Scalar(v, 0, v.name), self.layout.size(v))
+        held = instance.values(v, self.layout.size(v))
         for scalar, asked, got in zip(self.layout.scalars(v), setting.values, held, strict=True):
             exact = np.float32(asked) == np.float32(got) if v.type == "Float32" else asked == got
             if not exact:

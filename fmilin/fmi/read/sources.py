@@ -7,13 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from fmilin.codegen.compiler import find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.platforms import fmpy_folder
 from fmilin.sandbox.watchdog import done, note
 
 __all__ = ["compile_sources"]
@@ -71,8 +71,8 @@ def compile_sources(folder: Path, description: Description, binaries: str) -> st
 
 
 def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
-    headers = find_spec("fmpy")
-    standard = [] if headers is None or headers.origin is None else [Path(headers.origin).parent / "c-code"]
+    headers = fmpy_folder()
+    standard = [] if headers is None else [headers / "c-code"]
     includes = [*plan.includes, folder / "sources", *standard]
     cplusplus = [] if all(s.suffix == ".c" for s in plan.sources) else ["-lstdc++"]
     return [

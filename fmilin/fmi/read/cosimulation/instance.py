@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import ctypes
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.fmi.read.buffers import Pool
+from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.instance import Instance
 from fmilin.signals import FloatArray
 
 __all__ = ["SavedState", "SteppedInstance"]
-
-_pointer = ctypes.c_void_p
 
 
 class SavedState:
@@ -85,23 +82,25 @@ class SteppedInstance(Instance):
     def save(self) -> SavedState:
         """Save the whole state; :meth:`free` it before the instance ends."""
         handle = ctypes.c_void_p()
-        self._checked(self.save_function, (_pointer, _pointer))(self._component, ctypes.addressof(handle))
+        self.component.run((self.component.bound(self.save_function, ctypes.byref(handle)),))
         return SavedState(handle, self._time)
 
     def restore(self, saved: SavedState) -> None:
         """Return to a saved state."""
-        self._restore(self._component, saved.handle)
+        if not self.can_save:
+            raise ModelError(f"'{self.description.source}' cannot restore a state.")
+        self.component.run((self.component.bound(self.restore_function, saved.handle),))
         self._time = saved.time
 
     def free(self, saved: SavedState) -> None:
         """Forget a saved state."""
-        if self.is_usable and saved.handle.value:
-            self._checked(self.free_function, (_pointer, _pointer))(self._component, ctypes.addressof(saved.handle))
+        if self.component.is_usable and saved.handle.value:
+            self.component.run((self.component.bound(self.free_function, ctypes.byref(saved.handle)),))
 
     # ------------------------------------------------------------------ between two steps
 
-    def hold(self, pool: Pool) -> None:
-        """Set states and inputs at the communication point, and read the states back.
+    def visit(self, buffers: Buffers, wanted: str) -> None:
+        """Set states and inputs at the communication point, read the states back, and what is wanted.
 
         States that the instance holds already are not set: some FMUs refuse, and need not be asked then.
 
@@ -111,31 +110,29 @@ class SteppedInstance(Instance):
             At another time than that of the communication point.
         """
         self.sink.forget()
-        if float(pool.values[0]) != self._time:
+        if buffers.time.value != self._time:
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot "
-                f"be asked at t = {float(pool.values[0]):g} s. Lead it there with --simulate-to."
+                f"be asked at t = {buffers.time.value:g} s. Lead it there with --simulate-to."
             )
-        for group in pool.inputs:
+        for group in buffers.inputs:
             self.write(group)
-        if not pool.n:
-            return
-        asked = pool.x.copy()
-        self.read_states(pool)
-        if not np.array_equal(pool.x, asked):
-            pool.x[:] = asked
-            for group in pool.states:
+        asked = buffers.x.copy()
+        self.read_states(buffers)
+        if not np.array_equal(buffers.x, asked):
+            buffers.x[:] = asked
+            for group in buffers.states:
                 self.write(group)
-            self.read_states(pool)
-
-    def read_states(self, pool: Pool) -> None:
-        """Read the continuous states, which are variables here."""
-        for group in pool.states:
+            self.read_states(buffers)
+        if wanted == "everything":
+            for group in buffers.derivatives:
+                self.read(group)
+        for group in self._wanted(buffers, wanted):
             self.read(group)
 
-    def rates(self, pool: Pool) -> None:
-        """Read the derivatives of the states, which are variables here."""
-        for group in pool.derivatives:
+    def read_states(self, buffers: Buffers) -> None:
+        """Read the continuous states, which are variables here."""
+        for group in buffers.states:
             self.read(group)
 
     def nominals(self, count: int) -> FloatArray:
@@ -148,17 +145,6 @@ class SteppedInstance(Instance):
 
     # ------------------------------------------------------------------ details
 
-    def begin(self, time: float, settings: Any) -> None:
-        """Go from nothing to the first communication point."""
-        self._time = time
-        super().begin(time, settings)
-
-    def _bind_interface(self) -> None:
-        self._restore = self._checked(self.restore_function, (_pointer, _pointer)) if self.can_save else self._no_state
-
-    def _no_state(self, *_: Any) -> None:
-        raise ModelError(f"'{self.description.source}' cannot restore a state.")
-
     def _start(self) -> None:
         """Do nothing: after initialization the FMU waits for its first step."""
 
@@ -167,9 +153,6 @@ class SteppedInstance(Instance):
             f"'{self.description.source}' asks to end the simulation at t = {self._time:g} s. {self.sink.last_words()} "
             f"Choose another operating point, or smaller steps."
         )
-
-    def _number_of_event_indicators(self) -> int:
-        return 0
 
     def _refused_number(self) -> int | None:
         return None

@@ -89,17 +89,17 @@ class SteppedFmu(FmuModel, Stepped):
         K, n, ny = len(inputs), len(self.states), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, n))
         self._aim(point.time, point.states, point.inputs if not K else inputs[0])
-        pool, session = self._pool, self._session
-        instance = session.begin_run(pool, step)
+        buffers, session = self._buffers, self._session
+        instance = session.begin_run(buffers, step)
         for k, u in enumerate(inputs):
-            pool.u[self._input_positions] = u
-            for group in pool.inputs:
+            buffers.u[self._input_positions] = u
+            for group in buffers.inputs:
                 instance.write(group)
             at_once[k] = self._read_outputs()
             instance.step(step)
             session.steps += 1
             after[k] = self._read_outputs()
-            states[k] = pool.x
+            states[k] = buffers.x
         return Response(at_once, after, states)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
@@ -114,9 +114,9 @@ class SteppedFmu(FmuModel, Stepped):
         if not np.array_equal(point.states, self.start.states):
             self.why_not_settable(point)  # finds out how they can be set
         self._aim(point.time, point.states, point.inputs)
-        self._session.drop_anchor(self._pool, (span / count,) * count if count else ())
-        self._session.stepped.read_states(self._pool)
-        return OperatingPoint(self._session.anchor_time, self._pool.x.copy(), point.inputs.copy(), point.parameters)
+        self._session.drop_anchor(self._buffers, (span / count,) * count if count else ())
+        self._session.stepped.read_states(self._buffers)
+        return OperatingPoint(self._session.anchor_time, self._buffers.x.copy(), point.inputs.copy(), point.parameters)
 
     def why_not_direct(self, point: OperatingPoint) -> str:
         """Say why derivatives cannot be read at given states; empty when they can."""
@@ -152,11 +152,11 @@ class SteppedFmu(FmuModel, Stepped):
             asked = x + d * s
             try:
                 self._aim(point.time, asked, point.inputs)
-                self._session.begin_run(self._pool, 0.0).read_states(self._pool)
+                self._session.begin_run(self._buffers, 0.0).read_states(self._buffers)
             except FmilinError as error:
                 return f"Its states cannot be set between two steps: {error}"
-            if not np.allclose(self._pool.x, asked, rtol=1e-7, atol=0):
-                i = int(np.argmax(np.abs(self._pool.x - asked) / s))
+            if not np.allclose(self._buffers.x, asked, rtol=1e-7, atol=0):
+                i = int(np.argmax(np.abs(self._buffers.x - asked) / s))
                 return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
         return ""
 
@@ -213,17 +213,17 @@ class SteppedFmu(FmuModel, Stepped):
         return float(np.max(np.abs(one - other) / size, initial=0.0))
 
     def _read_outputs(self) -> FloatArray:
-        pool, instance = self._pool, self._session.stepped
-        for groups in (pool.states, pool.derivatives if self._needs_rates else (), pool.readings):
+        buffers, instance = self._buffers, self._session.stepped
+        for groups in (buffers.states, buffers.derivatives if self._needs_rates else (), buffers.readings):
             for group in groups:
                 instance.read(group)
-        pool.values[0] = instance.time
-        return np.asarray(pool.values[self._output_positions], dtype=np.float64)
+        buffers.time.value = instance.time
+        return np.asarray(buffers.values[self._output_positions], dtype=np.float64)
 
     @property
     def _needs_rates(self) -> bool:
-        first = 1 + self._pool.n + self._pool.k
-        return bool(((first <= self._output_positions) & (self._output_positions < first + self._pool.n)).any())
+        first = 1 + self._buffers.n + self._buffers.k
+        return bool(((first <= self._output_positions) & (self._output_positions < first + self._buffers.n)).any())
 
     @staticmethod
     def _directions(n: int) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.buffers import Pool
+from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.instance import Instance
@@ -82,24 +82,24 @@ class SteppedSession(Session):
         self._away = False
         return instance
 
-    def begin_run(self, pool: Pool, step: float) -> SteppedInstance:
-        """Return the instance at the anchor, with states and inputs of the pool, ready to take steps of ``step``."""
+    def begin_run(self, buffers: Buffers, step: float) -> SteppedInstance:
+        """Return the instance at the anchor, with states and inputs of the buffers, ready to take steps of ``step``."""
         self._away = True
         instance = self.come_back()
-        self._place(pool)
+        self._place(buffers)
         self._away = True
-        instance.hold(pool)
+        instance.visit(buffers, "")
         if self.rehearses and self._saved is not None:
             instance.step(step)
             self.steps += 1
             instance.restore(self._saved)
-            instance.hold(pool)
+            instance.visit(buffers, "")
         return instance
 
-    def drop_anchor(self, pool: Pool, steps: tuple[float, ...]) -> None:
-        """Go on from the anchor with states and inputs of the pool, and let the anchor be where the steps lead."""
-        leg = _Leg(pool.values[: 1 + pool.n + pool.k].copy(), steps)
-        self.begin_run(pool, steps[0] if steps else 0.0)
+    def drop_anchor(self, buffers: Buffers, steps: tuple[float, ...]) -> None:
+        """Go on from the anchor with states and inputs of the buffers, and let the anchor be where the steps lead."""
+        leg = _Leg(buffers.values[: 1 + buffers.n + buffers.k].copy(), steps)
+        self.begin_run(buffers, steps[0] if steps else 0.0)
         self._walk(leg)
         self._legs.append(leg)
         self._anchor()
@@ -110,12 +110,12 @@ class SteppedSession(Session):
         self.sets_by_start = not self._legs and all(v.is_settable for v in description.states)
         return self.sets_by_start
 
-    def visit(self, pool: Pool) -> None:
-        """Evaluate at the anchor, with states and inputs of the pool."""
+    def visit(self, buffers: Buffers, wanted: str = "everything") -> None:
+        """Evaluate at the anchor, with states and inputs of the buffers."""
         if self._away:
             self.come_back()
-        self._place(pool)
-        super().visit(pool)
+        self._place(buffers)
+        super().visit(buffers, wanted)
 
     @property
     def instance(self) -> Instance:
@@ -177,29 +177,29 @@ class SteppedSession(Session):
 
     def _follow(self, instance: SteppedInstance) -> None:
         """Lead an instance that has just begun to the anchor."""
-        pool = Pool(self.layout)
+        buffers = Buffers(self.layout)
         for leg in self._legs:
-            pool.values[: leg.values.size] = leg.values
-            pool.values[0] = instance.time
+            buffers.values[: leg.values.size] = leg.values
+            buffers.time.value = instance.time
             if leg is self._legs[0]:
-                self._place(pool)
-            instance.hold(pool)
+                self._place(buffers)
+            instance.visit(buffers, "")
             self._walk(leg)
         self._anchor()
 
-    def _place(self, pool: Pool) -> None:
-        """Begin anew with the states of the pool as start values, where the FMU takes them in no other way."""
+    def _place(self, buffers: Buffers) -> None:
+        """Begin anew with the states of the buffers as start values, where the FMU takes them in no other way."""
         if not self.sets_by_start:
             return
         instance = self._instance
         assert isinstance(instance, SteppedInstance)  # noqa: S101
-        asked = pool.x.copy()
-        instance.read_states(pool)
-        if np.array_equal(pool.x, asked):
+        asked = buffers.x.copy()
+        instance.read_states(buffers)
+        if np.array_equal(buffers.x, asked):
             return
         if instance.time != self.start_time:
-            pool.x[:] = asked
-            return  # hold() will say that they cannot be set
+            buffers.x[:] = asked
+            return  # the visit will say that they cannot be set
         states: dict[Variable, list[float]] = {}
         for scalar, value in zip(self.layout.states, asked.tolist(), strict=True):
             states.setdefault(scalar.variable, []).append(value)
@@ -209,7 +209,7 @@ class SteppedSession(Session):
             instance.end()
             instance.begin(self.start_time, (*own, *(Setting(v, tuple(x)) for v, x in states.items())))
         self.generation += 1
-        instance.read_states(pool)
+        instance.read_states(buffers)
         if not self._legs:
             self._anchor()
 

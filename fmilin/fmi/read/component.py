@@ -1,0 +1,214 @@
+"""The code of an FMU behind its C functions: every call is noted for the process that watches, every status checked.
+
+The calls of a visit are bound once to the addresses of preallocated buffers; making one of them then
+costs little more than the call itself. All others are made with :meth:`Component.call`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fmilin.errors import ModelError, NumericalError
+from fmilin.fmi.read.log import LogSink
+from fmilin.fmi.read.platforms import c_library
+from fmilin.sandbox import watchdog
+
+__all__ = ["Call", "Component"]
+
+Call = tuple[Callable[[], int | None], str]
+"""A C function bound to all its arguments, and its name; or what prepares its buffers, which returns None."""
+
+_WARNING, _DISCARD, _ERROR, _FATAL = 1, 2, 3, 4
+_STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
+_ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates", "GetEventIndicators")
+"""Functions whose refusal says nothing about the point."""
+
+
+class Component:
+    """A loaded library, and one component of it at a time.
+
+    Parameters
+    ----------
+    path : Path
+        The library.
+    prefix : str
+        ``"fmi2"``; of every function's name in messages.
+    symbols : str
+        What precedes it in the library: the model's name in FMI 1.0, nothing in later versions.
+    sink : LogSink
+        Takes the FMU's messages.
+
+    Attributes
+    ----------
+    handle : ctypes.c_void_p
+        The component, null when there is none; bound calls hold it, so it is the same object for ever.
+    health : int
+        The worst status so far that was no warning: from 3 on nothing but freeing is allowed, from 4 on nothing at all.
+
+    Raises
+    ------
+    ModelError
+        When the library cannot be loaded; from every method, with the function that failed and the FMU's last words.
+    """
+
+    def __init__(self, path: Path, prefix: str, sink: LogSink, symbols: str = "") -> None:
+        self.handle = ctypes.c_void_p()
+        self.health = 0
+        self._prefix, self._symbols, self._sink = prefix, symbols, sink
+        self._functions: dict[str, Any] = {}
+        watchdog.note("the loading of the library")
+        try:
+            with _inside(path.parent):  # some libraries look for others in the working directory
+                self._library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise self._not_loaded(f"Failed to load shared library {path}. {error}") from None
+        finally:
+            watchdog.done()
+
+    # ------------------------------------------------------------------ calls
+
+    def bound(self, name: str, *arguments: Any) -> Call:
+        """Return the function ``name`` of the component, bound to its arguments, all of them of C's own types."""
+        return partial(self._function(name), self.handle, *arguments), self._prefix + name
+
+    def run(self, calls: Iterable[Call]) -> None:
+        """Make calls one after the other.
+
+        Raises
+        ------
+        NumericalError
+            When the FMU discards the point: the standard's word for one at which the model has no solution.
+        ModelError
+            At any other bad status.
+        """
+        listener = watchdog.listener()
+        if listener is None:
+            for function, name in calls:
+                status = function()
+                if status:
+                    self._judge(name, status)
+            return
+        for function, name in calls:
+            listener.write(name)
+            status = function()
+            if status:
+                listener.done()
+                self._judge(name, status)
+        listener.done()
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function that is not about a point; a point that is discarded is then an error like others."""
+        status = self.status_of(self.bound(name, *arguments))
+        if status not in (0, _WARNING):
+            raise self.failure(name, status)
+
+    def status_of(self, call: Call) -> int:
+        """Make one call and return its status, unchecked."""
+        function, name = call
+        watchdog.note(name)
+        status = function()
+        watchdog.done()
+        return status or 0
+
+    def create(self, name: str, *arguments: Any) -> bool:
+        """Let the function ``name`` make the component; return whether there is one."""
+        self.health = 0
+        create = self._function(name)
+        create.restype = ctypes.c_void_p
+        watchdog.note(self._prefix + name)
+        self.handle.value = create(*arguments)
+        watchdog.done()
+        return bool(self.handle.value)
+
+    def free(self, name: str) -> None:
+        """Free the component with the function ``name``, unless a fatal error forbids even that."""
+        if not self.is_lost:
+            release = self._function(name)
+            release.restype = None
+            watchdog.note(self._prefix + name)
+            release(self.handle)
+            watchdog.done()
+        self.handle.value = None
+
+    def unload(self) -> None:
+        """Unload the library."""
+        if self.is_lost:
+            return
+        watchdog.note("the unloading of the library")
+        handle = ctypes.c_void_p(self._library._handle)
+        if sys.platform == "win32":
+            ctypes.windll.kernel32.FreeLibrary(handle)
+        else:
+            c_library().dlclose(handle)
+        watchdog.done()
+
+    # ------------------------------------------------------------------ failures
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is a component that may still be asked."""
+        return self.health < _ERROR and self.handle.value is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a fatal error forbids every further call, a fresh component included."""
+        return self.health >= _FATAL
+
+    def failure(self, name: str, status: int) -> ModelError:
+        """Return the error for the function ``name``, and remember what may still be done with the component."""
+        self.health = max(self.health, status if status in (_DISCARD, _ERROR, _FATAL) else _ERROR)
+        word = _STATUS[status] if 0 <= status < len(_STATUS) else "an unknown status"
+        advice = {
+            _DISCARD: "The model cannot be evaluated there: choose another operating point or other parameters.",
+            _FATAL: "The model is beyond repair in this process.",
+        }.get(status, "Check the operating point, the start values and the parameters.")
+        return ModelError(
+            f"{self._prefix}{name} of '{self._sink.source}' returned {word} (status {status}). "
+            f"{self._sink.last_words()} {advice}"
+        )
+
+    def _judge(self, full_name: str, status: int) -> None:
+        if status == _WARNING:
+            return
+        name = full_name.removeprefix(self._prefix)
+        failure = self.failure(name, status)
+        no_solution = status == _DISCARD and name not in _ABOUT_THE_MODEL
+        raise NumericalError(str(failure)) if no_solution else failure
+
+    def _function(self, name: str) -> Any:
+        """Return the C function of this name; its status is an int."""
+        found = self._functions.get(name)
+        if found is None:
+            try:
+                found = self._library[f"{self._symbols}{self._prefix}{name}"]
+            except AttributeError as error:
+                raise self._not_loaded(str(error)) from None
+            self._functions[name] = found  # its result is a C int unless said otherwise
+        return found
+
+    def _not_loaded(self, why: str) -> ModelError:
+        return ModelError(
+            f"The library of '{self._sink.source}' cannot be loaded: {why}. It may need other libraries that are not "
+            "installed, a newer system, or lack functions that FMI requires."
+        )
+
+
+@contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    try:
+        before = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
+    except OSError:  # it was removed meanwhile: nothing to return to
+        before = None
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.chdir(before)
