@@ -36,7 +36,7 @@ def test_what_is_pushed_away_from_rest_keeps_its_terms(angle: float) -> None:
 @pytest.mark.parametrize("formulation", ["mcs", "rcs"])
 def test_a_point_beside_the_constraints_is_refused(formulation: str, gap: float) -> None:
     model = cartesian_pendulum()
-    with pytest.raises(ConstraintError, match="does not satisfy the constraints|not on the manifold"):
+    with pytest.raises(ConstraintError, match=r"does not satisfy the constraints|not on the manifold"):
         fl.linearize(model, hanging(model, y=-1.0 - gap), formulation=formulation)
 
 
