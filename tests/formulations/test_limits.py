@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, OperatingPoint
 from fmilin.formulations import basis_of, form_of
+from fmilin.formulations.procedure import spectrum_of_form
 from fmilin.formulations.sparse import sparse_form_of
-from fmilin.systems import cartesian_pendulum, flexible_double_pendulum
+from fmilin.systems import cartesian_pendulum, flexible_double_pendulum, four_bar_form
 
 
 def hanging(model: fl.Model, **states: float) -> OperatingPoint:
@@ -65,3 +68,12 @@ def test_coordinates_that_hardly_determine_the_others_are_refused(part: float) -
     Phi_q = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + part, 1.0]])
     with pytest.raises(NumericalError, match=r"The coordinates c do not determine"):
         basis_of(Phi_q, names="abc", independent=["c"])
+
+
+@pytest.mark.parametrize("part", [1e-2, 1e-5, 1e-7])
+def test_a_mass_matrix_that_is_nearly_symmetric_is_none(part: float) -> None:
+    form = four_bar_form().dense()
+    M = form.M.copy()
+    M[0, 2] += part * np.abs(M).max()
+    with pytest.raises(NumericalError, match="not symmetric"):
+        spectrum_of_form(replace(form, M=M), "mcs")
