@@ -22,7 +22,7 @@ from fmilin.signals import FloatArray, Signals
 __all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
     """What a source says at one point, or (from :meth:`Model.products`) along k directions.
 

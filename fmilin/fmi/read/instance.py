@@ -240,7 +240,7 @@ class Instance(ABC):
         time = bound("SetTime", buffers.time)
         moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
         inputs = (call for group in buffers.inputs for call in self._writing(group))
-        asked = [bound("GetContinuousStates", x, n)] if buffers.n else []
+        asked = [*self._state_reading(buffers)]
         if buffers.n and wanted == "everything":
             asked.append(bound(self.rates_function, rates, n))
         asked += (call for group in self._wanted(buffers, wanted) for call in self._reading(group))
@@ -254,9 +254,19 @@ class Instance(ABC):
 
     def read_states(self, buffers: Buffers) -> None:
         """Read the states that the instance holds."""
-        if buffers.n:
-            n = ctypes.c_size_t(buffers.n)
-            self.component.run((self.component.bound("GetContinuousStates", pointer_to(buffers.x), n),))
+        self.component.run(self._state_reading(buffers))
+
+    def look(self, buffers: Buffers) -> None:
+        """Read the states and the inputs that the instance holds."""
+        visit = buffers.visits.get("look")
+        if visit is None:
+            calls = (*self._state_reading(buffers), *(call for g in buffers.inputs for call in self._reading(g)))
+            visit = buffers.visits["look"] = Visit(calls, calls)
+        self.component.run(visit.again)
+
+    def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
+        n = ctypes.c_size_t(buffers.n)
+        return (self.component.bound("GetContinuousStates", pointer_to(buffers.x), n),) if buffers.n else ()
 
     def nominals(self, count: int) -> FloatArray:
         """Read the nominal values of the states, shape (count,)."""

@@ -204,18 +204,21 @@ class FmuModel(Model, Hybrid):
         """
         if self._closed or not self._session.directional:
             return None
-        n = len(self.states)
         buffers = self._aim(t, x, u)
-        seeds = np.zeros((n + buffers.k, dx.shape[1]))
-        seeds[:n] = dx
-        seeds[n + self._input_positions] = du
+        n = buffers.n
+        if self._all_inputs:
+            seeds = np.concatenate((dx, du))
+        else:
+            seeds = np.zeros((n + buffers.k, dx.shape[1]))
+            seeds[:n] = dx
+            seeds[n + self._input_positions] = du
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
-        found = self._sensitivities.along(seeds)
-        if found is None:
-            return None
-        values, changes = found
         with np.errstate(invalid="ignore", over="ignore"):
+            found = self._sensitivities.along(seeds)
+            if found is None:
+                return None
+            values, changes = found
             residuals = self._residual_products(values, changes, dx, du)
         first = 1 + n + buffers.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
@@ -257,10 +260,8 @@ class FmuModel(Model, Hybrid):
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
-        instance, buffers = self._session.instance, self._buffers
-        instance.read_states(buffers)
-        for group in buffers.inputs:
-            instance.read(group)
+        buffers = self._buffers
+        self._session.instance.look(buffers)
         return OperatingPoint(
             buffers.time.value, buffers.x.copy(), buffers.u[self._input_positions], self.start.parameters
         )
@@ -297,9 +298,9 @@ class FmuModel(Model, Hybrid):
             raise ModelError(f"'{self.description.source}' was closed; load it again.")
         buffers = self._buffers
         buffers.time.value = t
-        buffers.x[:] = x
+        buffers.x[...] = x
         if self._all_inputs:
-            buffers.u[:] = u
+            buffers.u[...] = u
         else:
             buffers.u[:] = self._session.start_inputs
             buffers.u[self._input_positions] = u
