@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -40,7 +39,6 @@ _UNREADABLE = (
 """What Python's zipfile raises for archives that are damaged or made to do harm."""
 
 
-@dataclass(frozen=True)
 class FmuFile:
     """An FMU on disk; nothing of it is executed here.
 
@@ -55,8 +53,9 @@ class FmuFile:
         From every member, when the file is missing, no zip archive, damaged, or made to do harm.
     """
 
-    path: Path
-    options: FmuOptions = field(default_factory=FmuOptions)
+    def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
+        self.path = path
+        self.options = options or FmuOptions()
 
     @property
     def name(self) -> str:
@@ -232,7 +231,7 @@ def read_description(path: str | Path, options: FmuOptions | None = None) -> Des
     ModelError
         When there is no such file, it is no FMU, or one that is not supported yet.
     """
-    return FmuFile(Path(path), options or FmuOptions()).description
+    return FmuFile(Path(path), options).description
 
 
 def _posix(member: zipfile.ZipInfo) -> PurePosixPath:

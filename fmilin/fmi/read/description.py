@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from fmilin.errors import UsageError
 
@@ -20,16 +21,14 @@ _DIRECTIONAL_FLAGS = ("providesDirectionalDerivative", "providesDirectionalDeriv
 PARAMETERS = frozenset({"parameter", "calculatedParameter", "structuralParameter"})
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(NamedTuple):
     """One dimension of an FMI 3 array: a number, or the structural parameter that holds it."""
 
     size: int | None = None
     reference: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """One element of ``ModelVariables``.
 
     Parameters
@@ -98,8 +97,7 @@ class Variable:
         return self.causality == "input" or self.initial in ("exact", "approx") or bool(self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """An entry of ``ModelStructure``.
 
     Parameters

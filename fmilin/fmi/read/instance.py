@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,7 @@ _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not 
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """What one round of the event iteration answers."""
 
     again: bool
@@ -63,6 +61,8 @@ class Instance(ABC):
     """By type of variable: what the functions that get and set it are called, and its type in C."""
     truth: ClassVar[Any]
     """The C type of a Boolean."""
+    tells_states: ClassVar[bool] = False
+    """Whether the code alone knows which variables are states."""
     frees_with: ClassVar[str] = "FreeInstance"
     rates_function: ClassVar[str] = "GetDerivatives"
     nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"

@@ -38,6 +38,7 @@ def open_fmu(
     source: FmuFile | Path | str,
     *,
     parameters: Mapping[str, Value] | None = None,
+    settings: Mapping[str, float] | None = None,
     time: float | None = None,
     constraints: Sequence[Constraint] = (),
     independent: tuple[str, ...] = (),
@@ -50,6 +51,8 @@ def open_fmu(
     source : FmuFile or path
     parameters : mapping of str to value
         Parameters, and start values of states and inputs, set before initialization.
+    settings : mapping of str to float
+        As ``parameters``; but those of states and inputs are left to the operating point.
     time : float, optional
         Start time in seconds; without it that of the default experiment, or 0.
     constraints : sequence of Constraint
@@ -69,7 +72,7 @@ def open_fmu(
         When a constraint names a variable that the model does not have.
     """
     fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
-    session = Session(fmu, parameters or {}, time, "ModelExchange")
+    session = Session(fmu, parameters or {}, time, "ModelExchange", settings or {})
     session.notes += notes
     return model_on(session, FmuModel, constraints, independent)
 
@@ -348,9 +351,9 @@ class FmuModel(Model, Hybrid):
         for i, (_, scalar) in enumerate(self._interface.outputs):
             place = self._session.layout.place(scalar)
             if place is not None and place.kind == "state":
-                copies[i] = Copy("state", place.index)
-            elif place is not None and place.kind == "input" and place.index in places:
-                copies[i] = Copy("input", places[place.index])
+                copies[i] = Copy("state", place.position)
+            elif place is not None and place.kind == "input" and place.position in places:
+                copies[i] = Copy("input", places[place.position])
         return copies
 
     def _input(self, name: str) -> Scalar:
@@ -389,7 +392,7 @@ def _info(description: Description) -> ModelInfo:
 def _place_index(layout: Layout, scalar: Scalar) -> int:
     place = layout.place(scalar)
     assert place is not None  # noqa: S101 - only inputs come here
-    return place.index
+    return place.position
 
 
 def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:

@@ -41,6 +41,8 @@ class Session:
         Set before initialization.
     time : float or None
         Start time in seconds; None: that of the default experiment.
+    settings : mapping of str to float
+        As ``parameters``, but states and inputs among them belong to the operating point and are left alone.
     interface : str or None
         ``"ModelExchange"`` or ``"CoSimulation"``; None: the one that the description is seen through.
 
@@ -62,13 +64,20 @@ class Session:
     """
 
     def __init__(
-        self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, interface: str | None = None
+        self,
+        fmu: FmuFile,
+        parameters: Mapping[str, Value],
+        time: float | None,
+        interface: str | None = None,
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         description = fmu.description if interface is None else fmu.description.through(interface)
         if fmu.options.sampled:
             description = replace(description, with_samples=True)
-        self.layout = Layout(description, structural_sizes(description, parameters))
-        self.settings = settings_of(self.layout, parameters)
+        kind = self._class_of_instances(description)
+        given = {**parameters, **(settings or {})}
+        self.layout = Layout(description, structural_sizes(description, given))
+        self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
         self.start_time = description.start_time if time is None else time
         self.notes = [*description.notes, *self.layout.notes]
         self.directional = description.directional_derivatives
@@ -79,7 +88,6 @@ class Session:
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
-        kind = self._class_of_instances(description)
         compiles = _check_platform(fmu, description, kind)
         self._instance: Instance | None = None
         sources = ("sources",) if compiles else ()
@@ -95,7 +103,7 @@ class Session:
                 instance = kind(self._folder, description, len(self.layout.states), sink)
                 self._instance = instance
                 instance.begin(self.start_time, self.settings)
-                self._complete(instance, parameters)
+                self._complete(instance, given, settings)
                 self._take_stock(instance)
         except BaseException:
             self.close()
@@ -253,14 +261,34 @@ class Session:
     def _class_of_instances(self, description: Description) -> type[Instance]:
         return _INSTANCES[description.fmi_version.split(".")[0]]
 
-    def _complete(self, instance: Instance, parameters: Mapping[str, Value]) -> None:
+    def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> dict[str, Value]:
+        """Return what is set before initialization: of ``settings`` neither states nor inputs.
+
+        A co-simulation FMU may not let its states be set later, so it begins with them.
+        """
+        stepped = self.layout.description.interface == "CoSimulation"
+
+        def waits(name: str) -> bool:
+            scalar = self.layout.find(name) if settings and name in settings else None
+            place = None if scalar is None else self.layout.place(scalar)
+            if scalar is None or place is None or place.kind == "derivative":
+                return False
+            return not (stepped and place.kind == "state" and scalar.variable.is_settable)
+
+        return {name: value for name, value in given.items() if not waits(name)}
+
+    def _complete(self, instance: Instance, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> None:
         """Lay everything out anew when the code knows more than the description: in FMI 1.0, which are the states."""
         description, before = instance.described(), instance.description.notes
         if description is not instance.description:
             instance.description = description
             self.notes = [note for note in self.notes if note not in before or note in description.notes]
             self.layout = Layout(description)
-            self.settings = settings_of(self.layout, parameters)
+            began_with = self.settings
+            self.settings = settings_of(self.layout, self._beginning(given, settings))
+            if self.settings != began_with:
+                instance.end()
+                instance.begin(self.start_time, self.settings)
 
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""

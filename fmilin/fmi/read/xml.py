@@ -12,8 +12,7 @@ import codecs
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read import schema, xml1, xml2, xml3
@@ -24,8 +23,7 @@ from fmilin.fmi.read.large import LARGE, Scanned, cut
 __all__ = ["parse_description"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(NamedTuple):
     read: Callable[[Any, Notes, Scanned | None], Structure]
     token: str
     """Attribute that identifies the model."""
