@@ -8,6 +8,7 @@ from importlib import import_module
 NAMES = (
     "startup",
     "linearize",
+    "constraints",
     "derivatives",
     "kane",
     "mechanism",

@@ -15,7 +15,6 @@ import numpy as np
 
 from benchmarks.tables import show
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.kinematics import coordinate_rates
 from fmilin.models.mechanism.linear import matrices
 from fmilin.models.mechanism.recursion import articulated_body
@@ -101,18 +100,23 @@ def moving(model: Mechanism) -> tuple[FloatArray, FloatArray]:
     return x, u
 
 
+def kept(model: Mechanism) -> Choice:
+    """Return the states that fl.linearize keeps where the mechanism starts."""
+    return Choice.of(kept_states(model, model.start, model.independent), model.system.tree.n_q)
+
+
 def single_points() -> None:
     rows = []
     for model in models():
         x, u = moving(model)
-        choice = choose(model, x, u, None)
+        choice = kept(model)
         P = len(choice.q) + len(choice.v)
 
         def visit(model: Mechanism = model, x: FloatArray = x, u: FloatArray = u) -> Any:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: FloatArray = x, u: FloatArray = u, choice: Any = choice) -> Any:
-            return matrices(model, x, u, choice)
+            return matrices(model.equations, model.solution(x, u), choice)
 
         one, all_four = quickest(visit, exact, rounds=60)
         ratio = all_four / one
@@ -142,7 +146,7 @@ def single_points() -> None:
 def error_of_A(model: Mechanism, x: FloatArray, u: FloatArray, choice: Any) -> float:
     """Return the relative difference to complex steps of M vdot + G' lambda = F, G vdot = -c."""
     n_q, used, h = model.system.tree.n_q, model.independence.all, 1e-30
-    found = matrices(model, x, u, choice)
+    found = matrices(model.equations, model.solution(x, u), choice)
 
     def rates(z: Any) -> Any:
         state = model.system.state(z[:n_q], z[n_q:], u)
@@ -160,16 +164,16 @@ def batches() -> None:
     rows = []
     for model in models():
         x, u = moving(model)
-        choice = choose(model, x, u, None)
+        choice = kept(model)
         X, U = np.tile(x, (BLOCK, 1)), np.tile(u, (BLOCK, 1))
         blocks = POINTS // BLOCK
 
         def together(model: Mechanism = model, X: Any = X, U: Any = U, choice: Any = choice, n: int = blocks) -> None:
             for _ in range(n):
-                matrices(model, X, U, choice)
+                matrices(model.equations, model.solution(X, U), choice)
 
         def alone(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return matrices(model, x, u, choice)
+            return matrices(model.equations, model.solution(x, u), choice)
 
         batch, one = quickest(together, alone, rounds=4)
         per_point = batch / POINTS
@@ -212,7 +216,7 @@ def open_chains() -> None:
         model = Mechanism(chain_of(n))
         x, u = model.start.states, model.start.inputs
         q, v, zero = x[:n], x[n:], np.zeros(n)
-        choice = choose(model, x, u, None)
+        choice = kept(model)
 
         def recursion(model: Mechanism = model, q: Any = q, v: Any = v, zero: Any = zero) -> Any:
             return articulated_body(model.system.tree, q, v, zero, model.system.gravity)
@@ -221,7 +225,7 @@ def open_chains() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return matrices(model, x, u, choice)
+            return matrices(model.equations, model.solution(x, u), choice)
 
         tree, one, all_four = quickest(recursion, visit, exact, rounds=5)
         rows.append(
@@ -265,13 +269,13 @@ def loops() -> None:
     for count in LOOPS:
         model = Mechanism(four_bars(count))
         x, u = moving(model)
-        choice = choose(model, x, u, None)
+        choice = kept(model)
 
         def visit(model: Mechanism = model, x: Any = x, u: Any = u) -> Any:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return matrices(model, x, u, choice)
+            return matrices(model.equations, model.solution(x, u), choice)
 
         one, all_four = quickest(visit, exact, rounds=8)
         rows.append(

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.mechanism import BLOCK, moving, quickest
+from benchmarks.mechanism import BLOCK, kept, moving, quickest
 from benchmarks.tables import show
 from fmilin.codegen.c99 import generate
 from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.linear import matrices
 from fmilin.signals import FloatArray
 
@@ -149,8 +148,8 @@ def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray],
 
 def compared(model: Mechanism) -> tuple[list[str], list[list[str]]]:
     n, (x, u) = model.system.tree.n, moving(model)
-    peer, choice = Pinocchio(model.description), choose(model, x, u, None)
-    exact = matrices(model, x, u, choice)
+    peer, choice = Pinocchio(model.description), kept(model)
+    exact = matrices(model.equations, model.solution(x, u), choice)
     rows, scale = list(choice.v), np.abs(exact.A).max()
     by_q, by_v, *_ = peer.visit(x[:n], x[n:], u)
     p = len(rows)
@@ -168,18 +167,21 @@ def compared(model: Mechanism) -> tuple[list[str], list[list[str]]]:
 def _times(model: Mechanism, peer: Pinocchio, code: Any, points: tuple[FloatArray, FloatArray]) -> dict[str, float]:
     """Return seconds per point."""
     (X, U), n, some = points, model.system.tree.n, 500
-    choice, free = choose(model, X[0], U[0], None), Pinocchio(chain(1, ()).description)
+    choice, free = kept(model), Pinocchio(chain(1, ()).description)
     q, v, tau = X[0, :n].copy(), X[0, n:].copy(), U[0].copy()
     none = np.zeros(1)
 
     def batch() -> None:
         for i in range(0, POINTS, BLOCK):
-            matrices(model, X[i : i + BLOCK], U[i : i + BLOCK], choice)
+            matrices(model.equations, model.solution(X[i : i + BLOCK], U[i : i + BLOCK]), choice)
 
     calls: dict[str, tuple[Callable[[], Any], int]] = {
         "Pinocchio": (lambda: [peer.visit(q, v, tau) for _ in range(some)], some),
         "binding": (lambda: [free.visit(none, none, none) for _ in range(some)], some),
-        "NumPy, one point": (lambda: [matrices(model, X[0], U[0], choice) for _ in range(20)], 20),
+        "NumPy, one point": (
+            lambda: [matrices(model.equations, model.solution(X[0], U[0]), choice) for _ in range(20)],
+            20,
+        ),
         "NumPy, batch": (batch, POINTS),
         "generated C": (lambda: code(X, U), POINTS),
     }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         UsageError,
     )
+    from fmilin.formulations.descriptor import descriptor
     from fmilin.linear_model.model import LinearModel
     from fmilin.linearization.procedure import linearize, linearize_along
     from fmilin.loading import load
@@ -53,6 +54,7 @@ _HOMES = {
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "Verification": "verifying.result",
+    "descriptor": "formulations.descriptor",
     "linearize": "linearization.procedure",
     "linearize_along": "linearization.procedure",
     "load": "loading",
@@ -85,6 +87,7 @@ __all__ = [
     "UsageError",
     "Verification",
     "__version__",
+    "descriptor",
     "linearize",
     "linearize_along",
     "load",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Remark", "held_remarks"]
+__all__ = ["Remark", "held_remarks", "off_equilibrium"]
 
 MOST_HELD = 12
 """Discrete variables that are listed."""
@@ -53,3 +53,19 @@ def held_remarks(held: Mapping[str, str]) -> list[Remark]:
     shown = ", ".join(f"{name} = {value}" for name, value in list(held.items())[:MOST_HELD])
     more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
     return [Remark("held", f"Held as they are at the point, as between two events: {shown}{more}.")]
+
+
+def off_equilibrium(
+    what: str,
+    meaning: str = "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates.",
+) -> Remark:
+    """Return the remark on a point that is no equilibrium.
+
+    Parameters
+    ----------
+    what : str
+        What moves there, or what was done about it: half a sentence.
+    meaning : str
+        What that means for the result: sentences, or none.
+    """
+    return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import Request, deliver, linear_model
+from fmilin.cli.linearize import deliver, linear_model
+from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable, write_atomically
 
@@ -116,8 +117,11 @@ def _regulator(linear: LinearModel) -> str:
     P, nu = len(linear.states), len(linear.inputs)
     try:
         X = solve_continuous_are(linear.A, linear.B, np.eye(P), np.eye(nu))
-    except (LinAlgError, ValueError) as error:
-        return f"no controller: {str(error).split(',')[0].split(' because')[0].rstrip('.')}."
+    except (LinAlgError, ValueError):
+        return (
+            "no controller: the Riccati equation has no stabilizing solution, for the input cannot move the false "
+            "eigenvalues, and some of them do not decay."
+        )
     K = linear.B.T @ X
     rightmost = float(np.linalg.eigvals(linear.A - linear.B @ K).real.max())
     gains = ", ".join(f"{gain:.5g}" for gain in K.ravel())

@@ -15,7 +15,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
-    from fmilin.cli.linearize import Request
+    from fmilin.cli.request import Request
     from fmilin.formulations import Formulation, Spectrum
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
@@ -169,6 +169,7 @@ def one(request: Request, chosen: Chosen, runner: JobRunner) -> tuple[Spectrum, 
         independent=tuple(request.independent or ()),
         interface=(request.inputs, request.outputs),
         at_singularity=request.at_singularity,
+        descriptor=request.descriptor,
     )
     if found.linear is None:
         raise NumericalError(" ".join(str(remark) for remark in found.remarks))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,17 +25,17 @@ from fmilin.cli.conditioning import (
 from fmilin.cli.formulations import BasisOption, FormulationOption, PenaltyOption, SpuriousOption
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.request import Request
 from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
 from fmilin.cli.stepping import Interface, Way, stepping_of
 from fmilin.errors import UsageError
+from fmilin.export.registry import carries_descriptor
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.options import FmuOptions
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import OperatingPoint
-    from fmilin.model.stepping import Stepping
 
-__all__ = ["Request", "command", "deliver", "linear_model"]
+__all__ = ["command", "deliver", "linear_model"]
 
 
 class Coordinates(StrEnum):
@@ -59,41 +58,6 @@ class Derivatives(StrEnum):
     AUTO = "auto"
     EXACT = "exact"
     DIFFERENCES = "differences"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be linearized, where and how.
-
-    Parameters
-    ----------
-    source : str
-        The model: an FMU, ``path/to/file.py:name`` or ``package.module:name``.
-    settings : mapping of str to float
-        States, inputs and parameters by name.
-    constraints : sequence of str or None
-        None: those that come with the model; empty: none at all.
-    """
-
-    source: str
-    settings: dict[str, float]
-    constraints: Sequence[str] | None = None
-    constraints_file: Path | None = None
-    independent: Sequence[str] | None = None
-    coordinates: str = "partition"
-    inputs: Sequence[str] | None = None
-    outputs: Sequence[str] | None = None
-    time: float | None = None
-    derivatives: str = "auto"
-    project: bool = False
-    one_sided: Literal["left", "right"] | None = None
-    at_singularity: bool = False
-    point: Path | None = None
-    trim: bool = False
-    simulate_to: float | None = None
-    interface: str | None = None
-    stepping: Stepping | None = None
-    fmu: FmuOptions | None = None
 
 
 def command(
@@ -222,6 +186,7 @@ def command(
         simulate_to=options.finite(simulate_to, "--simulate-to"),
         interface=None if interface is None else interface.value,
         stepping=stepping_of(way, step, order, lifted=lifted),
+        descriptor=not is_fmu(model) and (json or any(map(carries_descriptor, files))),
     )
     times = snapshot_times(snapshots)
     chosen = formulations.checked(formulation, basis, spurious, penalty)
@@ -289,6 +254,7 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
         one_sided=request.one_sided,
         at_singularity=request.at_singularity,
         stepping=request.stepping,
+        descriptor=request.descriptor,
     )
     return linear, point
 

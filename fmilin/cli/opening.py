@@ -9,7 +9,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.cli.linearize import Request
+    from fmilin.cli.request import Request
     from fmilin.fmi.read.options import FmuOptions
     from fmilin.model.interface import Model
 

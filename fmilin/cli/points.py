@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.cli.linearize import Request
+    from fmilin.cli.request import Request
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.point_files import SavedPoint
 

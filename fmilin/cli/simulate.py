@@ -12,9 +12,9 @@ import typer
 
 from fmilin.cli import options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import Request
 from fmilin.cli.opening import is_fmu, open_model
 from fmilin.cli.progress import progress_bar
+from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:

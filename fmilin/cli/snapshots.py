@@ -14,7 +14,7 @@ from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
-    from fmilin.cli.linearize import Request
+    from fmilin.cli.request import Request
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.stepping import Stepping
@@ -85,6 +85,7 @@ def linear_models(request: Request, times: Sequence[float], runner: JobRunner) -
             independent=request.independent,
             coordinates=request.coordinates,
             derivatives=request.derivatives,
+            descriptor=request.descriptor,
         )
 
 

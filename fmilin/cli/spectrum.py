@@ -115,7 +115,7 @@ def _require_regular(asked: Asked, found: Spectrum) -> None:
     """
     if found.sizes["rank"] == found.sizes["m"] or asked.model is None or asked.point is None:
         return
-    from fmilin.linearization.singular import singularity_of
+    from fmilin.manifold.singular import singularity_of
 
     text = singularity_of(asked.model, asked.point)
     if text:

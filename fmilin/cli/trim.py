@@ -12,8 +12,8 @@ import typer
 
 from fmilin.cli import options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import Request
 from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -185,9 +185,13 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
         return []
     if len(wishes.guesses) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
+    from fmilin.export.atomic import check_writable
     from fmilin.model.point_files import check_point_file
 
-    return [check_point_file(path) for path in paths]
+    for path in paths:
+        check_point_file(path)
+        check_writable(path)
+    return list(paths)
 
 
 def _deliver(

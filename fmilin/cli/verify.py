@@ -12,8 +12,8 @@ import typer
 
 from fmilin.cli import options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import Request
 from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.request import Request
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +96,10 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.come_home()
     if plot is not None:
-        found.save_picture(plot)
+        from fmilin.export.atomic import write_atomically
+        from fmilin.report.verification_picture import verification_picture
+
+        write_atomically(plot, verification_picture(found))
     if as_json:
         runner.results.write(json_module.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
     else:

@@ -20,8 +20,8 @@ from typing import Any
 from fmilin.codegen.c99_writer import Assignment, Writer, c_string, wrapped
 from fmilin.codegen.program import Atom, Program
 from fmilin.codegen.structure import Order, band_order, dependencies_of_unknowns
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import ModelError
+from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["GeneratedModel", "generate"]
 

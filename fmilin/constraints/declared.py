@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.constraints.compiled import CompiledExpressions
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
+from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.signals import FloatArray, Signals
 
@@ -164,18 +165,7 @@ class Constraints:
         self.parameters = parameters  # maybe read from a running model when asked for: not copied
         self.observed = tuple(observed)
         self._sizes = (1, n, k, len(observed))
-        self._place, self._used = place, used
-        self._simple = {
-            i: place[row.expression.names[0]]
-            for i, row in enumerate(self.rows)
-            if row.expression.is_variable and row.expression.names[0] in place
-        }
-        self._general = [i for i in range(len(self.rows)) if i not in self._simple]
-        names = [*place, *used]
-        self._compiled = CompiledExpressions([self.rows[i].expression for i in self._general], names)
-        self._columns = np.array([place[name] for name in place], dtype=np.intp)
-        self._distinct = len(np.unique(self._columns)) == len(self._columns)
-        self._cells = np.ix_(np.array(self._general, dtype=np.intp), self._columns)
+        self._functions = ExpressionFunctions([row.expression for row in self.rows], place, sum(self._sizes), used)
         first_observed = 1 + n + k
         self.analytic = np.array(
             [all(place.get(name, 0) < first_observed for name in row.expression.names) for row in self.rows], dtype=bool
@@ -186,6 +176,9 @@ class Constraints:
             places = [place[name] for name in row.expression.names if name in place]
             contains[i, [p for p in places if p < first_observed]] = True
         self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n :]
+        self._variables: NDArray[np.intp] | None = None
+        if all(row.expression.is_variable and row.expression.names[0] in place for row in self.rows):
+            self._variables = np.array([place[row.expression.names[0]] for row in self.rows], dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -196,24 +189,20 @@ class Constraints:
         return tuple(row.name for row in self.rows)
 
     def residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
-        """Return g, shape (m,)."""
-        s = np.concatenate(([t], x, u, z))
-        g = np.empty(len(self.rows))
-        for i, place in self._simple.items():
-            g[i] = s[place]
-        if self._general:
-            g[self._general] = self._compiled.values(self._arguments(s))
-        return g
+        """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz)."""
+        s = self._arguments(t, x, u, z)
+        if self._variables is not None:
+            found: FloatArray = s[..., self._variables]  # nothing to compute: CasADi need not be loaded
+            return found
+        return self._functions.values(s)
 
     def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
         """Return the exact partial derivatives of g."""
-        s = np.concatenate(([t], x, u, z))
-        full = np.zeros((len(self.rows), s.size))
-        for i, place in self._simple.items():
-            full[i, place] = 1.0
-        if self._general:
-            self._add(full, self._compiled.jacobian(self._arguments(s)))
-        return self._split(full)
+        if self._variables is not None:
+            full = np.zeros((len(self.rows), sum(self._sizes)))
+            full[np.arange(len(self.rows)), self._variables] = 1.0
+            return self._split(full)
+        return self._split(self._functions.jacobian(self._arguments(t, x, u, z)))
 
     def curvature(
         self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
@@ -235,25 +224,25 @@ class Constraints:
         Partials
             NaN rows where g is not analytic.
         """
-        s = np.concatenate(([t], x, u, np.zeros(self._sizes[3])))
-        full = np.zeros((len(self.rows), s.size))
-        if self._general:
+        if self._variables is not None:
+            full = np.zeros((len(self.rows), sum(self._sizes)))
+        else:
+            unknown = np.zeros(self._sizes[3])
             rates = np.zeros(self._sizes[2]) if u_dot is None else u_dot
-            along = np.concatenate(([1.0], w, rates, np.zeros(self._sizes[3])))
-            contracted = np.concatenate((along[self._columns], np.zeros(len(self._used))))
-            self._add(full, self._compiled.curvature(self._arguments(s), contracted))
+            along = self._arguments(1.0, w, rates, unknown)
+            full = self._functions.curvature(self._arguments(t, x, u, unknown), along)
         full[~self.analytic] = np.nan
         return self._split(full)
 
-    def _arguments(self, s: FloatArray) -> list[float]:
-        return [*s[self._columns].tolist(), *self._used.values()]
-
-    def _add(self, full: FloatArray, jacobian: FloatArray) -> None:
-        if self._distinct:
-            full[self._cells] += jacobian[:, : len(self._columns)]
-            return
-        for column, place in enumerate(self._columns):
-            full[self._general, place] += jacobian[:, column]  # two names may be aliases of one variable
+    def _arguments(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return s = (t, x, u, z), shape (..., 1 + N + nu + nz)."""
+        _, n, k, _ = self._sizes
+        s = np.empty((*x.shape[:-1], sum(self._sizes)))
+        s[..., 0] = t
+        s[..., 1 : 1 + n] = x
+        s[..., 1 + n : 1 + n + k] = u
+        s[..., 1 + n + k :] = z
+        return s
 
     def _split(self, full: FloatArray) -> Partials:
         _, n, k, _ = self._sizes

@@ -2,22 +2,33 @@
 
 The text is never evaluated as Python. Tokens are recognized here, variable names are replaced by
 placeholders, Python's own parser builds a syntax tree of what remains, and only the nodes of a
-whitelist become a sympy expression, one by one.
+whitelist become steps of a computation, one by one. The steps are then carried out in the arithmetic that is asked
+for: nodes of a graph (:mod:`~fmilin.constraints.in_graph`) or sympy (:mod:`~fmilin.constraints.in_sympy`).
 """
 
 from __future__ import annotations
 
 import ast
-import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from fmilin.errors import UsageError
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "Expression", "ExpressionError", "name_in_expression", "parse"]
+__all__ = [
+    "CONSTANTS",
+    "FUNCTIONS",
+    "Arithmetic",
+    "Expression",
+    "ExpressionError",
+    "Step",
+    "name_in_expression",
+    "parse",
+]
 
 FUNCTIONS: Mapping[str, int] = {
     "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1,
@@ -26,6 +37,10 @@ FUNCTIONS: Mapping[str, int] = {
 """The functions of the grammar and how many arguments they take (``min`` and ``max``: that many or more)."""
 
 CONSTANTS = ("pi",)
+
+_OPERATORS: Mapping[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
+}  # fmt: skip
 
 LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
@@ -63,6 +78,37 @@ class ExpressionError(UsageError):
         self.position = position
 
 
+class Step(NamedTuple):
+    """One step of computing an expression."""
+
+    operation: str
+    """``"variable"``, ``"number"``, ``"sympy"``, ``"rate"``, an operator, ``"negative"`` or a function's name."""
+    operands: tuple[int, ...] = ()
+    """Numbers of earlier steps."""
+    value: Any = None
+    """The variable's name; the number; a sympy expression; for a rate what the derivative of each variable is."""
+
+
+class Arithmetic(ABC):
+    """What an expression is made into: sympy's expressions, CasADi's nodes."""
+
+    @abstractmethod
+    def number(self, value: float) -> Any:
+        """Return a number."""
+
+    @abstractmethod
+    def operation(self, name: str, operands: Sequence[Any]) -> Any:
+        """Return the result of an operator or function; NaN for a constant part that is no real number (``1/0``)."""
+
+    @abstractmethod
+    def sympy(self, expression: Any, values: Mapping[Any, Any]) -> Any:
+        """Return what the sympy ``expression`` means where its symbols have these ``values``."""
+
+    @abstractmethod
+    def rate(self, value: Any, rates: Sequence[tuple[Any, Any]]) -> Any:
+        """Return the sum of d ``value``/d x times x' over the pairs (x, x')."""
+
+
 @dataclass(frozen=True)
 class Expression:
     """An expression over named variables.
@@ -73,39 +119,69 @@ class Expression:
         As written.
     names : tuple of str
         The variables in it, in order of appearance.
-    build : callable
-        Takes ``{name: sympy expression}`` and returns the sympy expression.
+    steps : tuple of Step
+        How it is computed, its value last; what appears twice is computed once.
     """
 
     text: str
     names: tuple[str, ...]
-    build: Callable[[Mapping[str, Any]], Any] = field(repr=False, compare=False)
+    steps: tuple[Step, ...] = field(repr=False, compare=False)
+
+    def built(self, arithmetic: Arithmetic, variables: Mapping[str, Any]) -> Any:
+        """Return what the expression is in an ``arithmetic``, with ``variables[name]`` for every variable."""
+        values: list[Any] = []
+        for operation, operands, value in self.steps:
+            match operation:
+                case "variable":
+                    values.append(variables[value])
+                case "number":
+                    values.append(arithmetic.number(value))
+                case "sympy":
+                    meanings = {symbol: variables[name] for symbol, name in value[1].items()}
+                    values.append(arithmetic.sympy(value[0], meanings))
+                case "rate":
+                    pairs = [(variables[name], variables[rate]) for name, rate in value.items()]
+                    values.append(arithmetic.rate(values[operands[0]], pairs))
+                case _:
+                    values.append(arithmetic.operation(operation, [values[i] for i in operands]))
+        return values[-1]
 
     def to_sympy(self, symbols: Mapping[str, Any]) -> Any:
         """Return the sympy expression, with ``symbols[name]`` for every variable."""
-        return self.build(symbols)
+        from fmilin.constraints.in_sympy import InSympy
+
+        return self.built(InSympy(), symbols)
 
     @property
     def is_variable(self) -> bool:
         """Whether the expression is just one variable."""
-        return len(self.names) == 1 and _unquoted(self.text.strip()) == self.names[0]
+        return len(self.steps) == 1 and self.steps[0].operation == "variable"
 
     @classmethod
     def variable(cls, name: str) -> Expression:
         """Return the expression that is the variable ``name``, whatever characters the name has."""
-        return cls(name_in_expression(name), (name,), lambda symbols: symbols[name])
+        return cls(name_in_expression(name), (name,), (Step("variable", value=name),))
 
     @classmethod
     def from_sympy(cls, expression: Any, names: Mapping[Any, str]) -> Expression:
         """Return a sympy expression as an Expression; ``names`` maps its symbols to variable names."""
-        symbols = sorted(expression.free_symbols, key=lambda s: names[s])
-        used = {s: names[s] for s in symbols}
-
-        def build(replacements: Mapping[str, Any]) -> Any:
-            return expression.xreplace({s: replacements[n] for s, n in used.items()})
-
+        used = {s: names[s] for s in sorted(expression.free_symbols, key=lambda s: names[s])}
         text = str(expression).replace("**", "^")
-        return cls(text, tuple(used.values()), build)
+        if expression in used:
+            return cls(text, tuple(used.values()), (Step("variable", value=used[expression]),))
+        return cls(text, tuple(used.values()), (Step("sympy", value=(expression, used)),))
+
+    def minus(self, number: float) -> Expression:
+        """Return the expression less a number."""
+        last = len(self.steps)
+        steps = (*self.steps, Step("number", value=number), Step("-", (last - 1, last)))
+        return Expression(f"({self.text}) - ({number!r})", self.names, steps)
+
+    def rate(self, rates: Mapping[str, str]) -> Expression:
+        """Return the time derivative: ``rates`` names the derivative of every variable that moves."""
+        moving = {name: rates[name] for name in self.names if name in rates}
+        steps = (*self.steps, Step("rate", (len(self.steps) - 1,), moving))
+        return Expression(f"der({self.text})", tuple(dict.fromkeys((*self.names, *moving.values()))), steps)
 
 
 def parse(text: str) -> Expression:
@@ -146,9 +222,9 @@ def parse(text: str) -> Expression:
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
         position = (getattr(error, "offset", None) or 1) - 1
         raise _refusal(text, min(position, len(text)), "this is no complete arithmetic expression") from None
-    _check(tree, text, len(names))
-    order = tuple(dict.fromkeys(names))
-    return Expression(text, order, lambda symbols: _Builder(names, symbols).build(tree))
+    steps = _Steps(text, names)
+    steps.add(tree)
+    return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.known))
 
 
 def name_in_expression(name: str) -> str:
@@ -209,96 +285,53 @@ def _refusal(text: str, position: int, why: str) -> ExpressionError:
     )
 
 
-def _check(node: ast.expr, text: str, count: int, depth: int = 0) -> None:
-    """Let only the whitelist pass: one place that decides what an expression may contain."""
-    if depth > DEEPEST_TREE:
-        raise _refusal(text, 0, "it nests too deeply")
-    match node:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow(), right=right):
-            children = [left, right]
-        case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
-            children = [operand]
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            variadic = name in ("min", "max")
-            if len(args) != FUNCTIONS[name] and not (variadic and len(args) > 1):
-                wanted = f"{FUNCTIONS[name]}{' or more' if variadic else ''}"
-                raise _refusal(text, 0, f"{name} takes {wanted} argument(s), not {len(args)}")
-            children = list(args)
-        case ast.Constant(value=value) if type(value) in (int, float):
-            if abs(value) > sys.float_info.max:  # type: ignore[arg-type]
-                raise _refusal(text, 0, "it contains a number that is too large")
-            children = []
-        case ast.Name(id=name) if name in CONSTANTS or re.fullmatch(r"_\d+", name):
-            children = []
-        case _:
-            raise _refusal(
-                text, 0, "it contains something that is no arithmetic, or an operator or function is misplaced"
-            )
-    for child in children:
-        _check(child, text, count, depth + 1)
+class _Steps:
+    """The steps of a syntax tree; one place that decides what an expression may contain.
 
+    Attributes
+    ----------
+    known : dict of Step to int
+        Every step and its number: equal ones are taken once.
+    """
 
-class _Builder:
-    """From a checked syntax tree to a sympy expression."""
+    def __init__(self, text: str, names: Sequence[str]) -> None:
+        self.known: dict[Step, int] = {}
+        self._text, self._names = text, names
 
-    def __init__(self, names: list[str], symbols: Mapping[str, Any]) -> None:
-        self.names = names
-        self.symbols = symbols
-
-    def build(self, node: ast.expr) -> Any:
-        """Return the sympy expression of ``node``; a constant part that is no real number (``1/0``) is NaN."""
-        import sympy
-
-        built = self._built(node)
-        return sympy.nan if built.is_number and not _is_finite(built) else built
-
-    def _built(self, node: ast.expr) -> Any:
-        import sympy
-
+    def add(self, node: ast.expr, depth: int = 0) -> int:
+        """Add the steps of ``node``; return the number of the last one."""
+        if depth > DEEPEST_TREE:
+            raise _refusal(self._text, 0, "it nests too deeply")
+        value: Any = None
+        children: list[ast.expr] = []
         match node:
-            case ast.BinOp(left=left, op=op, right=right):
-                a, b = self.build(left), self.build(right)
-                match op:
-                    case ast.Add():
-                        return a + b
-                    case ast.Sub():
-                        return a - b
-                    case ast.Mult():
-                        return a * b
-                    case ast.Div():
-                        return a / b
-                    case _:
-                        return _power(a, b)
-            case ast.UnaryOp(op=op, operand=operand):
-                return -self.build(operand) if isinstance(op, ast.USub) else self.build(operand)
-            case ast.Call(func=ast.Name(id=name), args=args):
-                function = {"abs": "Abs", "min": "Min", "max": "Max"}.get(name, name)
-                built = [self.build(a) for a in args]
-                return sympy.nan if sympy.nan in built else getattr(sympy, function)(*built)
-            case ast.Constant(value=value):
-                return sympy.Integer(value) if isinstance(value, int) else sympy.Float(value, 17)
-            case ast.Name(id="pi"):
-                return sympy.pi
-            case ast.Name(id=name):
-                return self.symbols[self.names[int(name[1:])]]
-            case _:  # pragma: no cover - _check lets nothing else pass
-                raise AssertionError(type(node))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                operation, children = _OPERATORS[type(op)], [left, right]
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.add(operand, depth + 1)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                operation, children = "negative", [operand]
+            case ast.Call(func=ast.Name(id=operation), args=children, keywords=[]) if operation in FUNCTIONS:
+                self._check_arguments(operation, len(children))
+            case ast.Constant(value=value) if type(value) in (int, float):
+                operation = "number"
+                if abs(value) > sys.float_info.max:  # type: ignore[arg-type]
+                    raise _refusal(self._text, 0, "it contains a number that is too large")
+            case ast.Name(id=name) if name in CONSTANTS:
+                operation = name
+            case ast.Name(id=name) if re.fullmatch(r"_\d+", name):
+                operation, value = "variable", self._names[int(name[1:])]
+            case _:
+                raise _refusal(
+                    self._text,
+                    0,
+                    "it contains something that is no arithmetic, or an operator or function is misplaced",
+                )
+        step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
+        return self.known.setdefault(step, len(self.known))
 
-
-def _is_finite(number: Any) -> bool:
-    try:
-        return math.isfinite(float(number))
-    except (TypeError, ValueError, OverflowError):  # imaginary, undefined, or too large even to be written down
-        return False
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    """Return ``base ** exponent``; two numbers make a double, so that ``9^9^9^9`` cannot exhaust the memory."""
-    import sympy
-
-    if not (base.is_number and exponent.is_number):
-        return sympy.Pow(base, exponent)
-    try:
-        return sympy.Float(float(base) ** float(exponent), 17)
-    except (OverflowError, ZeroDivisionError, TypeError):
-        return sympy.nan
+    def _check_arguments(self, function: str, given: int) -> None:
+        variadic = function in ("min", "max")
+        if given != FUNCTIONS[function] and not (variadic and given > 1):
+            wanted = f"{FUNCTIONS[function]}{' or more' if variadic else ''}"
+            raise _refusal(self._text, 0, f"{function} takes {wanted} argument(s), not {given}")

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
+from fmilin.tolerances import KINK
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
 
@@ -51,9 +52,6 @@ ROUNDING = 1e-14
 
 UNRESOLVED = 0.1
 """A row that bends by more than this fraction of its slope says nothing about how much others bend."""
-
-KINK = 1e-3
-"""Jumps in slope below this fraction of a row's largest slope count as error, above it as a kink."""
 
 
 class EventCrossingError(NumericalError):

@@ -97,8 +97,8 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["sample_time"] = float(linear.sample_time)
     document["signals"] = {group: _details(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__
-    if (descriptor := linear.descriptor) is not None:
-        document["descriptor"] = to_part(descriptor)
+    if linear.descriptor is not None:
+        document["descriptor"] = to_part(linear.descriptor)
     document["format"] = FORMAT
     return document
 
@@ -183,7 +183,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         sample_time=sample_time,
         T_u=matrix["T_u"],
         errors=EntryErrors(**errors),
-        described=None if document.get("descriptor") is None else from_part(document["descriptor"]),
+        descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "Format",
+    "carries_descriptor",
     "check_output",
     "dumps",
     "dumps_array",
@@ -50,6 +51,8 @@ class Format:
         Whether ``dumps`` takes a :class:`~fmilin.export.writing.Writing`.
     holds_arrays : bool
         Whether one file can hold several models of one plant: ``dumps_array(models, writing)``.
+    carries_descriptor : bool
+        Whether the descriptor system of a model goes into the file, where it has one.
     """
 
     module: str
@@ -57,20 +60,21 @@ class Format:
     readable: bool = True
     has_choices: bool = False
     holds_arrays: bool = False
+    carries_descriptor: bool = False
 
 
 FORMATS = {
-    ".mat": Format("fmilin.export.mat", "MATLAB, Octave and SciPy"),
-    ".npz": Format("fmilin.export.npz", "NumPy"),
-    ".json": Format("fmilin.export.json_file", "any language"),
+    ".mat": Format("fmilin.export.mat", "MATLAB, Octave and SciPy", carries_descriptor=True),
+    ".npz": Format("fmilin.export.npz", "NumPy", carries_descriptor=True),
+    ".json": Format("fmilin.export.json_file", "any language", carries_descriptor=True),
     ".m": Format(
         "fmilin.export.m_file", "a function of MATLAB and Octave", readable=False, has_choices=True, holds_arrays=True
     ),
     ".fmu": Format("fmilin.export.fmu_file", "simulation tools", has_choices=True),
     ".mo": Format("fmilin.export.modelica", "Modelica", readable=False, has_choices=True),
     "dslin.mat": Format("fmilin.export.dslin", "Dymola"),
-    ".tex": Format("fmilin.report.latex", "LaTeX", readable=False),
-    ".txt": Format("fmilin.report.plain_text", "people", readable=False),
+    ".tex": Format("fmilin.export.latex", "LaTeX", readable=False),
+    ".txt": Format("fmilin.export.plain_text", "people", readable=False),
 }
 
 
@@ -167,6 +171,17 @@ def holds_arrays(path: str | Path) -> bool:
         When no format has the suffix.
     """
     return _format(path).holds_arrays
+
+
+def carries_descriptor(path: str | Path) -> bool:
+    """Whether the descriptor system of a model goes into a file of this format.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix.
+    """
+    return _format(path).carries_descriptor
 
 
 def load(path: str | Path) -> LinearModel:

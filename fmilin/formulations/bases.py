@@ -20,13 +20,10 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.manifold.rank import EXACT
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK, REFUSED
 
 __all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_rows", "rank_of"]
-
-REFUSED = 1e8
-"""Condition number of the dependent columns above which named coordinates are refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +100,7 @@ def basis_of(
 def rank_of(Phi_q: FloatArray) -> int:
     """Return the number of independent rows: singular values above 1e-8 of the largest."""
     sigma = linalg.svdvals(Phi_q) if Phi_q.size else np.zeros(0)
-    return int(np.count_nonzero(sigma > EXACT * np.max(sigma, initial=0.0)))
+    return int(np.count_nonzero(sigma > RANK * np.max(sigma, initial=0.0)))
 
 
 def independent_rows(Phi_q: FloatArray) -> FloatArray:

@@ -3,22 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import FmilinError, UsageError
 from fmilin.formulations.bases import Basis, basis_of, combinations_of_rows
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.motion_terms import Carried, carried
 from fmilin.formulations.of_model import form_of, second_order
-from fmilin.formulations.redundant import descriptor
+from fmilin.formulations.redundant import descriptor_pencil
 from fmilin.linear_model.descriptor import Descriptor
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 
-__all__ = ["descriptor_of"]
+__all__ = ["descriptor", "descriptor_of", "difference_to", "with_descriptor"]
 
 SAME = 1e-9
+
+
+def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> Descriptor:
+    """Return ``E z' = f0 + A z + B (u - u0)``: a model of Lagrange's equations with its constraints left in.
+
+    Parameters
+    ----------
+    model : Model
+    at : OperatingPoint or LinearModel, optional
+        A consistent point; where the model starts by default. With a linear model of ``model``: at its point, in its
+        coordinates (they matter in motion only), with its inputs and outputs; ``difference`` then says how well its
+        modes solve the descriptor system.
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form; in motion, when the coordinates of the linear model are not states of the
+        model, positions followed by their velocities: ``linearize(..., descriptor=True)`` knows more of them.
+    ConstraintError, NumericalError
+        When the point is not consistent.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import four_bar
+    >>> found = fl.descriptor(four_bar())
+    >>> found.A.shape, found.order
+    ((14, 14), 2)
+    """
+    if not isinstance(at, LinearModel):
+        point = operating_point(model) if at is None else at
+        return descriptor_of(model_at(model, point), point)
+    point = OperatingPoint(
+        at.point.time,
+        np.array([at.point.states[name] for name in model.states.names]),
+        np.array(
+            [at.point.inputs.get(name, u) for name, u in zip(model.inputs.names, model.start.inputs, strict=True)]
+        ),
+        at.point.parameters,
+    )
+    there = model_at(model, point).with_interface(None, at.outputs.names)
+    positions = there.states.positions
+    named = all(name in positions for name in at.states.names)
+    R = (
+        np.eye(len(there.states))[[positions[name] for name in at.states.names]]
+        if named
+        else np.zeros((0, len(there.states)))
+    )
+    return _beside(at, descriptor_of(there, point, coordinates=R))
+
+
+def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
+    """Return ``linear`` with its descriptor system, where it has one: as it is for models of another form.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Of ``model``, with some or all of its inputs, and its outputs.
+    model : Model
+    point : OperatingPoint
+    R : array, shape (P, N)
+        Its independent coordinates, y = R x.
+    """
+    try:
+        return replace(linear, descriptor=_beside(linear, descriptor_of(model, point, coordinates=R)))
+    except FmilinError:
+        return linear
+
+
+def _beside(linear: LinearModel, found: Descriptor) -> Descriptor:
+    """Return the descriptor system with the inputs and outputs of ``linear``, compared with it."""
+    chosen = found.with_interface(linear.inputs.names, linear.outputs.names)
+    return replace(chosen, difference=difference_to(linear, chosen))
 
 
 def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
@@ -45,7 +121,7 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     if form.motion is not None and coordinates is not None:
         basis = _basis(form, taken, coordinates, sizes)
     moving = carried(form, basis)
-    pencil = descriptor(form, moving)
+    pencil = descriptor_pencil(form, moving)
     U = combinations_of_rows(form.Phi_q)
     n, r = form.n, U.shape[1]
     seen = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
@@ -73,17 +149,41 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     return found if not len(needed) else _with_accelerations(found, form, moving, needed.tolist(), by_a)
 
 
+def difference_to(linear: LinearModel, found: Descriptor) -> float:
+    """Return how well the eigenvalues and modes of ``linear`` solve ``s E z = A z``.
+
+    A mode moves the states by T y; what it does to algebraic states follows from the rows by least squares.
+    """
+    if not len(linear.A) or not len(found.A):
+        return 0.0
+    s, Y = np.linalg.eig(linear.A)
+    moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
+    known = [i for i, name in enumerate(found.states) if name in moved]
+    rest = [i for i in range(len(found.states)) if i not in set(known)]
+    Z = np.zeros((len(found.states), len(s)), dtype=np.complex128)
+    Z[known] = [moved[found.states[i]] for i in known]
+    scale = np.maximum(np.max(np.abs(found.A), axis=1), np.max(np.abs(found.E), axis=1))
+    A, E = found.A / scale[:, None], found.E / scale[:, None]
+    left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
+    if rest:
+        Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
+    residual = np.abs(A @ Z - E @ Z * s)
+    terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
+    return float(np.max(np.max(residual, axis=0) / np.max(terms, axis=0)))
+
+
 def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: FloatArray) -> Basis:
     """Return the basis that belongs to the coordinates y = R x = (S q, S v), in any order of their rows."""
     on_q, on_v = R[:, taken.positions], R[:, taken.velocities]
     first, second = np.flatnonzero(on_q.any(axis=1)), np.flatnonzero(on_v.any(axis=1))
     S, Sv = on_q[first], on_v[second]
-    if len(set(first) & set(second)) or S.shape != Sv.shape or not np.allclose(S, Sv, rtol=SAME, atol=0.0):
+    same = basis_of(form.Phi_q, "svd", sizes=sizes)
+    fitting = len(S) == len(Sv) == same.R.shape[1] and not set(first) & set(second)
+    if not fitting or not np.allclose(S, Sv, rtol=SAME, atol=0.0):
         raise UsageError(
             "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
             "velocities: there is no descriptor system for them."
         )
-    same = basis_of(form.Phi_q, "svd", sizes=sizes)
     # S N = 0 and S R = I for any S that is regular on the tangent space
     tangent = same.R @ np.linalg.inv(S @ same.R)
     complement = np.linalg.svd(S)[2][len(S) :].T if len(S) else np.eye(form.n)

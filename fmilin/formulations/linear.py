@@ -13,13 +13,12 @@ from fmilin.formulations.bases import Basis, independent_rows
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.of_model import residuals_at
 from fmilin.formulations.solved import Reduced
-from fmilin.linear_model.descriptor import DescriptorSource
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.manifold.coordinates import conditioning
-from fmilin.manifold.rank import EXACT
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import RANK
 
 __all__ = ["Source", "linear_model", "with_inputs"]
 
@@ -50,6 +49,13 @@ class Source:
     def order(self) -> NDArray[np.intp]:
         """Places of (q, v) among the states, shape (2n,)."""
         return np.concatenate((self.second_order.positions, self.second_order.velocities))
+
+    def coordinates(self, S: FloatArray) -> FloatArray:
+        """Return R with y = R x, (2p, N): S on the positions, and S on the velocities."""
+        p = len(S)
+        R = np.zeros((2 * p, len(self.model.states)))
+        R[:p, self.second_order.positions] = R[p:, self.second_order.velocities] = S
+        return R
 
 
 def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: tuple[Remark, ...]) -> LinearModel:
@@ -108,7 +114,6 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
         model=model.info,
         warnings=warnings,
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
-        described=None if formulation.startswith("ucs") else DescriptorSource(model, point, _selection(source, S)),
     )
 
 
@@ -145,20 +150,12 @@ def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArra
     a, a_u = basis.R @ reduced.A[p:], basis.R @ reduced.B[p:]
     if form.motion is not None:
         a = a - reduced.moving.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
-    to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=EXACT)
+    to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=RANK)
     change = to_multipliers @ -(form.M @ a + form.C @ dv + form.K @ dq)
     change_u = to_multipliers @ (form.B - form.M @ a_u)
     C = taken.output_states @ T + taken.output_unknowns @ np.vstack((a, change))
     D = taken.output_inputs + taken.output_unknowns @ np.vstack((a_u, change_u))
     return C, D
-
-
-def _selection(source: Source, S: FloatArray) -> FloatArray:
-    """Return R with y = R x, (2p, N): S on the positions, and S on the velocities."""
-    p = len(S)
-    R = np.zeros((2 * p, len(source.model.states)))
-    R[:p, source.second_order.positions] = R[p:, source.second_order.velocities] = S
-    return R
 
 
 def _signals(source: Source, basis: Basis) -> Signals:

@@ -10,6 +10,7 @@ from fmilin.errors import ConstraintError, UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
+from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
 
 __all__ = [
     "RestAt",
@@ -21,11 +22,6 @@ __all__ = [
     "residuals_at",
     "second_order",
 ]
-
-REST = 1e-9
-"""Velocities and accelerations below this, in sizes of the states (per second), count as rest."""
-
-CONSISTENT = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> tu
     rates = rates / np.concatenate((sizes[form.positions], sizes[form.velocities]))
     fastest = int(np.argmax(np.abs(rates)))
     names = [model.states.names[int(i)] for i in (*form.positions, *form.velocities)]
-    return bool(abs(rates[fastest]) <= REST), RestAt(names[fastest], float(rates[fastest]))
+    return bool(abs(rates[fastest]) <= EQUILIBRIUM), RestAt(names[fastest], float(rates[fastest]))
 
 
 def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> ConstrainedForm:

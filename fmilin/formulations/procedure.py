@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import Basis, basis_of, rank_of
+from fmilin.formulations.descriptor import with_descriptor
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.linear import Source, linear_model, with_inputs
 from fmilin.formulations.minimal import solve_minimal
@@ -20,10 +21,10 @@ from fmilin.formulations.spectrum import Spectrum
 from fmilin.formulations.statics import penalized_equilibrium
 from fmilin.formulations.unconstrained import solve_unconstrained
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.singular import explanation, singularity_of
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.singular import explanation, singularity_of
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, off_equilibrium
 
 __all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
 
@@ -43,6 +44,7 @@ def spectrum(
     independent: Sequence[str] = (),
     interface: Interface = (None, None),
     at_singularity: bool = False,
+    descriptor: bool = False,
 ) -> Spectrum:
     """Return the eigenvalues of a model by one formulation, labelled true or spurious, and the linear model.
 
@@ -63,6 +65,8 @@ def spectrum(
         Of the linear model, each a sequence of names as in :func:`fmilin.linearize`, or None for all.
     at_singularity : bool
         MCS at a singular configuration: over the enlarged set of velocities. RCS and UCS need no such word.
+    descriptor : bool
+        Whether the linear model is to carry its descriptor system; with UCS there is none.
 
     Returns
     -------
@@ -100,9 +104,14 @@ def spectrum(
     else:
         solved = _solve(source.form, basis, options)
     found = _with_model(source, solved, options)
-    if inputs is None or found.linear is None:
+    linear = found.linear
+    if linear is None or solved.reduced is None:
         return found
-    return replace(found, linear=with_inputs(found.linear, inputs))
+    if inputs is not None:
+        linear = with_inputs(linear, inputs)
+    if descriptor and not isinstance(options, UCS):
+        linear = with_descriptor(linear, model, point, source.coordinates(solved.reduced.basis.S))
+    return replace(found, linear=linear)
 
 
 def linearized(
@@ -113,6 +122,7 @@ def linearized(
     independent: Sequence[str] = (),
     interface: Interface = (None, None),
     at_singularity: bool = False,
+    descriptor: bool = False,
 ) -> LinearModel:
     """Return the linear model of one formulation; the arguments are those of :func:`spectrum`.
 
@@ -122,7 +132,13 @@ def linearized(
         As :func:`spectrum`; and when no linear model can be made of the true eigenvalues alone.
     """
     found = spectrum(
-        model, point, formulation, independent=independent, interface=interface, at_singularity=at_singularity
+        model,
+        point,
+        formulation,
+        independent=independent,
+        interface=interface,
+        at_singularity=at_singularity,
+        descriptor=descriptor,
     )
     if found.linear is None:
         raise NumericalError(" ".join(str(remark) for remark in found.remarks))
@@ -274,9 +290,8 @@ def _remarks(source: Source, solved: Solved, options: Formulation) -> list[Remar
     at_rest, fastest = is_at_rest(source.model, source.point, source.second_order)
     if not at_rest:
         remarks.append(
-            Remark(
-                "off-equilibrium",
-                f"The point is no equilibrium: '{fastest.name}' changes at {fastest.rate:.3g} of its size per second. "
+            off_equilibrium(
+                f"'{fastest.name}' changes at {fastest.rate:.3g} of its size per second",
                 "The static equations of the formulation do not hold here; the general ones were used, with the "
                 "motion of the tangent space. f0 keeps the motion; A and its eigenvalues depend on the choice of "
                 "coordinates.",

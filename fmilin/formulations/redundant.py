@@ -34,7 +34,7 @@ from fmilin.formulations.spectrum import Spectrum
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 
-__all__ = ["descriptor", "solve_redundant"]
+__all__ = ["descriptor_pencil", "solve_redundant"]
 
 APART = 10.0
 """True and spurious eigenvalues nearer to each other than this ratio are remarked on."""
@@ -50,7 +50,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
     """
     tangent_mass(form, basis)
     moving = carried(form, basis)
-    pencil = descriptor(form, moving, spurious=options.spurious)
+    pencil = descriptor_pencil(form, moving, spurious=options.spurious)
     found = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
     is_true = np.zeros(len(found.values), dtype=bool)
@@ -86,7 +86,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
     return Solved(spectrum, reduced)
 
 
-def descriptor(form: ConstrainedForm, moving: Carried, *, spurious: str = "infinite") -> Pencil:
+def descriptor_pencil(form: ConstrainedForm, moving: Carried, *, spurious: str = "infinite") -> Pencil:
     """Return E, A and B of a dense form; see the text of this module."""
     n = form.n
     U = combinations_of_rows(form.Phi_q)

@@ -29,22 +29,17 @@ from fmilin.formulations.options import UCS
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED, PSEUDO_INVERSE
 
 __all__ = ["Equilibrium", "equilibrium", "penalized_equilibrium"]
 
 TOLERANCE = 1e-12
 """Steps below this, in sizes of the coordinates, end the search."""
 
-BALANCED = 1e-9
-"""Accelerations below this fraction of those that come from a displacement by one size count as none."""
-
 FARTHEST = 0.1
 """A penalized system that rests farther away than this, in sizes of the coordinates, is another system."""
 
 MOST_STEPS = 100
-
-FORGOTTEN = 1e-10
-"""Singular values of the saddle point matrix below this fraction of the largest count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +170,7 @@ def _newton_step(form: SecondOrderForm, right: FloatArray, sizes: FloatArray, co
     saddle[:n, n:], saddle[n:, :n] = soft * G.T, soft * G
     saddle[n:, n:] = -compliance * force * soft**2 * np.eye(m)
     right = np.concatenate((sizes * right[:n] / force, soft * right[n:]))
-    step: FloatArray = linalg.lstsq(saddle, right, cond=FORGOTTEN)[0][:n]
+    step: FloatArray = linalg.lstsq(saddle, right, cond=PSEUDO_INVERSE)[0][:n]
     return sizes * step
 
 

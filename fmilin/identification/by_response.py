@@ -18,7 +18,7 @@ from fmilin.identification.steps import base_period, confirmed, fitting_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
 
 __all__ = ["ByResponse"]
@@ -218,10 +218,9 @@ class ByResponse:
         if moving.size:
             name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
             self.findings.extra.append(
-                Remark(
-                    "off-equilibrium",
-                    f"The point is no equilibrium: '{name}' moves while inputs are held. What was identified are "
-                    "deviations from that motion; f0 is its beginning.",
+                off_equilibrium(
+                    f"'{name}' moves while inputs are held",
+                    "What was identified are deviations from that motion; f0 is its beginning.",
                 )
             )
 

@@ -16,7 +16,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.derivatives.differences import Differences
 from fmilin.identification.sampled import Sampled
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.neighbourhood import Neighbourhood, Tangent
+from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
@@ -77,14 +77,14 @@ class Displacements:
         """Return the discrete model over one step, and the estimated absolute errors of its entries."""
         step_map = _StepMap(self.model, self.stepped, self.point, step)
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
-        beside = Neighbourhood(step_map, self._tangent(), self.point, base)
+        beside = Neighbourhood(step_map, self.frame, self.point, base, pairs={})
         slopes = measure(beside, Differences())
         R, ny = self.frame.coordinates.R, len(self.model.outputs)
         half, reading = (
             (slice(0, ny), "at once") if self._answers(slopes.c_y[:ny]) else (slice(ny, None), "end of step")
         )
         p = len(self.frame.signals)
-        T = self.frame.parametrization.derivative
+        T = self.frame.T
         drift = step * (R @ base.derivatives)
         found = Sampled(
             np.eye(p) + step * (R @ slopes.f_y),
@@ -104,7 +104,7 @@ class Displacements:
             slopes.c_u_error[half],
             step,
             reading,
-            self.frame.parametrization.derivative_error,
+            self.frame.T_error,
             np.zeros(p),
         )
         return found, errors
@@ -112,18 +112,3 @@ class Displacements:
     def _answers(self, at_once: FloatArray) -> bool:
         """Whether outputs follow states that are set, without a step."""
         return not len(self.model.outputs) or bool(np.any(at_once != 0.0))
-
-    def _tangent(self) -> Tangent:
-        psi = self.frame.parametrization
-        return Tangent(
-            coordinates=self.frame.signals,
-            T=psi.derivative,
-            T_error=psi.derivative_error,
-            x_u=psi.along_inputs(),
-            psi=lambda y, u: psi.psi(y, inputs=u),
-            y0=psi.y0,
-            scales=self.frame.y_scales,
-            pairs={},
-            connections=None,
-            condition_number=self.frame.condition_number,
-        )

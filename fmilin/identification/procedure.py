@@ -85,7 +85,7 @@ def linearize_stepped(task: Task) -> LinearModel:
         )
     known = {str(warning) for warning in linear.warnings}
     own = [*held_remarks({} if task.stepping.lifted else model.held())]
-    own += [Remark("model", note) for note in getattr(model, "notes", ())]
+    own += [Remark("model", note) for note in model.notes]
     rest = [remark for remark in own if str(remark) not in known]
     return replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest))
 

@@ -56,7 +56,7 @@ class SampledModel(Model, Stepped):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the source notes, but for its events in time, which are stepped here."""
-        return tuple(note for note in getattr(self.source, "notes", ()) if "schedules an event" not in note)
+        return tuple(note for note in self.source.notes if "schedules an event" not in note)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return what the source says in its present mode."""

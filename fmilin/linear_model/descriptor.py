@@ -10,22 +10,19 @@ descriptor systems needs no choice of coordinates: ``dss(A, B, C, D, E)`` in MAT
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import FmilinError, UsageError
+from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fmilin.linear_model.model import LinearModel
-    from fmilin.model.interface import Model, OperatingPoint
-
-__all__ = ["Descriptor", "DescriptorSource"]
+__all__ = ["Descriptor"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +99,6 @@ class Descriptor:
             outputs=tuple(outputs),
         )
 
-    def of(self, linear: LinearModel) -> Descriptor | None:
-        """Return this system with the inputs and outputs of ``linear``; None when it does not have them all."""
-        try:
-            return self.with_interface(linear.inputs.names, linear.outputs.names)
-        except UsageError:
-            return None
-
     def save(self, path: str | Path) -> None:
         """Write E, A, B, C, D, f0 and the names to a .mat or .npz file, for ``dss(A, B, C, D, E)``.
 
@@ -138,70 +128,3 @@ class Descriptor:
         from fmilin.export.descriptor_file import load
 
         return load(path)
-
-
-@dataclass(eq=False)
-class DescriptorSource:
-    """Makes the descriptor system of a linear model when it is first asked for.
-
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint
-    R : array, shape (P, N)
-        The independent coordinates, y = R x: away from rest eigenvalues depend on them.
-    """
-
-    model: Model
-    point: OperatingPoint
-    R: FloatArray
-    _made: Descriptor | None = field(default=None, init=False, repr=False)
-    _tried: bool = field(default=False, init=False, repr=False)
-
-    def of(self, linear: LinearModel) -> Descriptor | None:
-        """Return the descriptor system for the inputs and outputs of ``linear``; None when there is none."""
-        if not self._tried:
-            self._tried, self._made = True, self._make()
-        found = None if self._made is None else self._made.of(linear)
-        return None if found is None else replace(found, difference=difference_to(linear, found))
-
-    def _make(self) -> Descriptor | None:
-        from fmilin.formulations.descriptor import descriptor_of
-
-        try:
-            return descriptor_of(self.model, self.point, coordinates=self.R)
-        except FmilinError:
-            return None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes as what was asked for, without the model."""
-        if not self._tried:
-            self._tried, self._made = True, self._make()
-        return _travelled, (self._made,)
-
-
-def _travelled(made: Descriptor | None) -> Descriptor | None:
-    return made
-
-
-def difference_to(linear: LinearModel, found: Descriptor) -> float:
-    """Return how well the eigenvalues and modes of ``linear`` solve ``s E z = A z``.
-
-    A mode moves the states by T y; what it does to algebraic states follows from the rows by least squares.
-    """
-    if not len(linear.A) or not len(found.A):
-        return 0.0
-    s, Y = np.linalg.eig(linear.A)
-    moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
-    known = [i for i, name in enumerate(found.states) if name in moved]
-    rest = [i for i in range(len(found.states)) if i not in set(known)]
-    Z = np.zeros((len(found.states), len(s)), dtype=np.complex128)
-    Z[known] = [moved[found.states[i]] for i in known]
-    scale = np.maximum(np.max(np.abs(found.A), axis=1), np.max(np.abs(found.E), axis=1))
-    A, E = found.A / scale[:, None], found.E / scale[:, None]
-    left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
-    if rest:
-        Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
-    residual = np.abs(A @ Z - E @ Z * s)
-    terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
-    return float(np.max(np.max(residual, axis=0) / np.max(terms, axis=0)))

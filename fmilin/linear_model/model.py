@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import control
 
-    from fmilin.linear_model.descriptor import Descriptor, DescriptorSource
+    from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.modes import Mode
     from fmilin.model.interface import Model
     from fmilin.verifying.result import Verification
@@ -113,8 +113,10 @@ class LinearModel:
         ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion; zeros by default.
     errors : EntryErrors, optional
         An estimated absolute error for every entry; zeros by default.
-    described : DescriptorSource or Descriptor, optional
-        Where :attr:`descriptor` comes from.
+    descriptor : Descriptor, optional
+        The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for:
+        by ``linearize(..., descriptor=True)`` or :func:`fmilin.descriptor`. Models that are not made of Lagrange's
+        equations with constraints on positions have none, nor have inputs that prescribe a motion, and sampled models.
     """
 
     A: FloatArray
@@ -136,7 +138,7 @@ class LinearModel:
     sample_time: float = 0.0
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
-    described: DescriptorSource | Descriptor | None = field(default=None, repr=False, compare=False)
+    descriptor: Descriptor | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.T_u.size == 0:
@@ -149,16 +151,6 @@ class LinearModel:
         """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
-
-    @property
-    def descriptor(self) -> Descriptor | None:
-        """The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z.
-
-        None for models that are not made of Lagrange's equations with constraints on positions, for inputs that
-        prescribe a motion, and for sampled models. Its finite eigenvalues are those of A, which is checked when it
-        is made: see ``descriptor.difference``.
-        """
-        return None if self.described is None or self.sample_time else self.described.of(self)
 
     def modes(self) -> tuple[Mode, ...]:
         """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.
@@ -173,11 +165,47 @@ class LinearModel:
         """Return the model with prescribed motions as states: of u, der(u), der(der(u)) only the last stays an input.
 
         Inputs that prescribe a motion come with their derivatives, which a controller cannot choose separately:
-        here each is a state that integrates the next. The coordinates are (y, prescribed inputs).
-        """
-        from fmilin.linear_model.prescribed import with_prescribed_states
+        here each is a state that integrates the next. The coordinates are (y, prescribed inputs). With s the inputs
+        that become states and r the others, u = (s, r), and s' = S_s s + S_r r picks the derivatives:
 
-        return with_prescribed_states(self)
+            [y']   [A  B_s] [y]   [B_r]
+            [s'] = [0  S_s] [s] + [S_r] r
+        """
+        names, E = self.inputs.names, self.errors
+        positions = self.inputs.positions_of_own_names
+        chain = {j: positions[f"der({name})"] for j, name in enumerate(names) if f"der({name})" in positions}
+        if not chain:
+            return self
+        s, r = sorted(chain), [j for j in range(len(names)) if j not in chain]
+        pick = np.zeros((len(s), len(names)))
+        pick[np.arange(len(s)), [chain[j] for j in s]] = 1.0
+        u0 = np.array([self.point.inputs[name] for name in names])
+        zeros = np.zeros((len(s), len(self.states)))
+
+        def wide(left: FloatArray, right: FloatArray) -> FloatArray:
+            return np.hstack((left, right[:, s]))
+
+        return replace(
+            self,
+            A=np.vstack((wide(self.A, self.B), wide(zeros, pick))),
+            B=np.vstack((self.B[:, r], pick[:, r])),
+            C=wide(self.C, self.D),
+            D=self.D[:, r],
+            T=wide(self.T, self.T_u),
+            T_u=self.T_u[:, r],
+            f0=np.concatenate((self.f0, pick @ u0)),
+            y0=np.concatenate((self.y0, u0[s])),
+            states=Signals([*self.states, *(self.inputs[j] for j in s)]),
+            inputs=self.inputs.select(r),
+            errors=EntryErrors(
+                A=np.vstack((wide(E.A, E.B), wide(zeros, np.zeros_like(pick)))),
+                B=np.vstack((E.B[:, r], np.zeros((len(s), len(r))))),
+                C=wide(E.C, E.D),
+                D=E.D[:, r],
+                T=wide(E.T, np.zeros_like(self.T_u)),
+            ),
+            descriptor=None,
+        )
 
     def verify(self, model: Model, *, horizon: float | None = None) -> Verification:
         """Compare this linear model with the nonlinear one it was made from, channel by channel.

@@ -8,7 +8,9 @@ remembered for as long as the model lives, so that a call at another point pays 
   is a conserved quantity; H f = 0, H f_u = 0 and the rank are looked at at every point, and a point with another
   rank or a violation is looked at as the first one was;
 - that every column of the model's exact products agrees with a difference; at every further point one direction
-  through all columns is compared, and where it disagrees or bends every column is.
+  through all columns is compared, and where it disagrees or bends every column is;
+- that the slopes of the model's exact procedure agree with a difference along one direction through all columns. Where
+  its equations can have a kink that is looked at again at every point.
 
 Nothing is remembered of models with event indicators, nor from one mode of a model with events to another.
 """
@@ -16,44 +18,14 @@ Nothing is remembered of models with event indicators, nor from one mode of a mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fmilin.manifold.facts import VerifiedFacts
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.signals import FloatArray
 
-__all__ = ["VerifiedFacts", "verified_facts_of"]
-
-
-@dataclass(slots=True)
-class VerifiedFacts:
-    """What is known of a model; None where nothing is yet.
-
-    Attributes
-    ----------
-    mode : mapping of str to str
-        What the model held (:meth:`fmilin.Model.held`) when this was found.
-    pairs : mapping of int to int, or None
-        States whose derivative is another state.
-    moving : bool or None
-        Whether constraints depend on time.
-    rank : int or None
-        How many constraints are independent beside a point; known once the motion was found to keep them there.
-    rates : array, shape (N,), or None
-        The largest rates that were seen when that was checked.
-    precision : array, shape (N + ny,), or None
-        Error of a quick difference over the size of its row; known once all products agreed with differences.
-    """
-
-    mode: Mapping[str, str] = field(default_factory=dict)
-    pairs: Mapping[int, int] | None = None
-    moving: bool | None = None
-    rank: int | None = None
-    rates: FloatArray | None = None
-    precision: FloatArray | None = None
-
+__all__ = ["verified_facts_of"]
 
 _known: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 

@@ -15,12 +15,11 @@ from math import inf
 import numpy as np
 from scipy.integrate import DOP853
 
-from fmilin.errors import ConstraintError, NumericalError, UsageError
-from fmilin.lyapunov.flow import GeneralFlow, TangentFlow, exact_products
-from fmilin.manifold.frame import ON_MANIFOLD
+from fmilin.errors import NumericalError, UsageError
+from fmilin.lyapunov.flow import TangentFlow, exact_products
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.projection import distance_beyond_noise, project
+from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
@@ -173,26 +172,10 @@ class _Walk:
         self._scales = model.states.scales(self.x)
         pairs = kinematic_pairs(model, point) if len(model.constraints) else {}
         self._invariants = Invariants(model, point.inputs, pairs, self._scales)
-        self._require_consistent_start()
-        own = getattr(model, "tangent_flow", None)
-        self._flow: TangentFlow = GeneralFlow(model, self._invariants) if own is None else own(point.inputs)
+        require_on_manifold(self._invariants, self.t, self.x, otherwise="The point is not on the manifold")
+        self._flow = TangentFlow(model, self._invariants)
         self.switches: list[float] = []
         self._independent = self._flow.choose(self.t, self.x)
-
-    def _require_consistent_start(self) -> None:
-        off = distance_beyond_noise(self._invariants, self.t, self.x)
-        h = self._invariants.values(self.t, self.x)
-        residuals = {
-            name: float(value)
-            for name, value, distance in zip(self._invariants.names, h, off, strict=True)
-            if not distance <= ON_MANIFOLD
-        }
-        if residuals:
-            listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-            raise ConstraintError(
-                f"The point is not on the manifold: {listed}. Let fmilin.operating_point assemble it.",
-                residuals=residuals,
-            )
 
     def begin(self, count: int | None) -> FloatArray:
         """Return orthonormal deviations, shape (P, k)."""

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
+from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.rank import EXACT, decide_rank, independent_rows, scaled
-from fmilin.manifold.selection import Manifold, select_partition
+from fmilin.manifold.selection import select_partition
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 
-__all__ = ["GeneralFlow", "Tangent", "TangentFlow", "exact_products"]
+__all__ = ["LocalModel", "TangentFlow", "exact_products"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tangent:
+class LocalModel:
     """The linear model at one point.
 
     Attributes
@@ -39,22 +38,6 @@ class Tangent:
     condition_number: float
 
 
-class TangentFlow(Protocol):
-    """Linear models along a trajectory, inputs held."""
-
-    def choose(self, t: float, x: FloatArray) -> tuple[int, ...]:
-        """Return the states that are the best independent ones at a point."""
-
-    def at(self, t: float, x: FloatArray, independent: Sequence[int]) -> Tangent:
-        """Return the linear model at a point.
-
-        Raises
-        ------
-        NumericalError
-            When the independent states do not determine the others there.
-        """
-
-
 def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evaluation:
     """Return the directional derivatives along the columns of T, (N, k), inputs held.
 
@@ -72,8 +55,8 @@ def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evalua
     return found
 
 
-class GeneralFlow:
-    """The linear models of any model with exact directional derivatives: A = R f_x T.
+class TangentFlow:
+    """The linear models along a trajectory, inputs held: by the model's procedure, else A = R f_x T by exact products.
 
     Parameters
     ----------
@@ -86,16 +69,11 @@ class GeneralFlow:
         self._model, self._invariants = model, invariants
 
     def choose(self, t: float, x: FloatArray) -> tuple[int, ...]:
-        """Return the states that pivoting keeps."""
-        H, rows = self._gradient(t, x)
-        position = np.array(self._invariants.is_position_level, dtype=bool)[rows]
-        manifold = Manifold(
-            self._model.states, H, position, np.ones(len(x), dtype=bool), self._invariants.pairs,
-            self._invariants.scales, x,
-        )  # fmt: skip
-        return tuple(self._model.states.positions[name] for name in select_partition(manifold).signals.names)
+        """Return the states that are the best independent ones at a point."""
+        manifold = manifold_at(self._invariants, OperatingPoint(t, x, self._invariants.inputs))[0]
+        return select_partition(manifold).kept or ()
 
-    def at(self, t: float, x: FloatArray, independent: Sequence[int]) -> Tangent:
+    def at(self, t: float, x: FloatArray, independent: Sequence[int]) -> LocalModel:
         """Return the linear model at a point.
 
         Raises
@@ -105,30 +83,28 @@ class GeneralFlow:
         UsageError
             When the model has no exact directional derivatives.
         """
-        model, u = self._model, self._invariants.inputs
-        H, _ = self._gradient(t, x)
-        kept = list(independent)
+        u, scales, kept = self._invariants.inputs, self._invariants.scales, list(independent)
+        manifold, _, _ = manifold_at(self._invariants, OperatingPoint(t, x, u))
         dependent = [i for i in range(len(x)) if i not in set(kept)]
-        T = np.zeros((len(x), len(kept)))
+        T, condition = np.zeros((len(x), len(kept))), 1.0
         T[kept, range(len(kept))] = 1.0
-        condition = 1.0
         if dependent:
-            sizes = np.linalg.norm(H * self._invariants.scales, axis=1, keepdims=True)
-            G = H / sizes
-            try:
-                inverse = np.linalg.inv(G[:, dependent])
-            except np.linalg.LinAlgError:
-                raise NumericalError(
-                    "The independent states do not determine the others at this point.", condition_number=np.inf
-                ) from None
+            G = manifold.H / np.linalg.norm(manifold.H * scales, axis=1, keepdims=True)
+            inverse = _inverse(G[:, dependent])
             T[dependent] = -inverse @ G[:, kept]
-            condition = float(np.linalg.norm(inverse / self._invariants.scales[dependent, None], 1))
-        rates = model.evaluate(t, x, u).derivatives
-        return Tangent(rates, exact_products(model, OperatingPoint(t, x, u), T).derivatives[kept], T, condition)
+            condition = float(np.linalg.norm(inverse / scales[dependent, None], 1))
+        procedure = self._model.exact_slopes(t, x, u)
+        if procedure is not None:
+            found = procedure.along(kept)
+            return LocalModel(procedure.values.derivatives, found.derivatives[kept, : len(kept)], found.T, condition)
+        slopes = exact_products(self._model, OperatingPoint(t, x, u), T)
+        return LocalModel(self._model.evaluate(t, x, u).derivatives, slopes.derivatives[kept], T, condition)
 
-    def _gradient(self, t: float, x: FloatArray) -> tuple[FloatArray, list[int]]:
-        """Return H, redundant rows left out."""
-        gradient = self._invariants.gradient(t, x)
-        Hs = scaled(gradient.H, self._invariants.scales, gradient.reference, gradient.error)
-        rows = independent_rows(Hs, decide_rank(Hs, EXACT).rank, self._invariants.declared)
-        return gradient.H[rows], rows
+
+def _inverse(G: FloatArray) -> FloatArray:
+    try:
+        return np.linalg.inv(G).astype(np.float64)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            "The independent states do not determine the others at this point.", condition_number=np.inf
+        ) from None

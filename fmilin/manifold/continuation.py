@@ -8,6 +8,8 @@ their condition number passes a limit, then a new one is chosen, and the switch 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import linalg
 
@@ -66,7 +68,7 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
         condition = conditioning(previous.coordinates.R, manifold.H, manifold.scales)
         if condition <= KEPT:
             kept = select_named(manifold, previous.signals.names)
-            return Selection(previous.kind, kept.signals, kept.coordinates, condition), True
+            return replace(kept, kind=previous.kind, condition_number=condition), True
     return select_partition(manifold), False
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgetrs
 
-from fmilin.constraints.compiled import CompiledExpressions
+from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
 
@@ -109,32 +109,28 @@ class NonlinearCoordinates(Coordinates):
 
     Parameters
     ----------
-    compiled : CompiledExpressions
-        rho over the N states (and constants behind them).
-    constants : tuple of float
-        Values of the arguments behind the states.
+    functions : ExpressionFunctions
+        rho over the N states.
     x0 : array, shape (N,)
     """
 
     is_linear = False
 
-    def __init__(self, compiled: CompiledExpressions, constants: tuple[float, ...], x0: FloatArray) -> None:
-        self._compiled = compiled
-        self._constants = list(constants)
+    def __init__(self, functions: ExpressionFunctions, x0: FloatArray) -> None:
+        self._functions = functions
         self.R = self.jacobian(x0)
 
     def values(self, x: FloatArray) -> FloatArray:
         """Return rho(x)."""
-        return self._compiled.values([*x.tolist(), *self._constants])
+        return self._functions.values(x)
 
     def jacobian(self, x: FloatArray) -> FloatArray:
         """Return the exact Jacobian of rho."""
-        return self._compiled.jacobian([*x.tolist(), *self._constants])[:, : len(x)]
+        return self._functions.jacobian(x)
 
     def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return the second derivative of rho contracted with w."""
-        along = np.concatenate((w, np.zeros(len(self._constants))))
-        return self._compiled.curvature([*x.tolist(), *self._constants], along)[:, : len(x)]
+        return self._functions.curvature(x, w)
 
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
         """Factor the N x N matrix of eq. (2.29)."""

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.errors import ConstraintError, NumericalError
-from fmilin.linearization.verified_facts import VerifiedFacts
+from fmilin.errors import NumericalError
 from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
+from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.projection import distance_beyond_noise, distance_from_manifold
+from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows, scaled, threshold
-from fmilin.manifold.selection import (
-    REFUSED,
-    Manifold,
-    Selection,
-    select_named,
-    select_partition,
-    select_tangent,
-)
+from fmilin.manifold.selection import Manifold, Selection, select_named, select_partition, select_tangent
 from fmilin.manifold.verification import (
     conserved_quantities,
     verify_invariance,
@@ -32,11 +27,9 @@ from fmilin.manifold.verification import (
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import REFUSED
 
-__all__ = ["Frame", "frame_at"]
-
-ON_MANIFOLD = 1e-8
-"""A point farther away than this, in sizes of the states, is not on the manifold."""
+__all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
 
 
 @dataclass(frozen=True)
@@ -87,9 +80,35 @@ class Frame:
         return self.parametrization.coordinates
 
     @property
+    def invariants(self) -> Invariants:
+        """What the manifold is made of."""
+        return self.parametrization.invariants
+
+    @property
+    def y0(self) -> FloatArray:
+        """The coordinates of the point, shape (P,)."""
+        return self.parametrization.y0
+
+    @property
+    def T(self) -> FloatArray:
+        """DPsi at the point, shape (N, P)."""
+        return self.parametrization.derivative
+
+    @property
+    def T_error(self) -> FloatArray:
+        """Estimated absolute error of DPsi, shape (N, P)."""
+        return self.parametrization.derivative_error
+
+    @cached_property
+    def x_u(self) -> FloatArray:
+        """dPsi/du: how the manifold moves with the inputs, shape (N, nu); zero unless they prescribe a motion."""
+        return self.parametrization.along_inputs()
+
+    @cached_property
     def y_scales(self) -> FloatArray:
         """A size for each coordinate, shape (P,)."""
-        return np.abs(self.coordinates.R) @ self.parametrization.scales
+        scales: FloatArray = np.abs(self.coordinates.R) @ self.parametrization.scales
+        return scales
 
 
 def frame_at(
@@ -97,6 +116,7 @@ def frame_at(
     point: OperatingPoint,
     *,
     named: Sequence[str] = (),
+    advised: Sequence[str] = (),
     kind: str = "partition",
     previous: Selection | None = None,
     known: VerifiedFacts | None = None,
@@ -110,6 +130,8 @@ def frame_at(
         On the manifold.
     named : sequence of str
         States to keep; empty: choose them by ``kind``.
+    advised : sequence of str
+        What to take when nothing is named, as long as it determines the other states.
     kind : {"partition", "tangent"}
     previous : Selection, optional
         Coordinates of the point before on a path: kept or carried on as long as they are good.
@@ -125,32 +147,18 @@ def frame_at(
     NumericalError
         When the coordinates are singular or the point is a singular configuration.
     """
-    t, x = point.time, point.states
-    scales = model.states.scales(x)
     known = known or VerifiedFacts()
-    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
-    known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
-    invariants = Invariants(model, point.inputs, pairs, scales, moving=known.moving)
-    residual = _residual(invariants, t, x)
-    gradient = invariants.gradient(t, x)
-    if not np.isfinite(gradient.H).all():
-        bad = [invariants.names[i] for i in np.flatnonzero(~np.isfinite(gradient.H).all(axis=1))]
-        raise NumericalError(f"The gradient of the constraint '{bad[0]}' is not finite at the point.", variable=bad[0])
-    Hs = scaled(gradient.H, scales, gradient.reference, gradient.error)
-    decision = decide_rank(Hs, threshold(gradient.H, scales, gradient.error))
-    rows = independent_rows(Hs, decision.rank, invariants.declared)
-    position = np.array(invariants.is_position_level, dtype=bool)[rows]
-    linear = np.ones(len(x), dtype=bool)
-    if len(rows) and 2 * len(invariants.pairs) < len(x):
-        linear = linear_states(invariants, t, x)
-    manifold = Manifold(model.states, gradient.H[rows], position, linear, invariants.pairs, scales, x)
-    kept = False
+    invariants = _invariants_at(model, point, known)
+    residual = require_on_manifold(invariants, point.time, point.states)
+    manifold, rows, decision = manifold_at(invariants, point)
+    warnings = _warnings(decision)
     if previous is not None and not named:
         selection, kept = carried_on(manifold, previous)
+        warnings = warnings if kept else (*warnings, _switch(previous, selection))
     else:
-        selection = _select(manifold, named, kind, model.constraints.parameters)
-    parametrization = LocalParametrization(invariants, rows, selection.coordinates, t, x)
-    warnings = _warnings(decision)
+        selection, doubts = _chosen(manifold, named, advised, kind, model.constraints.parameters)
+        warnings = (*warnings, *doubts)
+    parametrization = LocalParametrization(invariants, rows, selection.coordinates, point.time, point.states)
     if len(invariants):
         looked_at_before = known.rank is not None
         verify_invariance(parametrization, known)
@@ -159,27 +167,73 @@ def frame_at(
             conserved = _conserved(parametrization)
             warnings = (*warnings, *conserved)
             known.rank = None if conserved else known.rank  # to be said at every point
-    if previous is not None and not named and not kept:
-        warnings = (*warnings, _switch(previous, selection))
     return Frame(parametrization, selection, residual, manifold, warnings)
 
 
-def _residual(invariants: Invariants, t: float, x: FloatArray) -> float:
-    distance = distance_from_manifold(invariants, t, x)
-    far = not (distance <= ON_MANIFOLD).all()
-    bad = [i for i, d in enumerate(distance_beyond_noise(invariants, t, x)) if not d <= ON_MANIFOLD] if far else []
-    if bad:
-        h = invariants.values(t, x)
-        residuals = {invariants.names[i]: float(h[i]) for i in bad}
-        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-        raise ConstraintError(
-            f"The operating point is not on the manifold: {listed}. Let fmilin.operating_point assemble it.",
-            residuals=residuals,
-        )
-    return float(np.max(distance, initial=0.0))
+def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
+    """Return the manifold at a point, which invariants are independent there, and how clear that is.
+
+    Raises
+    ------
+    NumericalError
+        When a gradient is not finite.
+    """
+    t, x, scales = point.time, point.states, invariants.scales
+    gradient = invariants.gradient(t, x)
+    if not np.isfinite(gradient.H).all():
+        bad = [invariants.names[i] for i in np.flatnonzero(~np.isfinite(gradient.H).all(axis=1))]
+        raise NumericalError(f"The gradient of the constraint '{bad[0]}' is not finite at the point.", variable=bad[0])
+    Hs = scaled(gradient.H, scales, gradient.reference, gradient.error)
+    decision = decide_rank(Hs, threshold(gradient.H, scales, gradient.error))
+    rows = independent_rows(Hs, decision.rank, invariants.declared)
+    position = np.array(invariants.is_position_level, dtype=bool)[rows]
+
+    def linear() -> NDArray[np.bool_]:
+        if 2 * len(invariants.pairs) < len(x):
+            return linear_states(invariants, t, x)
+        return np.ones(len(x), dtype=bool)
+
+    H, states = gradient.H[rows], invariants.model.states
+    return Manifold(states, H, position, linear, invariants.pairs, scales, x), rows, decision
 
 
-def _select(manifold: Manifold, named: Sequence[str], kind: str, parameters: Mapping[str, float]) -> Selection:
+def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) -> tuple[int, ...]:
+    """Return which states a partition keeps at a point, by number; nothing is verified.
+
+    Raises
+    ------
+    UsageError, NumericalError
+        As :func:`frame_at`.
+    """
+    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts()), point)[0]
+    return _selected(manifold, named, "partition", {}).kept or ()
+
+
+def _invariants_at(model: Model, point: OperatingPoint, known: VerifiedFacts) -> Invariants:
+    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
+    known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
+    return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=known.moving)
+
+
+def _chosen(
+    manifold: Manifold, named: Sequence[str], advised: Sequence[str], kind: str, parameters: Mapping[str, float]
+) -> tuple[Selection, tuple[Remark, ...]]:
+    """Return the coordinates that are named, or advised and regular, or found by ``kind``, and what is to be said."""
+    if named or not advised:
+        return _selected(manifold, named, kind, parameters), ()
+    try:
+        return _selected(manifold, advised, kind, parameters), ()
+    except NumericalError:
+        found = _selected(manifold, (), kind, parameters)
+    remark = Remark(
+        "conditioning",
+        f"The recommended independent states {', '.join(advised)} do not determine the others at this point; "
+        f"{', '.join(found.signals.names)} were taken instead.",
+    )
+    return found, (remark,)
+
+
+def _selected(manifold: Manifold, named: Sequence[str], kind: str, parameters: Mapping[str, float]) -> Selection:
     if has_expressions(named):
         return select_expressions(manifold, named, parameters)
     if named:

@@ -138,7 +138,7 @@ class Invariants:
         if self._analytic:
             g = self.model.constraints.residuals(t, x, u, np.empty(0))
         else:
-            g = self.model.constraint_residuals(t, x, u) if visit is None else visit.residuals
+            g = self._residuals(t, x, u) if visit is None else visit.residuals
         if not self.hidden:
             return g
         return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit))))
@@ -210,6 +210,10 @@ class Invariants:
 
     # -- the parts ---------------------------------------------------------------------------------
 
+    def _residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        alone = self.model.constraint_residuals(t, x, u)
+        return self.model.evaluate(t, x, u).residuals if alone is None else alone
+
     def _velocity(self, x: FloatArray, visit: Evaluation | None) -> FloatArray:
         """Return w = x': state partners where they are known, else what the model said; shape (N,)."""
         w = np.zeros_like(x) if visit is None else visit.derivatives.copy()
@@ -275,6 +279,9 @@ class Invariants:
         if self._analytic:
             G = self.model.constraints.partials(t, x, u, np.empty(0)).states
             return G, np.zeros_like(G)
+        procedure = self.model.exact_slopes(t, x, u)
+        if procedure is not None and procedure.constraint_gradient is not None:
+            return procedure.constraint_gradient, np.zeros_like(procedure.constraint_gradient)
         return self._exact_or_measured(t, x, u, "residuals")
 
     def _velocity_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:

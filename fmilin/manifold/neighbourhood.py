@@ -2,67 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
 from fmilin.derivatives.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.derivatives.grouping import column_groups, tangent_pattern
 from fmilin.errors import NumericalError
+from fmilin.manifold.frame import Frame
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import FloatArray
 
-__all__ = ["Neighbourhood", "Tangent"]
-
-
-@dataclass(frozen=True)
-class Tangent:
-    """The directions to measure along: P independent coordinates on the manifold, then the inputs.
-
-    Attributes
-    ----------
-    coordinates : Signals
-    T : array, shape (N, P)
-        DPsi at the point.
-    T_error : array, shape (N, P)
-    x_u : array, shape (N, nu)
-        dPsi/du: how the manifold moves with the inputs; zero unless they prescribe a motion.
-    psi : callable
-        (y, inputs) -> x (N,) on the manifold.
-    y0, scales : array, shape (P,)
-    pairs : dict of int to int
-        States whose derivative is another state.
-    connections : array of bool, shape (m, N), or None
-        Which states each constraint connects; None when that is not known.
-    condition_number : float
-    """
-
-    coordinates: Signals
-    T: FloatArray
-    T_error: FloatArray
-    x_u: FloatArray
-    psi: Callable[[FloatArray, FloatArray], FloatArray]
-    y0: FloatArray
-    scales: FloatArray
-    pairs: dict[int, int]
-    connections: np.ndarray | None
-    condition_number: float
+__all__ = ["Neighbourhood"]
 
 
 class Neighbourhood:
-    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs."""
+    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs.
 
-    def __init__(self, model: Model, tangent: Tangent, point: OperatingPoint, base: Evaluation) -> None:
-        self.model, self.tangent, self.point = model, tangent, point
+    Parameters
+    ----------
+    model : Model
+    frame : Frame
+        Where its coordinates come from; its constraints are those of another model if need be.
+    point : OperatingPoint
+    base : Evaluation
+        Of the model at the point.
+    pairs : mapping of int to int, optional
+        States whose derivative is another state; those of the frame by default.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        frame: Frame,
+        point: OperatingPoint,
+        base: Evaluation,
+        *,
+        pairs: Mapping[int, int] | None = None,
+    ) -> None:
+        self.model, self.frame, self.point = model, frame, point
+        self.pairs = frame.invariants.pairs if pairs is None else pairs
         self.base = np.concatenate((base.derivatives, base.outputs))
-        self.n, self.p, self.k = len(model.states), len(tangent.y0), len(point.inputs)
-        self.scales = np.concatenate((tangent.scales, model.inputs.scales(point.inputs)))
-        self.columns = (*tangent.coordinates.names, *model.inputs.names)
-        self.rows = (*(f"der({name})" for name in model.states.names), *model.outputs.names)
+        self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
+        self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest = 0.0
-        self._moves = tangent.x_u.any(axis=0)
+        self._moves = frame.x_u.any(axis=0)
         self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is moved."""
+        return (*self.frame.signals.names, *self.model.inputs.names)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What is seen."""
+        return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
     def at(self, displacement: FloatArray) -> FloatArray:
         """Return rates and outputs at a displacement of all columns, shape (P + nu,), on the manifold.
@@ -75,7 +70,7 @@ class Neighbourhood:
         t, x = self.point.time, self.point.states
         u = self.point.inputs + displacement[self.p :]
         if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves.any()):
-            x = self.tangent.psi(self.tangent.y0 + displacement[: self.p], u)
+            x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
         visit = self.model.evaluate(t, x, u)
         if len(self._indicators):
             crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
@@ -92,6 +87,22 @@ class Neighbourhood:
         states = self.model.states.scales(self.point.states)
         self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
         return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
+
+    def written_down(self, found: Slopes) -> Slopes:
+        """Replace rows that are known: rates of positions, outputs that are states or inputs."""
+        J, error, jump, bend = (part.copy() for part in (found.J, found.error, found.jump, found.bend))
+        frame, n, p, copies = self.frame, self.n, self.p, self.model.copies
+        states = [*self.pairs.items(), *((n + row, c.index) for row, c in copies.items() if c.kind == "state")]
+        inputs = [(n + row, c.index) for row, c in copies.items() if c.kind == "input"]
+        rows, places = [row for row, _ in states], [state for _, state in states]
+        J[rows, :p], J[rows, p:] = frame.T[places], frame.x_u[places]
+        error[rows, :p], error[rows, p:] = frame.T_error[places], 0.0
+        known = [*rows, *(row for row, _ in inputs)]
+        J[known[len(rows) :]], error[known[len(rows) :]] = 0.0, 0.0
+        for row, place in inputs:
+            J[row, p + place] = 1.0
+        jump[known], bend[known] = 0.0, 0.0
+        return Slopes(J, error, jump, bend)
 
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
         """Difference all columns, or some, moving those together that no row sees together.
@@ -156,10 +167,11 @@ class Neighbourhood:
             raise NumericalError(f"{error} The variable that was moved is {name}.", variable=name.strip("'")) from None
 
     def _pattern(self) -> np.ndarray | None:
-        structure, connections = self.model.structure, self.tangent.connections
-        if structure is None or connections is None or self.p + self.k < 2:
+        structure = self.model.structure
+        if structure is None or self.p + self.k < 2:
             return None
-        return tangent_pattern(structure, connections, self.tangent.T, self.tangent.x_u)
+        connections = self.frame.invariants.connections
+        return None if connections is None else tangent_pattern(structure, connections, self.frame.T, self.frame.x_u)
 
 
 def _in_order(found: Slopes, groups: list[list[int]]) -> Slopes:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.constraints.compiled import CompiledExpressions
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
+from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
-from fmilin.manifold.selection import REFUSED, Manifold, Selection, select_partition
+from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.signals import Signal, Signals
+from fmilin.tolerances import REFUSED
 
 __all__ = ["has_expressions", "select_expressions"]
 
@@ -55,9 +56,10 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
     if len(chosen) != manifold.order:
         chosen = _with_rates(manifold, chosen)
-    arguments = [*manifold.states.names, *parameters]
-    compiled = CompiledExpressions([c.expression for c in chosen], arguments)
-    coordinates = NonlinearCoordinates(compiled, tuple(parameters.values()), manifold.x0)
+    places = manifold.states.positions_of_own_names
+    used = {n: parameters[n] for c in chosen for n in c.expression.names if n not in places}
+    functions = ExpressionFunctions([c.expression for c in chosen], places, len(manifold.states), used)
+    coordinates = NonlinearCoordinates(functions, manifold.x0)
     y0 = coordinates.values(manifold.x0)
     condition = conditioning(coordinates.R, manifold.H, manifold.scales) if np.isfinite(y0).all() else np.inf
     if condition > REFUSED:
@@ -94,8 +96,6 @@ def _coordinate(text: str, states: Signals, parameters: Mapping[str, float]) -> 
 
 def _with_rates(manifold: Manifold, chosen: list[_Coordinate]) -> list[_Coordinate]:
     """Complete position coordinates by their time derivatives D rho(q) v."""
-    import sympy
-
     p, positions = manifold.order, manifold.states.positions_of_own_names
     paired = all(positions[n] in manifold.pairs for c in chosen for n in c.expression.names if n in positions)
     if 2 * len(chosen) != p or not paired:
@@ -104,21 +104,12 @@ def _with_rates(manifold: Manifold, chosen: list[_Coordinate]) -> list[_Coordina
             + (f" (or {p // 2} of position level)" if manifold.pairs and p % 2 == 0 else "")
             + f". For example: {', '.join(select_partition(manifold).signals.names) or 'none'}."
         )
+    names = manifold.states.names
+    moving = {names[q]: names[v] for q, v in manifold.pairs.items()}
     rates = []
     for c in chosen:
-        symbols = {n: sympy.Symbol(f"x_{i}", real=True) for i, n in enumerate(c.expression.names)}
-        rho = c.expression.to_sympy(symbols)
-        total, names = sympy.S.Zero, {symbol: name for name, symbol in symbols.items()}
-        for n in c.expression.names:
-            if n in positions:
-                partner = manifold.states.names[manifold.pairs[positions[n]]]
-                v = next(
-                    (s for s, name in names.items() if name == partner), sympy.Symbol(f"v_{len(names)}", real=True)
-                )
-                names[v] = partner
-                total += sympy.diff(rho, symbols[n]) * v
         plain = c.name in positions
-        name = manifold.states.names[manifold.pairs[positions[c.name]]] if plain else f"der({c.name})"
+        name = moving[c.name] if plain else f"der({c.name})"
         unit = manifold.states[positions[name]].unit if plain else ""
-        rates.append(_Coordinate(name, unit, Expression.from_sympy(total, names)))
+        rates.append(_Coordinate(name, unit, c.expression.rate(moving)))
     return [*chosen, *rates]

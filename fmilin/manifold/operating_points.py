@@ -6,16 +6,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, UnknownNameError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.tolerances import CONSISTENT
 
-__all__ = ["CONSISTENT", "model_at", "operating_point"]
+__all__ = ["model_at", "operating_point", "require_sizes"]
 
-CONSISTENT = 1e-6
-"""Start values closer to the manifold than this (scaled by nominals) are projected; farther ones are refused."""
+START = (
+    "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
+    "--set NAME=VALUE and the others are solved for, or ask for the nearest consistent point with --project."
+)
 
 
 def operating_point(
@@ -65,7 +68,8 @@ def operating_point(
     scales = model.states.scales(x)
     invariants = Invariants(model, u, kinematic_pairs(model, point), scales)
     if not held and not project:
-        _require_consistent(invariants, t, x)
+        wrong = "The start values do not satisfy the constraints"
+        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)
     projected = projection.project(invariants, t, x, held)
     moved = np.abs(projected - x) / scales
     if np.max(moved, initial=0.0) <= 1e-14:
@@ -79,23 +83,24 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
     Raises
     ------
     UsageError
-        When the source cannot change its parameters.
+        When the source cannot change its parameters, or the point has other sizes than the model.
     """
+    require_sizes(model, point)
     changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
     return model.with_parameters(changed) if changed else model
 
 
-def _require_consistent(invariants: Invariants, t: float, x: np.ndarray) -> None:
-    distance = projection.distance_beyond_noise(invariants, t, x)
-    bad = [i for i, d in enumerate(distance) if not d <= CONSISTENT]
-    if not bad:
-        return
-    h = invariants.values(t, x)
-    residuals = {invariants.names[i]: float(h[i]) for i in bad}
-    listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-    raise ConstraintError(
-        f"The start values do not satisfy the constraints: {listed}. Either a constraint is wrong (a typo, a wrong "
-        "parameter), or the start values are: name the states to keep with --set NAME=VALUE and the others are solved "
-        "for, or ask for the nearest consistent point with --project.",
-        residuals=residuals,
-    )
+def require_sizes(model: Model, point: OperatingPoint) -> None:
+    """Refuse a point of another model.
+
+    Raises
+    ------
+    UsageError
+        When the point has another number of states or inputs.
+    """
+    wanted, given = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
+    if given != wanted:
+        raise UsageError(
+            f"The point has {given[0]} states and {given[1]} inputs, but '{model.info.name}' has {wanted[0]} and "
+            f"{wanted[1]}: let fmilin.operating_point make it from values by name."
+        )

@@ -9,15 +9,13 @@ from scipy import linalg
 
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.manifold.rank import EXACT, decide_rank, independent_rows, scaled, threshold
+from fmilin.manifold.rank import decide_rank, independent_rows, scaled, threshold
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
-__all__ = ["distance_beyond_noise", "distance_from_manifold", "project"]
+__all__ = ["distance_beyond_noise", "distance_from_manifold", "project", "require_on_manifold"]
 
 ITERATIONS = 100
-
-REACHED = 1e-9
-"""Distance from the manifold, in sizes of the states, that counts as being on it."""
 
 
 def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = ()) -> FloatArray:
@@ -118,7 +116,7 @@ def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, 
     H = invariants.gradient(t, x).H[:, free]
     if not np.isfinite(H).all():
         return step
-    V = linalg.null_space(H * D[free], rcond=EXACT)
+    V = linalg.null_space(H * D[free], rcond=RANK)
     step[free] = D[free] * (V @ (V.T @ (d[free] / D[free])))
     return step
 
@@ -132,6 +130,42 @@ def distance_beyond_noise(invariants: Invariants, t: float, x: FloatArray) -> Fl
     """Return :func:`distance_from_manifold` less what the noise of measured rates may account for, shape (m,)."""
     distance, noise = _distance(invariants, t, x)
     return np.maximum(distance - noise, 0.0)
+
+
+def require_on_manifold(
+    invariants: Invariants,
+    t: float,
+    x: FloatArray,
+    *,
+    nearer: float = ON_MANIFOLD,
+    otherwise: str = "The operating point is not on the manifold",
+    advice: str = "Let fmilin.operating_point assemble it.",
+) -> float:
+    """Return the distance of a point from the manifold, in sizes of the states; refuse one that is too far away.
+
+    Parameters
+    ----------
+    invariants : Invariants
+    t : float
+    x : array, shape (N,)
+    nearer : float
+        Points closer than this, less what noise accounts for, count as being on it.
+    otherwise, advice : str
+        What is said of a point that is not, before and after the residuals.
+
+    Raises
+    ------
+    ConstraintError
+        With the residuals by name.
+    """
+    distance, noise = _distance(invariants, t, x)
+    far = ~(distance - noise <= nearer)
+    if far.any():
+        values = invariants.values(t, x)
+        residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(far)}
+        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+        raise ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
+    return float(np.max(distance, initial=0.0))
 
 
 def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,20 +8,9 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.signals import FloatArray
+from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
-__all__ = ["EXACT", "MEASURED", "RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
-
-EXACT = 1e-8
-"""Singular values below this fraction of the largest count as zero when the matrix is exact."""
-
-MEASURED = 1e-5
-"""The least of what counts as zero when part of the matrix was differenced."""
-
-UNKNOWN = 1e-2
-"""The most: an error estimate that is larger says nothing about the rank."""
-
-CLEAR_GAP = 1e2
-"""A smaller ratio between the last accepted and the first rejected singular value is reported as doubtful."""
+__all__ = ["RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +52,16 @@ def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: Floa
 def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
     """Return the fraction of the largest singular value of the scaled matrix below which one counts as zero.
 
-    That is :data:`EXACT` for an exact matrix, and for a measured one as much as its error may make of a zero.
+    That is :data:`RANK` for an exact matrix, and for a measured one as much as its error may make of a zero.
     """
     if not error.any():
-        return EXACT
+        return RANK
     norms = np.linalg.norm(H * scales, axis=1)
     relative = np.linalg.norm(error * scales, axis=1) / np.where(norms > 0, norms, np.inf)
-    return float(np.clip(np.linalg.norm(relative[relative < 0.1]), MEASURED, UNKNOWN))
+    return float(np.clip(np.linalg.norm(relative[relative < 0.1]), RANK_MEASURED, RANK_UNKNOWN))
 
 
-def decide_rank(Hs: FloatArray, threshold: float = EXACT) -> RankDecision:
+def decide_rank(Hs: FloatArray, threshold: float = RANK) -> RankDecision:
     """Decide the rank of a scaled matrix (:func:`scaled`), shape (m, N)."""
     if min(Hs.shape) == 0:
         return RankDecision(0, 1.0, np.inf)
@@ -107,6 +96,6 @@ def _pivoted(rows: FloatArray, count: int, *, relative: bool = True) -> list[int
         return []
     _, r, order = linalg.qr(rows.T, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(r))
-    floor = EXACT * diagonal[0] if relative else 0.0
+    floor = RANK * diagonal[0] if relative else 0.0
     usable = int(np.count_nonzero(diagonal > floor))
     return [int(i) for i in order[: min(count, usable)]]

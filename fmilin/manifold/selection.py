@@ -8,7 +8,7 @@ are linear, as velocity constraints are in the speeds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy import linalg
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, conditioning
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import DOUBTFUL, REFUSED
 
 __all__ = [
     "Manifold",
@@ -28,9 +29,6 @@ __all__ = [
     "select_tangent",
     "tangent_scales",
 ]
-
-REFUSED = 1e8
-DOUBTFUL = 1e4
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class Manifold:
     H : array, shape (M, N)
         Gradient of the independent invariants.
     position_rows : array of bool, shape (M,)
-    linear : array of bool, shape (N,)
-        States in which all velocity-level invariants are linear.
+    linear : callable
+        Returns in which states all velocity-level invariants are linear, array of bool, shape (N,).
     pairs : mapping of int to int
         Position to velocity where der(q) = v.
     scales : array, shape (N,)
@@ -54,7 +52,7 @@ class Manifold:
     states: Signals
     H: FloatArray
     position_rows: np.ndarray
-    linear: np.ndarray
+    linear: Callable[[], NDArray[np.bool_]]
     pairs: Mapping[int, int]
     scales: FloatArray
     x0: FloatArray
@@ -93,12 +91,15 @@ class Selection:
     coordinates : Coordinates
     condition_number : float
         Of (R; H), scaled.
+    kept : tuple of int, or None
+        The states that the coordinates are, in order; None where they are none.
     """
 
     kind: str
     signals: Signals
     coordinates: Coordinates
     condition_number: float
+    kept: tuple[int, ...] | None = None
 
 
 def select_partition(manifold: Manifold, *, keep: Sequence[int] = ()) -> Selection:
@@ -185,8 +186,6 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
     weights[list(keep)] = 1e-3
     position = manifold.position_rows
     dependent = _pivots(Hs[position] * weights, int(position.sum()))
-    velocity_weights = np.where(manifold.linear, weights, 1e-6 * weights)
-    velocity_weights[[i for i in manifold.pairs if i not in dependent]] *= 1e-6  # a position is not a speed
     partners = [manifold.pairs[i] for i in dependent if i in manifold.pairs]
     remaining = Hs[~position]
     if len(partners) == len(dependent) == len(remaining) and dependent:
@@ -199,7 +198,10 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
         factor = linalg.lstsq(Hs[position][:, dependent], Hs[position])[0]
         reduced = remaining - remaining[:, dependent] @ factor
         reduced[:, dependent] = 0.0
-    preferred = velocity_weights.copy()
+    if not len(remaining):
+        return sorted(dependent)
+    preferred = np.where(manifold.linear(), weights, 1e-6 * weights)
+    preferred[[i for i in manifold.pairs if i not in dependent]] *= 1e-6  # a position is not a speed
     preferred[partners] *= 10.0
     return sorted([*dependent, *_pivots(reduced * preferred, len(remaining))])
 
@@ -240,7 +242,7 @@ def _from_independent(manifold: Manifold, independent: list[int], kind: str) -> 
     condition = conditioning(R, manifold.H, manifold.scales)
     signals = manifold.states.select(independent)
     signals = Signals(replace(s, start=float(v)) for s, v in zip(signals, manifold.x0[independent], strict=True))
-    return Selection(kind, signals, coordinates, condition)
+    return Selection(kind, signals, coordinates, condition, tuple(independent))
 
 
 def _nearest_orthonormal(Hs: FloatArray, independent: list[int]) -> FloatArray:

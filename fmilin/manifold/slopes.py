@@ -11,26 +11,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fmilin.derivatives.differences import Differences, Slopes
-from fmilin.derivatives.products import exact_slopes, rounding, row_sizes, written_down
 from fmilin.errors import ModelError, NumericalError, UsageError
-from fmilin.linearization.verified_facts import VerifiedFacts
+from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import AGREEMENT, KINK, PRECISE
 
 __all__ = ["TangentSlopes", "measure"]
 
-AGREEMENT = 1e-7
-"""Relative disagreement that is put down to the model's own accuracy rather than to a wrong derivative."""
-
-PRECISE = 1e-8
-"""Differences with a smaller error, relative to their row, come from a model without noise of its own."""
-
 SMALL_STEP = 2.0**-17
 """For one direction through all columns, in sizes of the variables."""
-
-KINK_SUSPECTED = 1e-3
-"""Second differences of a quick check that ask for a closer look, relative to the largest slope."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,12 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
     """
     if isinstance(derivatives, Differences):
         return _split(beside, _differenced(beside, derivatives), "differences", ())
-    exact = None if derivatives == "differences" else exact_slopes(beside)
+    known = known or VerifiedFacts()
+    if derivatives != "differences" and (exact := by_procedure(beside)) is not None:
+        if derivatives == "exact" or known.procedure:
+            return _split(beside, exact, "exact", ())
+        return _split(beside, *_verified(beside, exact, known))
+    exact = None if derivatives == "differences" else by_products(beside)
     if exact is None:
         if derivatives == "exact":
             raise UsageError(
@@ -83,7 +80,6 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
         exact = _merged(exact, _differenced(beside, Differences()), finite)
     if derivatives == "exact":
         return _split(beside, exact, "exact" if finite.all() else "mixed", ())
-    known = known or VerifiedFacts()
     if finite.all() and known.precision is not None:
         trusted = _compared_once(beside, exact, known.precision)
         if trusted is not None:
@@ -92,16 +88,36 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
     return _split(beside, checked, "exact" if kept.all() else "mixed", tuple(warnings))
 
 
+def _verified(beside: Neighbourhood, exact: Slopes, known: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
+    """Compare the slopes of a procedure with a difference: along one direction, and in every column where that differs.
+
+    The published recursions hold at every point: where the equations have no kink, once is enough.
+    """
+    procedure = beside.model.exact_slopes(beside.point.time, beside.point.states, beside.point.inputs)
+    smooth = procedure is not None and procedure.smooth
+    precision = np.full(len(exact.J), np.finfo(float).eps / SMALL_STEP)
+    floor = 10 / SMALL_STEP * np.max(rounding(beside, exact.J) * beside.scales, axis=1, initial=0.0)
+    if _compared_once(beside, exact, precision, floor) is not None:
+        known.procedure = smooth
+        return exact, "exact", ()
+    checked, kept, warnings = _checked(beside, exact, np.ones(exact.J.shape, dtype=bool), known)
+    known.procedure = known.precision is not None and smooth
+    return checked, "exact" if kept.all() else "mixed", tuple(warnings)
+
+
 def _differenced(beside: Neighbourhood, options: Differences) -> Slopes:
-    found = written_down(beside, beside.by_differences(options))
+    found = beside.written_down(beside.by_differences(options))
     _refuse_kinks(beside, found, list(range(len(beside.columns))))
     return found
 
 
-def _compared_once(beside: Neighbourhood, exact: Slopes, precision: FloatArray) -> Slopes | None:
+def _compared_once(
+    beside: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
+) -> Slopes | None:
     """Compare the products with a difference along one random direction through all columns, and look for a bend.
 
     Returns the products, their error raised where the comparison shows one; None where every column is to be looked at.
+    Gaps up to ``floor`` (r,) are rounding.
     """
     direction = np.random.default_rng(1848).uniform(0.5, 1.0, len(beside.scales)) * beside.scales
     try:
@@ -112,9 +128,9 @@ def _compared_once(beside: Neighbourhood, exact: Slopes, precision: FloatArray) 
     bend = np.abs(ahead + behind - 2 * beside.base) / SMALL_STEP
     sizes = np.max(np.abs(exact.J) * beside.scales, axis=1, initial=0.0)
     visible = 10 * len(direction) * precision * (sizes + np.abs(beside.base))
-    if not (gap <= np.maximum(visible, AGREEMENT * sizes)).all():
+    if not (gap <= np.maximum(np.maximum(visible, floor), AGREEMENT * sizes)).all():
         return None
-    if not (bend <= KINK_SUSPECTED / 4 * np.max(sizes, initial=0.0)).all():
+    if not (bend <= KINK / 4 * np.max(sizes, initial=0.0)).all():
         return None
     shown = np.where(gap > visible, gap, 0.0)[:, None] / beside.scales
     return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)
@@ -133,7 +149,7 @@ def _checked(
     beside: Neighbourhood, exact: Slopes, known: np.ndarray, experience: VerifiedFacts
 ) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
-    quick = written_down(beside, beside.by_differences(Differences(order=2, retries=2)))
+    quick = beside.written_down(beside.by_differences(Differences(order=2, retries=2)))
     allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + rounding(beside, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & known
@@ -141,7 +157,7 @@ def _checked(
     visible = (deviation > 10 * quick.error) & known & ~suspicious
     error[visible] = np.maximum(error[visible], deviation[visible])
     largest = float(np.max(np.abs(exact.J) * beside.scales, initial=0.0))
-    bent = quick.bend * beside.scales > KINK_SUSPECTED * largest
+    bent = quick.bend * beside.scales > KINK * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     clean = known.all() and not columns
     experience.precision = _precision(beside, exact, quick) if clean else None
@@ -189,7 +205,7 @@ def _split(beside: Neighbourhood, found: Slopes, method: str, warnings: tuple[Re
     """Cut the matrix into the four blocks."""
     n, p, J, E = beside.n, beside.p, found.J, found.error
     return TangentSlopes(
-        x_u=beside.tangent.x_u,
+        x_u=beside.frame.x_u,
         f_y=J[:n, :p],
         f_u=J[:n, p:],
         c_y=J[n:, :p],

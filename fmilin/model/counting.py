@@ -1,14 +1,24 @@
-"""A model that counts its visits."""
+"""A model that counts its visits, and one that does not make the same visit twice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fmilin.constraints.declared import Constraint
-from fmilin.model.interface import Evaluation, Model, SecondOrderForm
+from fmilin.model.interface import Evaluation, ExactSlopes, Model, SecondOrderForm
 from fmilin.signals import FloatArray
 
-__all__ = ["CountedModel"]
+if TYPE_CHECKING:
+    from fmilin.constraints.expressions import Expression
+    from fmilin.model.symbolic_system import SymbolicSystem
+
+__all__ = ["CountedModel", "RememberingModel"]
+
+_Key = tuple[float, bytes, bytes]
+
+REMEMBERED = 2_000_000
+"""Numbers that are remembered at most."""
 
 
 class CountedModel(Model):
@@ -19,7 +29,7 @@ class CountedModel(Model):
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
-        self.parameters = source.parameters
+        self.parameters, self.batches, self.compilable = source.parameters, source.batches, source.compilable
         self.evaluations = 0
         self.directions = 0
 
@@ -34,14 +44,43 @@ class CountedModel(Model):
         self.directions += 0 if result is None else dx.shape[1]
         return result
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Pass on; one visit."""
+        found = self.source.exact_slopes(t, x, u)
+        self.evaluations += 0 if found is None else 1
+        return found
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Pass on and count."""
-        self.evaluations += 1
-        return self.source.constraint_residuals(t, x, u)
+        found = self.source.constraint_residuals(t, x, u)
+        self.evaluations += 0 if found is None else 1
+        return found
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Pass on."""
         return self.source.second_order_form(t, x, u)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the source, as they are now."""
+        return self.source.notes
+
+    def symbolic_system(self) -> SymbolicSystem | None:
+        """Pass on."""
+        return self.source.symbolic_system()
+
+    def formula(self, name: str) -> Expression | None:
+        """Pass on."""
+        return self.source.formula(name)
+
+    def stabilized(self, alpha: float, beta: float) -> Model | None:
+        """Pass on; the count starts anew."""
+        found = self.source.stabilized(alpha, beta)
+        return None if found is None else CountedModel(found)
+
+    def held(self) -> Mapping[str, str]:
+        """Pass on."""
+        return self.source.held()
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Pass on; not counted, as it costs no visit of its own."""
@@ -58,3 +97,49 @@ class CountedModel(Model):
     def with_parameters(self, values: Mapping[str, float]) -> Model:
         """Pass on; the count starts anew."""
         return CountedModel(self.source.with_parameters(values))
+
+
+class RememberingModel(CountedModel):
+    """Knows what the model said at the points that were visited: each is visited once, however often it is asked for.
+
+    For the duration of one task, and for one mode of a model with events.
+    """
+
+    def __init__(self, source: Model) -> None:
+        super().__init__(source)
+        self._most = max(64, REMEMBERED // (len(source.states) + len(source.outputs) + 1))
+        self._seen: dict[_Key, Evaluation] = {}
+        self._residuals: dict[_Key, FloatArray | None] = {}
+        self._procedures: dict[_Key, ExactSlopes | None] = {}
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return what is known of the point, or visit it."""
+        key = (t, x.tobytes(), u.tobytes())
+        found = self._seen.get(key)
+        if found is None:
+            found = super().evaluate(t, x, u)
+            if len(self._seen) < self._most:
+                self._seen[key] = found
+        return found
+
+    def evaluate_again(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Visit a point even if it is known: a model with memory says something else."""
+        return super().evaluate(t, x, u)
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the procedure at the point; what it says of the point itself is known then, too."""
+        key = (t, x.tobytes(), u.tobytes())
+        if key not in self._procedures:
+            found = self._procedures[key] = super().exact_slopes(t, x, u)
+            if found is not None:
+                self._seen[key] = found.values
+        return self._procedures[key]
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals from what is known of the point, or visit it."""
+        key = (t, x.tobytes(), u.tobytes())
+        if key in self._seen:
+            return self._seen[key].residuals
+        if key not in self._residuals:
+            self._residuals[key] = super().constraint_residuals(t, x, u)
+        return self._residuals[key]

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,11 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["Copy", "Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"]
+if TYPE_CHECKING:
+    from fmilin.constraints.expressions import Expression
+    from fmilin.model.symbolic_system import SymbolicSystem
+
+__all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
@@ -150,6 +154,55 @@ class SecondOrderForm:
     constraint_inputs: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """What a published procedure makes of a choice of coordinates: P kept states, and nu inputs.
+
+    Attributes
+    ----------
+    T : array, shape (N, P)
+        dx = T dy + T_u du.
+    T_u : array, shape (N, nu)
+        Zero unless inputs prescribe a motion.
+    derivatives : array, shape (N, P + nu)
+        Slopes of all rates along y, then along the inputs.
+    outputs : array, shape (ny, P + nu)
+    """
+
+    T: FloatArray
+    T_u: FloatArray
+    derivatives: FloatArray
+    outputs: FloatArray
+
+
+class ExactSlopes(ABC):
+    """A model differentiated at one point by the procedure of its own kind, one choice of coordinates away from A.
+
+    Attributes
+    ----------
+    values : Evaluation
+        What :meth:`Model.evaluate` says at the point.
+    constraint_gradient : array, shape (m, N), or None
+        Of all residuals, where the procedure has it at hand; None where the constraints are expressions.
+    smooth : bool
+        Whether the equations can have no kink. Slopes that may be one-sided are compared at every point.
+    """
+
+    values: Evaluation
+    constraint_gradient: FloatArray | None = None
+    smooth: bool = True
+
+    @abstractmethod
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes with these states kept, in this order, by the published recursion.
+
+        Raises
+        ------
+        NumericalError
+            When they do not determine the other states.
+        """
+
+
 class Model(ABC):
     """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
 
@@ -172,6 +225,8 @@ class Model(ABC):
         Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
+    compilable : bool
+        Whether there is a :meth:`symbolic_system`.
     """
 
     info: ModelInfo
@@ -185,6 +240,12 @@ class Model(ABC):
     structure: NDArray[np.bool_] | None = None
     parameters: Mapping[str, float] = MappingProxyType({})
     batches: bool = False
+    compilable: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about this model (what was left out): warnings of every linear model."""
+        return ()
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
@@ -220,13 +281,47 @@ class Model(ABC):
         del t, x, u, dx, du
         return None
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the residuals of :meth:`evaluate` alone, shape (m,); overridden where they cost less than the rest."""
-        return self.evaluate(t, x, u).residuals
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the exact procedure of this kind of model at a point of its manifold; None when it has none.
+
+        Only with the model's own constraints: a procedure knows the motions that these leave, and no others.
+
+        Raises
+        ------
+        NumericalError
+            When the rates are not determined at the point.
+        """
+        del t, x, u
+        return None
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest."""
+        del t, x, u
+        return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
         del t, x, u
+        return None
+
+    def symbolic_system(self) -> SymbolicSystem | None:
+        """Return the equations in symbols, which C code and FMUs are made from; None unless ``compilable``."""
+        return None
+
+    def formula(self, name: str) -> Expression | None:
+        """Return a quantity as an expression over states, inputs, parameters and time; None when it is not known."""
+        del name
+        return None
+
+    def stabilized(self, alpha: float, beta: float) -> Model | None:
+        """Return the same model with Baumgarte's stabilization of its own equations; None where it has no way for it.
+
+        Parameters
+        ----------
+        alpha, beta : float
+            The constraints become 0 = g'' + 2 alpha g' + beta^2 g; in 1/s, not negative.
+        """
+        del alpha, beta
         return None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

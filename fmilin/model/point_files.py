@@ -72,19 +72,15 @@ class SavedPoint:
         return OperatingPoint(self.time, x, u, {**model.start.parameters, **self.parameters})
 
 
-def check_point_file(path: str | Path) -> Path:
-    """Return where a point may be written.
+def check_point_file(path: str | Path) -> None:
+    """Refuse a name that says no format of points.
 
     Raises
     ------
     UsageError
-        When the suffix is neither .toml nor .json, or the place not writable.
+        When the suffix is neither .toml nor .json.
     """
-    from fmilin.export.atomic import check_writable
-
     _suffix(path, "write")
-    check_writable(path)
-    return Path(path)
 
 
 def dump_point(point: SavedPoint, path: str | Path) -> bytes:

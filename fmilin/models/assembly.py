@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import Declaration, Expr, Labels, Name, Symbol
 
 __all__ = ["Equations", "Given", "assembled"]

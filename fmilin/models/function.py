@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.errors import ModelError, UnknownNameError, UsageError
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import ModelError, UsageError
+from fmilin.model.interface import ModelInfo
+from fmilin.models.shell import Evaluator, NativeEngine, NativeModel, Quantity, offered
 from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["FunctionModel"]
@@ -33,19 +34,7 @@ STEP = 1e-30
 _FAULTS = (ArithmeticError, TypeError, ValueError, IndexError, KeyError, AttributeError, NameError)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    name: str
-    states: Signals
-    rates: Function
-    inputs: Signals
-    outputs: Mapping[str, Callable[[float, Array, Array], Any]]
-    constraints: tuple[Constraint, ...]
-    parameters: Mapping[str, float]
-    analytic: bool
-
-
-class FunctionModel(Model):
+class FunctionModel(NativeModel):
     """``x' = rates(t, x, u)`` and outputs as Python functions, with constraints as expressions.
 
     Parameters
@@ -100,116 +89,73 @@ class FunctionModel(Model):
         analytic: bool = False,
     ) -> None:
         signals = states if isinstance(states, Signals) else Signals(Signal(n, start=v) for n, v in states.items())
-        declared = tuple(Constraint.from_text(c) if isinstance(c, str) else c for c in constraints)
         entries = inputs if isinstance(inputs, Signals) else Signals(inputs)
-        self._set_up(_Parts(name, signals, rates, entries, outputs or {}, declared, parameters or {}, analytic), None)
+        engine = _FunctionEngine(ModelInfo(name), signals, entries, rates, outputs or {})
+        engine.constraints = [Constraint.from_text(c) if isinstance(c, str) else c for c in constraints]
+        engine.parameters, engine.analytic = parameters or {}, analytic
+        super().__init__(engine)
 
-    def _set_up(self, parts: _Parts, chosen: tuple[Sequence[int], Sequence[str]] | None) -> None:
-        kept, names = chosen or (range(len(parts.inputs)), list(parts.outputs))
-        self._parts, self._kept = parts, list(kept)
-        self._functions = [_quantities(parts)[n] for n in names]
-        self.info = ModelInfo(parts.name)
-        self.states, self.inputs, self.outputs = parts.states, parts.inputs.select(kept), Signals(names)
-        self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.copies = {
-            i: Copy("state", self.states.positions[n]) for i, n in enumerate(names) if n in self.states.positions
-        } | {i: Copy("input", self.inputs.positions[n]) for i, n in enumerate(names) if n in self.inputs.positions}
-        available = _quantities(parts)
-        self.constraints = Constraints(
-            parts.constraints,
-            self.states,
-            self.inputs,
-            parameters=parts.parameters,
-            other=lambda n: n if n in available else None,
-            known=available,
-        )
-        self._observed = [available[n] for n in self.constraints.observed]
 
-    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point.
+class _FunctionEngine(NativeEngine):
+    analytic = False
 
-        Raises
-        ------
-        ModelError
-            When one of the functions raises, or returns the wrong number of values.
-        """
-        rates, outputs, z = self._values(t, x, self._full(u))
-        return Evaluation(rates, outputs, self.constraints.residuals(t, x, u, z))
+    def __init__(
+        self, info: ModelInfo, states: Signals, inputs: Signals, rates: Function, functions: Mapping[str, Function]
+    ) -> None:
+        self.info, self.states, self.inputs = info, states, inputs
+        self.outputs, self.rates, self.functions = tuple(functions), rates, functions
 
-    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
-        """Return derivatives by complex step along the columns of (dx, du); None when the code is not analytic."""
-        if not self._parts.analytic:
-            return None
-        k = dx.shape[1]
-        n, ny = len(self.states), len(self.outputs)
-        slopes = np.zeros((n + ny + len(self._observed), k))
-        full = np.zeros((len(self._parts.inputs), k))
-        full[self._kept] = du
-        for j in range(k):
-            values = self._values(t, x + 1j * STEP * dx[:, j], self._full(u) + 1j * STEP * full[:, j])
-            slopes[:, j] = np.concatenate([np.imag(v) for v in values]) / STEP
-        z = self._values(t, x, self._full(u))[2]
-        g = self.constraints.partials(t, x, u, z)
-        residuals = g.states @ dx + g.inputs @ du + g.observed @ slopes[n + ny :]
-        return Evaluation(slopes[:n], slopes[n : n + ny], residuals)
+    @cached_property
+    def available(self) -> dict[str, Quantity]:
+        return offered(self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()])
 
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
-        """Return the same model with chosen inputs and outputs; inputs left out stay at their start values."""
-        available = _quantities(self._parts)
-        names = list(self.outputs.names) if outputs is None else list(outputs)
-        for name in names:
-            if name not in available:
-                raise UnknownNameError.among(name, available, "an output or another quantity of the model")
-        kept = self._kept
-        if inputs is not None:
-            kept = [self._parts.inputs.index_of(n, "an input of the model") for n in inputs]
-        model = FunctionModel.__new__(FunctionModel)
-        model._set_up(self._parts, (kept, names))
-        return model
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
+        return _Functions(self, outputs, observed)
 
-    def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
-        """Return the same model with these constraints instead of its own."""
-        model = FunctionModel.__new__(FunctionModel)
-        model._set_up(replace(self._parts, constraints=tuple(constraints)), (self._kept, list(self.outputs.names)))
-        return model
+    def function(self, quantity: Quantity) -> Function:
+        """Return what computes a quantity."""
+        match quantity.source:
+            case ("state", i):
+                return lambda _t, x, _u: x[i]
+            case ("rate", i):
+                return lambda t, x, u: self.rates(t, x, u)[i]
+            case ("input", i):
+                return lambda _t, _x, u: u[i]
+        function: Function = quantity.source
+        return function
 
-    def _full(self, u: Array) -> Array:
-        """Return all inputs of the functions: the chosen ones, the others at their start values."""
-        full = self._parts.inputs.starts.astype(u.dtype)
-        full[self._kept] = u
-        return full
 
-    def _values(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array]:
-        dtype = np.result_type(x, u)
+class _Functions(Evaluator):
+    """The functions themselves, with complex steps where they are analytic."""
+
+    def __init__(self, engine: _FunctionEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
+        self._engine = engine
+        self._outputs, self._observed = ([engine.function(q) for q in some] for some in (outputs, observed))
+
+    def visit(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array]:
+        dtype, name = np.result_type(x, u), self._engine.info.name
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", np.exceptions.ComplexWarning)
-                rates = np.asarray(self._parts.rates(t, x, u), dtype=dtype).ravel()
-                outputs = np.array([f(t, x, u) for f in self._functions], dtype=dtype).ravel()
+                rates = np.asarray(self._engine.rates(t, x, u), dtype=dtype).ravel()
+                outputs = np.array([f(t, x, u) for f in self._outputs], dtype=dtype).ravel()
                 observed = np.array([f(t, x, u) for f in self._observed], dtype=dtype).ravel()
         except (*_FAULTS, np.exceptions.ComplexWarning) as error:
             hint = " A model that is not analytic must not say so." if dtype.kind == "c" else ""
-            raise ModelError(f"The function of the model '{self.info.name}' failed: {error!r}.{hint}") from error
-        if rates.shape != (len(self.states),):
-            raise UsageError(
-                f"rates of the model '{self.info.name}' returns {rates.size} values for {len(self.states)} states."
-            )
+            raise ModelError(f"The function of the model '{name}' failed: {error!r}.{hint}") from error
+        if rates.shape != (len(x),):
+            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {len(x)} states.")
         return rates, outputs, observed
 
-
-def _quantities(parts: _Parts) -> dict[str, Callable[[float, Array, Array], Any]]:
-    """Return everything that may be an output, by name."""
-
-    def entry(i: int) -> Callable[[float, Array, Array], Any]:
-        return lambda _t, x, _u: x[i]
-
-    def rate(i: int) -> Callable[[float, Array, Array], Any]:
-        return lambda t, x, u: parts.rates(t, x, u)[i]
-
-    def given(i: int) -> Callable[[float, Array, Array], Any]:
-        return lambda _t, _x, u: u[i]
-
-    states = {n: entry(i) for i, n in enumerate(parts.states.names)}
-    rates = {f"der({n})": rate(i) for i, n in enumerate(parts.states.names)}
-    inputs = {n: given(i) for i, n in enumerate(parts.inputs.names)}
-    return rates | inputs | states | dict(parts.outputs)
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return derivatives by complex step, one column after the other; None when the code is not analytic."""
+        if not self._engine.analytic:
+            return None
+        k = dx.shape[1]
+        rates, outputs, z = (np.zeros((count, k)) for count in (len(x), len(self._outputs), len(self._observed)))
+        for j in range(k):
+            values = self.visit(t, x + 1j * STEP * dx[:, j], u + 1j * STEP * du[:, j])
+            rates[:, j], outputs[:, j], z[:, j] = (np.imag(value) / STEP for value in values)
+        return rates, outputs, z

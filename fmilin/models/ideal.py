@@ -16,11 +16,9 @@ from scipy.linalg import lapack
 
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
 __all__ = ["IdealConstraints"]
-
-REDUNDANT = 1e-9
-"""Singular values of L^-1 G' below this fraction of the largest belong to redundant rows."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class IdealConstraints:
             return cls(G, L, *empty)
         W, _ = lapack.dtrtrs(L, G.T, lower=1)
         U, S, V, _ = lapack.dgesdd(W.T, full_matrices=0)
-        kept = REDUNDANT * S[0] < S
+        kept = RANK * S[0] < S
         return cls(G, L, U[:, kept], S[kept], V[kept])
 
     def solve(self, r: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:

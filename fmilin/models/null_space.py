@@ -12,30 +12,25 @@ classical way to compare with, eqs. (2.4) and (2.5). Off the singular configurat
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 
-from fmilin.codegen.numeric import Factors, NumericSystem
+from fmilin.codegen.functions import Factors, SystemFunctions
 from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullSpaceFactors
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.model.interface import SecondOrderForm
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
-from fmilin.models.interface import available_outputs
-from fmilin.models.second_order import second_order_form
-from fmilin.models.symbolic import SymbolicModel, _Choice
+from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
-__all__ = ["THRESHOLD", "MultiplierModel", "NullSpaceModel", "Singularity"]
-
-THRESHOLD = 1e-10
-"""Singular values of G below this fraction of the largest count as zero."""
+__all__ = ["MultiplierModel", "NullSpaceModel", "Singularity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +51,54 @@ class Singularity:
     lock_up: float
 
 
+class _SaddlePointEngine(SymbolicEngine):
+    """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+        Made of Lagrange's equations.
+    laws : sequence of Constraint
+        Those that its multipliers belong to.
+    factors : callable
+        Takes W apart.
+    """
+
+    def __init__(self, system: SymbolicSystem, laws: Sequence[Constraint], factors: Any) -> None:
+        super().__init__(system)
+        self.factors = factors
+        self._laws, self._plain = laws, system.right_hand_side
+
+    def numeric(self, system: SymbolicSystem) -> SystemFunctions:
+        return SystemFunctions(system.in_graph(), self.factors)
+
+    def stabilized(self, alpha: float, beta: float) -> Self:
+        """Return the same engine with the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
+        right = _with_attraction(self.system, self._plain, self._laws, alpha, beta)
+        return self.having(replace(self.system, right_hand_side=right))
+
+    def unstabilized(self) -> Self:
+        """Return the same engine without any stabilization."""
+        return self.having(replace(self.system, right_hand_side=self._plain))
+
+
 class _SaddlePointModel(SymbolicModel):
     """M v' + G' lambda = F, G v' = -Gdot v, solved in a particular way."""
 
-    def __init__(self, model: SymbolicModel) -> None:
+    engine: _SaddlePointEngine
+
+    def __init__(self, model: SymbolicModel, factors: Callable[[FloatArray], Factors]) -> None:
         _require_lagrange(model)
-        self._laws = model.system.constraints
-        self._unstabilized = model.system.right_hand_side
-        self._set_up(model._declared, model._choice)
-
-    @abstractmethod
-    def _factors(self, W: FloatArray) -> Factors:
-        """Return W = [[M, G'], [G, 0]] prepared for solving."""
-
-    @cached_property
-    def _numeric(self) -> NumericSystem:
-        others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return NumericSystem(replace(self.system, outputs=self.system.outputs + observed), self._factors)
+        engine = _SaddlePointEngine(model.engine.system, model.system.constraints, factors)
+        self._set_up(engine, model._choice)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations taken apart, without any stabilization: M, G and their slopes are Lagrange's."""
-        numeric = self._numeric if self.system.right_hand_side == self._unstabilized else self._plain
-        return second_order_form(numeric, (t, x, u, self._p), len(self.outputs))
+        return super(_SaddlePointModel, self._unstabilized).second_order_form(t, x, u)
 
     @cached_property
-    def _plain(self) -> NumericSystem:
-        return NumericSystem(replace(self.system, right_hand_side=self._unstabilized))
+    def _unstabilized(self) -> Self:
+        return self._changed(self.engine.unstabilized())
 
     def stabilized(self, alpha: float, beta: float) -> Self:
         """Return the same model with Baumgarte's stabilization, eqs. (3.8) and (3.9).
@@ -102,15 +118,17 @@ class _SaddlePointModel(SymbolicModel):
         """
         if not all(np.isfinite(c) and c >= 0 for c in (alpha, beta)):
             raise UsageError(f"Baumgarte's alpha and beta are rates, 0 or more, not {alpha:g} and {beta:g}.")
-        right = _with_attraction(self._declared, self._unstabilized, self._laws, alpha, beta)
-        return self._changed(replace(self._declared, right_hand_side=right), self._choice)
+        return self._changed(self.engine.stabilized(alpha, beta))
 
-    def _changed(self, declared: SymbolicSystem, choice: _Choice) -> Self:
-        model = type(self).__new__(type(self))
-        kept = ("_laws", "_unstabilized", "threshold")
-        model.__dict__.update({k: v for k, v in self.__dict__.items() if k in kept})
-        model._set_up(declared, choice)
-        return model
+
+@dataclass(frozen=True, eq=False)
+class _ByNullSpace:
+    threshold: float
+    sizes: FloatArray
+    """Nominal values of the coordinates, shape (n,)."""
+
+    def __call__(self, W: FloatArray) -> NullSpaceFactors:
+        return NullSpaceFactors(W, len(self.sizes), threshold=self.threshold, scales=self.sizes)
 
 
 class NullSpaceModel(_SaddlePointModel):
@@ -139,28 +157,26 @@ class NullSpaceModel(_SaddlePointModel):
     1
     """
 
-    def __init__(self, model: SymbolicModel, *, threshold: float = THRESHOLD) -> None:
+    def __init__(self, model: SymbolicModel, *, threshold: float = RANK) -> None:
         if not 0 <= threshold < 1:
             raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
-        self.threshold = threshold
-        super().__init__(model)
+        coordinates = model.states[: len(model.states) // 2]
+        sizes = np.array([s.nominal or 1.0 for s in coordinates], dtype=np.float64)
+        super().__init__(model, _ByNullSpace(threshold, sizes))
 
-    @cached_property
-    def _sizes(self) -> FloatArray:
-        """Nominal values of the coordinates, shape (n,)."""
-        coordinates = self.states[: len(self.states) // 2]
-        return np.array([s.nominal or 1.0 for s in coordinates], dtype=np.float64)
-
-    def _factors(self, W: FloatArray) -> NullSpaceFactors:
-        return NullSpaceFactors(W, len(self._sizes), threshold=self.threshold, scales=self._sizes)
+    @property
+    def threshold(self) -> float:
+        """Below which fraction of the largest a singular value counts as zero."""
+        return float(self.engine.factors.threshold)
 
     def singularity(self, t: float, x: FloatArray, u: FloatArray | None = None) -> Singularity:
         """Say how near the configuration of the states ``x`` (N,) is to a singular one."""
         inputs = self.start.inputs if u is None else u
-        W, r = self._numeric.equations(t, x, inputs, self._p)
-        n = len(self._sizes)
-        G = W[n:, :n] * self._sizes
-        factors = self._factors(W)
+        way: _ByNullSpace = self.engine.factors
+        W, r = self._evaluator.numeric.equations(t, x, self._full(inputs), self.engine.p)
+        n = len(way.sizes)
+        G = W[n:, :n] * way.sizes
+        factors = way(W)
         if not len(G):
             return Singularity(factors.rank, 0.0)
         U = np.linalg.svd(G)[0]
@@ -182,8 +198,8 @@ class MultiplierModel(_SaddlePointModel):
         When the model is not of that form.
     """
 
-    def _factors(self, W: FloatArray) -> MultiplierFactors:
-        return MultiplierFactors(W, len(self.states) // 2)
+    def __init__(self, model: SymbolicModel) -> None:
+        super().__init__(model, partial(MultiplierFactors, n=len(model.states) // 2))
 
 
 def _require_lagrange(model: SymbolicModel) -> None:

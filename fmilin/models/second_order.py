@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.codegen.numeric import NumericSystem
+from fmilin.codegen.functions import SystemFunctions
+from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.saddle_point import NullSpaceFactors
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.model.interface import SecondOrderForm
-from fmilin.models.declaration import der
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 
 __all__ = ["is_lagrange", "second_order_form"]
 
-THRESHOLD = 1e-8
-"""Singular values of G below this fraction of the largest count as zero."""
 
-
-def is_lagrange(system: SymbolicSystem) -> bool:
+def is_lagrange(system: ImplicitSystem) -> bool:
     """Whether the unknowns are the accelerations of half the states, followed by multipliers."""
-    n = len(system.states) // 2
-    names = [str(w) for w in system.unknowns]
-    wanted = [str(der(v)) for v in system.states[n:]] + [f"lambda[{k + 1}]" for k in range(len(names) - n)]
-    return 2 * n == len(system.states) and n > 0 and names == wanted
+    states, names = system.state_signals.names, system.unknown_names
+    n = len(states) // 2
+    wanted = (*(f"der({v})" for v in states[n:]), *(f"lambda[{k + 1}]" for k in range(len(names) - n)))
+    return 2 * n == len(states) and n > 0 and names == wanted
 
 
 def second_order_form(
-    numeric: NumericSystem, point: tuple[float, FloatArray, FloatArray, FloatArray], outputs: int
+    numeric: SystemFunctions, point: tuple[float, FloatArray, FloatArray, FloatArray], outputs: int
 ) -> SecondOrderForm | None:
     """Return the form at ``point`` = (t, x, u, p), or None when the system is not made of Lagrange's equations."""
     if not is_lagrange(numeric.system):
@@ -35,7 +32,7 @@ def second_order_form(
     n = len(x) // 2
     W, r = numeric.equations(t, x, u, p)
     scales = np.array([s.nominal or 1.0 for s in numeric.system.state_signals[:n]])
-    w = NullSpaceFactors(W, n, threshold=THRESHOLD, scales=scales).solve(r)
+    w = NullSpaceFactors(W, n, threshold=RANK, scales=scales).solve(r)
     e_s, c_s, c_w = numeric.partials(point, w)
 
     def bend(a: FloatArray) -> FloatArray:

@@ -2,36 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from fmilin.codegen.numeric import NumericSystem
-from fmilin.codegen.system import SymbolicSystem
-from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.expressions import Expression
-from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
-from fmilin.models.interface import available_outputs, with_chosen_inputs, with_chosen_outputs
+from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.second_order import second_order_form
-from fmilin.signals import FloatArray, Signals
+from fmilin.models.shell import AdjustableEngine, Evaluator, NativeModel, Quantity, offered
+from fmilin.models.with_inputs import with_inputs
+from fmilin.signals import FloatArray, Signal, Signals
 
-__all__ = ["SymbolicModel"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """What was changed after the system had been declared; None keeps what there is."""
-
-    inputs: tuple[str, ...] | None = None
-    outputs: tuple[str, ...] | None = None
-    parameters: tuple[tuple[str, float], ...] = ()
+__all__ = ["Numeric", "SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
 
 
-class SymbolicModel(Model):
-    """A Model made of a :class:`~fmilin.codegen.system.SymbolicSystem`.
+class Numeric(Protocol):
+    """A symbolic system as numbers: rates and outputs, and their derivatives; p are the parameters' values."""
+
+    def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return x', shape (N,), and the outputs, shape (ny,)."""
+
+    def products(
+        self, point: tuple[float, FloatArray, FloatArray, FloatArray], dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the derivatives of both along the columns of dx (N, k) and du (nu, k)."""
+
+
+class SymbolicEngine(AdjustableEngine):
+    """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` for the shell.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+        As it was declared, with the parameter values in use.
+
+    Attributes
+    ----------
+    p : array
+        Values of the parameters, in the order of ``system.parameters``.
+    """
+
+    def __init__(self, system: SymbolicSystem) -> None:
+        self._made: dict[tuple[Any, ...], Numeric] = {}
+        self._take(system)
+
+    def _take(self, system: SymbolicSystem) -> None:
+        self.system = system
+        self.info = ModelInfo(system.name)
+        self.states, self.inputs = system.state_signals, system.input_signals
+        self.outputs, self.constraints = system.output_signals.names, system.constraints
+        self.independent = system.independent
+        self.parameters = {str(s): value for s, value in system.parameters.items()}
+        self.p = np.array(list(system.parameters.values()), dtype=np.float64)
+
+    def having(self, system: SymbolicSystem) -> Self:
+        """Return the same engine with other values, start values or right-hand side; what was made is shared."""
+        other = copy(self)
+        other.__dict__.pop("available", None)
+        other._take(system)
+        return other
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values: they are arguments of the functions."""
+        system = self.system
+        parameters = {s: values.get(str(s), value) for s, value in system.parameters.items()}
+        signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in system.parameter_signals)
+        return self.having(replace(system, parameters=parameters, parameter_signals=signals))
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """The outputs, states, inputs, ``der(state)`` and the further names that the system offers."""
+        system = self.system
+        outputs = zip(system.output_signals, system.outputs, strict=True)
+        declared = (Quantity(signal, expression) for signal, expression in outputs)
+        further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
+        places: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
+        places |= {s: ("state", i) for i, s in enumerate(system.states)}
+        every = offered(self.states, self.inputs, declared, further)
+        same = {name: places.get(self.expression(quantity)) for name, quantity in every.items()}
+        return every | {name: Quantity(every[name].signal, place) for name, place in same.items() if place is not None}
+
+    def expression(self, quantity: Quantity) -> Any:
+        """Return a quantity in symbols."""
+        match quantity.source:
+            case ("state", i):
+                return self.system.states[i]
+            case ("rate", i):
+                return self.system.derivatives[i]
+            case ("input", i):
+                return self.system.inputs[i]
+        return quantity.source
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
+        """Return the functions of these quantities; they are made once, whatever the parameters."""
+        every = [*outputs, *observed]
+        return SymbolicEvaluator(partial(self._numeric_of, every), len(outputs), self.p)
+
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Numeric:
+        key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
+        if key not in self._made:
+            expressions = tuple(self.expression(quantity) for quantity in quantities)
+            self._made[key] = self.numeric(replace(self.system, outputs=expressions))
+        return self._made[key]
+
+    def numeric(self, system: SymbolicSystem) -> Numeric:
+        """Return ``system``, which is this one with other outputs, as numbers."""
+        return SystemFunctions(system.in_graph())
+
+
+class SymbolicEvaluator(Evaluator):
+    """Outputs, then what constraints observe, of one numeric system with given parameters.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the numeric system; called when a number is first asked for.
+    outputs : int
+        How many there are.
+    p : array
+    """
+
+    def __init__(self, make: Callable[[], Numeric], outputs: int, p: FloatArray) -> None:
+        self._make, self._outputs, self._p = make, outputs, p
+
+    @cached_property
+    def numeric(self) -> Any:
+        """The numeric system, of the engine's own kind."""
+        return self._make()
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities.
+
+        Raises
+        ------
+        NumericalError
+            When the accelerations cannot be solved for: the mechanism is at a singular configuration.
+        """
+        rates, values = self.numeric.values(t, x, u, self._p)
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives along the columns of (dx, du).
+
+        Raises
+        ------
+        NumericalError
+            As in :meth:`visit`.
+        """
+        rates, values = self.numeric.products((t, x, u, self._p), dx, du)
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
+        return second_order_form(self.numeric, (t, x, u, self._p), self._outputs)
+
+
+class SymbolicModel(NativeModel):
+    """A Model made of a :class:`~fmilin.model.symbolic_system.SymbolicSystem`.
 
     Parameters
     ----------
@@ -39,163 +174,42 @@ class SymbolicModel(Model):
 
     Attributes
     ----------
-    system : SymbolicSystem
-        With the chosen inputs, outputs, constraints and parameter values: what is printed as code.
     parameters : mapping of str to float
-        Values in use, held inputs included.
+        Values in use.
     """
 
-    def __init__(self, system: SymbolicSystem) -> None:
-        self._set_up(system, _Choice())
+    engine: SymbolicEngine
+    compilable = True
 
-    def _set_up(self, declared: SymbolicSystem, choice: _Choice) -> None:
-        self._declared, self._choice = declared, choice
-        self.system = system = _chosen(declared, choice)
-        self.info = ModelInfo(system.name)
-        self.states, self.inputs, self.outputs = system.state_signals, system.input_signals, system.output_signals
-        self.parameters: Mapping[str, float] = {str(s): value for s, value in system.parameters.items()}
-        self._p = np.array(list(system.parameters.values()), dtype=np.float64)
-        others = available_outputs(declared)
-        self.constraints = Constraints(
-            system.constraints,
-            self.states,
-            self.inputs,
-            parameters=self.parameters,
-            other=lambda name: name if name in others else None,
-            known=others,
-        )
-        self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts, dict(choice.parameters))
-        self.copies = _copies(system)
-        self.independent = system.independent
+    def __init__(self, system: SymbolicSystem) -> None:
+        super().__init__(SymbolicEngine(system))
 
     @cached_property
-    def _numeric(self) -> NumericSystem:
-        """The system whose outputs are followed by what the constraints observe."""
-        others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return NumericSystem(replace(self.system, outputs=self.system.outputs + observed))
+    def system(self) -> SymbolicSystem:
+        """With the chosen inputs, outputs, constraints and parameter values: what is printed as code."""
+        engine, chosen = self.engine, self._choice
+        system = engine.system
+        if chosen.outputs is not None:
+            expressions = tuple(engine.expression(quantity) for quantity in self._chosen)
+            system = replace(system, output_signals=self.outputs, outputs=expressions)
+        if chosen.constraints is not None:
+            system = replace(system, constraints=chosen.constraints, independent=())
+        return system if chosen.inputs is None else with_inputs(system, chosen.inputs)
 
-    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point.
-
-        Raises
-        ------
-        NumericalError
-            When the accelerations cannot be solved for: the mechanism is at a singular configuration.
-        """
-        derivatives, values = self._numeric.values(t, x, u, self._p)
-        ny = len(self.outputs)
-        return Evaluation(derivatives, values[:ny], self.constraints.residuals(t, x, u, values[ny:]))
-
-    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
-        """Return exact directional derivatives along the columns of (dx, du), residuals included.
-
-        Raises
-        ------
-        NumericalError
-            As in :meth:`evaluate`.
-        """
-        derivatives, slopes = self._numeric.products((t, x, u, self._p), dx, du)
-        ny = len(self.outputs)
-        g = self.constraints.partials(t, x, u, self._observed(t, x, u))
-        residuals = g.states @ dx + g.inputs @ du + g.observed @ slopes[ny:]
-        return Evaluation(derivatives, slopes[:ny], residuals)
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
-        return second_order_form(self._numeric, (t, x, u, self._p), len(self.outputs))
-
-    def _observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return z, what the constraints see beside states and inputs."""
-        if not self.constraints.observed:
-            return np.empty(0)
-        return self._numeric.values(t, x, u, self._p)[1][len(self.outputs) :]
-
-    def with_interface(
-        self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
-    ) -> SymbolicModel:
-        """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
-
-        Inputs that are left out become parameters at their start values, and may be chosen again later.
-        An output may be a declared output, a state, ``der(state)``, an input or another name that the
-        system offers, such as ``lambda[1]``.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        """
-        choice = replace(
-            self._choice,
-            inputs=self._choice.inputs if inputs is None else tuple(inputs),
-            outputs=self._choice.outputs if outputs is None else tuple(outputs),
-        )
-        return self._changed(self._declared, choice)
-
-    def with_constraints(self, constraints: Sequence[Constraint]) -> SymbolicModel:
-        """Return the same model with these constraints instead of its own.
-
-        Raises
-        ------
-        ConstraintError
-            When a constraint names a variable that the model does not have.
-        """
-        changed = replace(self._declared, constraints=tuple(constraints), independent=())  # was for the others
-        return self._changed(changed, self._choice)
+    def symbolic_system(self) -> SymbolicSystem:
+        """Return :attr:`system`."""
+        return self.system
 
     def formula(self, name: str) -> Expression | None:
         """Return a known quantity as an expression over states, inputs, parameters and time.
 
         None when there is none: it is unknown, or needs accelerations or multipliers.
         """
-        system = self._declared
-        every = (system.time, *system.states, *system.inputs, *system.parameters)
-        found = available_outputs(system).get(name)
-        if found is None or found[1].free_symbols - set(every):
+        system, found = self.engine.system, self.engine.quantity(name)
+        if found is None:
             return None
-        return Expression.from_sympy(found[1], {s: str(s) for s in every})
-
-    def with_parameters(self, values: Mapping[str, float]) -> SymbolicModel:
-        """Return the same model with other parameter values. States and inputs keep their start values.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names, when there is no such parameter.
-        UsageError
-            When a value is no finite number.
-        """
-        names = [str(s) for s in self._declared.parameters]
-        for name, value in values.items():
-            if name not in names:
-                raise UnknownNameError.among(name, names, f"a parameter of '{self.info.name}'")
-            if not np.isfinite(value):
-                raise UsageError(
-                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
-                )
-        parameters = dict(self._choice.parameters) | {name: float(value) for name, value in values.items()}
-        model = self._changed(self._declared, replace(self._choice, parameters=tuple(parameters.items())))
-        model.__dict__["_numeric"] = self._numeric  # the same functions: values are their arguments
-        return model
-
-    def _changed(self, declared: SymbolicSystem, choice: _Choice) -> SymbolicModel:
-        model = SymbolicModel.__new__(SymbolicModel)
-        model._set_up(declared, choice)
-        return model
-
-
-def _chosen(declared: SymbolicSystem, choice: _Choice) -> SymbolicSystem:
-    """Return ``declared`` with the choice carried out."""
-    changed = dict(choice.parameters)
-    parameters = {s: changed.get(str(s), value) for s, value in declared.parameters.items()}
-    signals = Signals(replace(s, start=changed.get(s.name, s.start)) for s in declared.parameter_signals)
-    system = replace(declared, parameters=parameters, parameter_signals=signals)
-    if choice.outputs is not None:
-        system = with_chosen_outputs(system, choice.outputs)
-    return system if choice.inputs is None else with_chosen_inputs(system, choice.inputs)
-
-
-def _copies(system: SymbolicSystem) -> dict[int, Copy]:
-    places = {s: Copy("state", i) for i, s in enumerate(system.states)}
-    places |= {s: Copy("input", i) for i, s in enumerate(system.inputs)}
-    return {i: places[c] for i, c in enumerate(system.outputs) if c in places}
+        every = (system.time, *system.states, *system.inputs, *system.parameters)
+        expression = self.engine.expression(found)
+        if expression.free_symbols - set(every):
+            return None
+        return Expression.from_sympy(expression, {s: str(s) for s in every})

@@ -16,7 +16,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.modal import Block, blocks_of
 from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
 
 __all__ = ["keep_frequencies"]
@@ -128,4 +128,4 @@ def _sentence(linear: LinearModel, fast: list[Block], slow: list[Block], differe
     if is_at_rest(linear) or not len(linear.outputs):
         return text
     offset = float(np.max(np.abs(linear.C @ follows @ linear.f0 / sizes(linear.outputs)), initial=0.0))
-    return f"{text} The point is no equilibrium: what f0 does to the fast modes ({offset:.3g}) is left out."
+    return f"{text} {off_equilibrium(f'what f0 does to the fast modes ({offset:.3g}) is left out', '')}"

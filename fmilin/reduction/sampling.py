@@ -85,6 +85,7 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
         f0=found["f0"],
         states=Signals(named),
         sample_time=float(sample_time),
+        descriptor=None,
         warnings=(*linear.warnings, *_aliasing(linear, sample_time)),
     )
     return with_errors(result, EntryErrors(**{name: errors[name] for name in ("A", "B", "C", "D", "T")}))

@@ -17,11 +17,9 @@ import numpy as np
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import EQUILIBRIUM
 
 __all__ = ["is_at_rest", "new_states", "relative_error", "sizes", "transformed", "with_errors"]
-
-REST = 1e-9
-"""Rates below this, in sizes of the states per second, count as rest."""
 
 _EPS = float(np.finfo(float).eps)
 
@@ -71,7 +69,7 @@ def transformed(
         states=states,
         method=replace(linear.method, coordinates=coordinates or linear.method.coordinates),
         warnings=(*linear.warnings, *remarks),
-        described=linear.described if V.shape[0] == V.shape[1] else None,  # has the modes of all states
+        descriptor=linear.descriptor if V.shape[0] == V.shape[1] else None,  # has the modes of all states
     )
     errors = EntryErrors(
         A=carried(E.A, linear.A, W_, V_),
@@ -121,7 +119,7 @@ def sizes(signals: Signals) -> FloatArray:
 
 def is_at_rest(linear: LinearModel) -> bool:
     """Whether f0 is zero for all practical purposes: otherwise it drives the model as an input would."""
-    return bool(np.all(np.abs(linear.f0) <= REST * linear.states.scales(linear.y0)))
+    return bool(np.all(np.abs(linear.f0) <= EQUILIBRIUM * linear.states.scales(linear.y0)))
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -160,7 +160,7 @@ def summary_of_model(model: Model) -> Summary:
         constraints=model.constraints.declared,
         constraints_from="the model itself" if len(model.constraints) else "",
         independent=model.independent,
-        notes=tuple(getattr(model, "notes", ())),
+        notes=model.notes,
     )
 
 

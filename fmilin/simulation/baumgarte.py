@@ -18,11 +18,11 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import UsageError
-from fmilin.manifold.rank import EXACT
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.simulation.formulation import Formulation, Running
 from fmilin.simulation.plant import Plant
+from fmilin.tolerances import RANK
 
 __all__ = ["Baumgarte"]
 
@@ -51,9 +51,9 @@ class Baumgarte(Formulation):
 
     def start(self, plant: Plant) -> Running:
         """Prepare a run of ``plant``."""
-        own = getattr(plant.model.source, "stabilized", None)
+        own = plant.model.source.stabilized(self.alpha, self.beta)
         if own is not None:
-            return _OwnStabilization(plant, own(self.alpha, self.beta))
+            return _OwnStabilization(plant, own)
         if 2 * len(plant.invariants.pairs) == len(plant.scales) and plant.scales.size:
             return _SecondOrder(plant, self)
         return _FirstOrder(plant, self)
@@ -114,5 +114,5 @@ class _SecondOrder(Running):
 
 def _least(G: FloatArray, D: FloatArray, c: FloatArray) -> FloatArray:
     """Return the least D^-1 a with G a = c."""
-    result: FloatArray = D * (linalg.pinv(G * D, rtol=EXACT, check_finite=False) @ c)
+    result: FloatArray = D * (linalg.pinv(G * D, rtol=RANK, check_finite=False) @ c)
     return result

@@ -8,6 +8,7 @@ from fmilin.errors import ConstraintError, FmilinError
 from fmilin.signals import FloatArray
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.projector import Projector
+from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
 
 __all__ = ["require_invariance"]
 
@@ -15,7 +16,6 @@ BESIDE = 1e-3
 """How far beside the start the motion is checked, too, in sizes of the states."""
 
 SAMPLES = 3
-EXACT, MEASURED = 1e-6, 1e-4
 
 
 def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
@@ -42,7 +42,7 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
         drift = np.fmax(drift, np.abs(gradient.H @ f + _own_change(plant, t, point)))
         fastest = float(np.max(np.abs(f) / plant.scales, initial=0.0))
         size = np.fmax(size, np.abs(gradient.H) @ np.abs(f) + 1e-3 * fastest * gradient.reference)
-    tolerance = MEASURED if measured else EXACT
+    tolerance = INVARIANT_MEASURED if measured else INVARIANT
     relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
     bad = {n: float(v) for n, v in zip(plant.invariants.names, relative, strict=True) if v > tolerance}
     if bad:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Energy:
         expression = _formula(model, text)
 
         def view(level: float) -> CountedModel:
-            row = Constraint(_minus(expression, level), name="energy", level="velocity")
+            row = Constraint(expression.minus(level), name="energy", level="velocity")
             try:
                 return CountedModel(model.with_constraints([*declared, row]))
             except ConstraintError as error:
@@ -84,15 +83,5 @@ class Energy:
 def _formula(model: Model, text: str) -> Expression:
     """Return the expression; where it is a variable whose formula the model knows, that formula."""
     expression = parse(text)
-    known = getattr(model, "formula", None)
-    formula = known(expression.names[0]) if known is not None and expression.is_variable else None
+    formula = model.formula(expression.names[0]) if expression.is_variable else None
     return formula or expression
-
-
-def _minus(expression: Expression, level: float) -> Expression:
-    def build(symbols: Mapping[str, Any]) -> Any:
-        import sympy
-
-        return expression.to_sympy(symbols) - sympy.Float(level, 17)
-
-    return Expression(f"({expression.text}) - ({level!r})", expression.names, build)

@@ -20,17 +20,14 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.manifold.rank import EXACT
 from fmilin.signals import FloatArray
 from fmilin.simulation.plant import Plant
+from fmilin.tolerances import ON_MANIFOLD, RANK
 
 __all__ = ["Projector"]
 
 ITERATIONS = 30
 ROUNDS = 4
-LOST = 1e-8
-"""A state that stays farther away than this, in sizes of the states, has not been brought back."""
-
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -89,7 +86,7 @@ class Projector:
                 x, h = self._through(stage, t, x, h)
             if not (np.abs(h) > self._near(self._tolerance, x)).any():
                 break
-        if not (np.abs(h) <= self._near(max(LOST, 2 * self._tolerance), x)).all():
+        if not (np.abs(h) <= self._near(max(ON_MANIFOLD, 2 * self._tolerance), x)).all():
             raise self._lost(t, h)
         return x
 
@@ -107,7 +104,7 @@ class Projector:
                 break
             self._sizes[rows] = self._row_sizes(rows, slopes)
             size = self._sizes[rows]
-            step = linalg.pinv(slopes / size[:, None], rtol=EXACT, check_finite=False) @ (h[rows] / size)
+            step = linalg.pinv(slopes / size[:, None], rtol=RANK, check_finite=False) @ (h[rows] / size)
             x = x - self._plant.scales * step
             h = self._plant.h(t, x)
         return x, h
@@ -131,7 +128,7 @@ class Projector:
         size = np.linalg.norm(slopes, axis=1)
         self._typical[rows] = np.maximum(self._typical[rows], size)
         usual = np.where(self._typical[rows] > 0, self._typical[rows], 1.0)
-        return np.where(size > EXACT * usual, size, usual)
+        return np.where(size > RANK * usual, size, usual)
 
     def _look_around(self, t: float, x: FloatArray) -> None:
         """Find the stages, and the usual slope of each row: at the start itself it may be exceptional."""
@@ -185,7 +182,7 @@ class Projector:
             slope = energy.slope(t, x, self._plant.u(t)) * D
             along = self._tangential(t, x, slope)
             steepness = float(along @ along)
-            if steepness <= (EXACT * energy.size) ** 2:
+            if steepness <= (RANK * energy.size) ** 2:
                 return x  # at rest at an equilibrium: no motion changes the energy
             x = self._onto_constraints(t, x - D * along * (excess / steepness))
         raise NumericalError(
@@ -199,6 +196,6 @@ class Projector:
         if not len(H):
             return vector
         size = np.linalg.norm(H, axis=1)
-        H = H / np.where(size > EXACT * self._typical, size, np.maximum(self._typical, 1e-300))[:, None]
-        along: FloatArray = vector - linalg.pinv(H, rtol=EXACT, check_finite=False) @ (H @ vector)
+        H = H / np.where(size > RANK * self._typical, size, np.maximum(self._typical, 1e-300))[:, None]
+        along: FloatArray = vector - linalg.pinv(H, rtol=RANK, check_finite=False) @ (H @ vector)
         return along

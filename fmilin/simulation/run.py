@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, UsageError
+from fmilin.errors import UsageError
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.operating_points import CONSISTENT, operating_point
-from fmilin.manifold.projection import distance_from_manifold
+from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.projection import require_on_manifold
 from fmilin.model.events import Hybrid
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
@@ -25,6 +25,7 @@ from fmilin.simulation.method import Method
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.stateless import Clocked
 from fmilin.simulation.trajectory import Statistics, Trajectory
+from fmilin.tolerances import CONSISTENT
 
 __all__ = ["simulate", "simulate_at", "snapshots"]
 
@@ -212,7 +213,8 @@ def _prepared(
     start = OperatingPoint(start.time, start.states, course_at_start, start.parameters, start.adjusted)
     pairs = kinematic_pairs(model, start) if len(model.constraints) else {}
     plant = Plant(model, start, course, pairs, energy)
-    _require_on_manifold(plant, start)
+    otherwise = "The start of the simulation is not on the manifold"
+    require_on_manifold(plant.invariants, start.time, start.states, nearer=CONSISTENT, otherwise=otherwise)
     if not isinstance(chosen, Underlying):
         require_invariance(plant, start.time, start.states)
     running = chosen.start(plant)
@@ -250,19 +252,6 @@ def _grid(start: float, stop: float, step: float | None) -> FloatArray:
     grid = start + step * np.arange(count + 1)
     near = abs(grid[-1] - stop) <= 1e-9 * step
     return np.append(grid[:-1] if near else grid, stop)
-
-
-def _require_on_manifold(plant: Plant, start: OperatingPoint) -> None:
-    distance = distance_from_manifold(plant.invariants, start.time, start.states)
-    bad = [i for i, d in enumerate(distance) if not d <= CONSISTENT]
-    if bad:
-        h = plant.h(start.time, start.states)
-        residuals = {plant.invariants.names[i]: float(h[i]) for i in bad}
-        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-        raise ConstraintError(
-            f"The start of the simulation is not on the manifold: {listed}. Let fmilin.operating_point assemble it.",
-            residuals=residuals,
-        )
 
 
 # -- results -----------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fmilin.manifold.rank import EXACT, MEASURED, decide_rank
+from fmilin.manifold.rank import decide_rank
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.result import FreeDirection
 from fmilin.trimming.solver import Solution
@@ -17,9 +18,6 @@ __all__ = ["free_directions"]
 
 STEP = 1e-4
 """How far along a free direction the residual is looked at, in sizes of the unknowns."""
-
-STAYS = 1e-5
-"""What the residual may grow by, relative to the step, along a free direction."""
 
 
 def free_directions(equations: Equations, solution: Solution, preferred: Sequence[str]) -> tuple[FreeDirection, ...]:
@@ -39,7 +37,7 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
     Jn = J / np.where(norms > 1e-12 * max(float(np.max(norms, initial=0.0)), 1e-300), norms, np.inf)
     if not len(inside):
         return ()
-    decision = decide_rank(Jn, EXACT if solution.is_exact and not equations.moving else MEASURED)
+    decision = decide_rank(Jn, RANK if solution.is_exact and not equations.moving else RANK_MEASURED)
     V = linalg.svd(Jn)[2][decision.rank :].T if len(Jn) else np.eye(len(inside))
     V = _confirmed(equations, solution, inside, V)
     if not V.shape[1]:

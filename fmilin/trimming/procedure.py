@@ -13,6 +13,7 @@ from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.explanation import no_solution
 from fmilin.trimming.family import free_directions
@@ -20,13 +21,10 @@ from fmilin.trimming.remarks import remarks_on
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.resting import independent_states, invariants_at, recommended
 from fmilin.trimming.result import TrimmedPoint, TrimReport
-from fmilin.trimming.solver import EXACT_SOLUTION, Solution, compromise, solve
+from fmilin.trimming.solver import Solution, compromise, solve
 from fmilin.trimming.unknowns import Place, Unknowns
 
 __all__ = ["search", "search_each", "trim", "trim_each"]
-
-REST = 1e-9
-"""Rates below this, in sizes of the states per second, count as rest."""
 
 FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
@@ -232,7 +230,7 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
     names = place.model.states.names
     later = equations.followed(place) if request.steady else None
     sizes = equations.state_scales
-    rest = sizes * max(REST, float(np.max(solution.allowed, initial=0.0)))
+    rest = sizes * max(EQUILIBRIUM, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
     speed = float(np.max(np.abs(f) / sizes, initial=0.0))
     varies = np.abs(later - f) > FOLLOWED * speed * sizes if later is not None else np.zeros(len(f), dtype=bool)
     moves = (np.abs(f) > rest) | varies if request.steady else np.zeros(len(f), dtype=bool)
@@ -250,7 +248,7 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
         free_directions=free_directions(equations, solution, leaders),
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
         residual=residual,
-        exact=residual <= EXACT_SOLUTION,
+        exact=residual <= BALANCED_EXACTLY,
         remarks=(),
     )
     resting = [names[i] for i in equations.resting if varies[i]]

@@ -9,9 +9,10 @@ from scipy import linalg
 
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.rank import EXACT, decide_rank, scaled
+from fmilin.manifold.rank import decide_rank, scaled
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
+from fmilin.tolerances import RANK
 from fmilin.trimming.unknowns import Place
 
 __all__ = ["change_of_rates", "independent_states", "invariants_at", "recommended"]
@@ -60,7 +61,7 @@ def independent_states(place: Place, pairs: Mapping[int, int], listed: Sequence[
     weights[list(listed)] = 1e-2
     weights[recommended(model, pairs)] *= 1e-2
     order = linalg.qr(Hs * weights, mode="r", pivoting=True)[1]
-    dependent = {int(i) for i in order[: decide_rank(Hs, EXACT).rank]}
+    dependent = {int(i) for i in order[: decide_rank(Hs, RANK).rank]}
     return [i for i in range(n) if i not in dependent]
 
 

@@ -11,20 +11,15 @@ from scipy.optimize import least_squares
 
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.signals import FloatArray
+from fmilin.tolerances import BALANCED_EXACTLY, STEADY
 from fmilin.trimming.equations import Equations
 
 __all__ = ["Solution", "compromise", "solve"]
-
-EXACT_SOLUTION = 1e-10
-"""A residual below this, in sizes of the states (per second), is zero."""
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 NOISIEST = 1e-6
 """No noise of a model excuses a larger residual."""
-
-STEADY = 1e-7
-"""The same for the change of rates, which is differenced; relative to the change of the states that move."""
 
 SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
@@ -231,7 +226,7 @@ def _assessed(equations: Equations, z: FloatArray, *, exact: bool) -> Solution:
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
-    allowed = np.maximum(EXACT_SOLUTION, ROUNDING * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    allowed = np.maximum(BALANCED_EXACTLY, ROUNDING * np.abs(J) @ np.maximum(np.abs(z), 1.0))
     first = equations.first_order
     if not (np.abs(residual[first]) <= allowed[first]).all():
         allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))

@@ -8,14 +8,12 @@ from scipy import linalg
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM
 from fmilin.verifying.integration import Integrator, ResponseError
 from fmilin.verifying.result import Channel, Trace, Validity
 from fmilin.verifying.validity import ACCEPTED
 
 __all__ = ["at_rest", "drift_channel"]
-
-REST = 1e-9
-"""Rates below this, in sizes of the coordinates per second, count as rest."""
 
 SHORT = 2e-4
 """Of the horizon: where the slopes of the motion are compared."""
@@ -27,7 +25,7 @@ SAMPLES = 201
 
 def at_rest(linear: LinearModel, y_sizes: FloatArray) -> bool:
     """Whether the point is an equilibrium in these coordinates."""
-    return bool((np.abs(linear.f0) <= REST * y_sizes).all())
+    return bool((np.abs(linear.f0) <= EQUILIBRIUM * y_sizes).all())
 
 
 def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -> Channel:

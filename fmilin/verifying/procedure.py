@@ -12,6 +12,7 @@ from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import SAME, SLOPES_AGREE
 from fmilin.verifying.drift import at_rest, drift_channel
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response, slowest_period
 from fmilin.verifying.integration import Integrator, ResponseError
@@ -25,14 +26,8 @@ __all__ = ["verify"]
 SAMPLES = 49
 """Times at which responses are compared."""
 
-TOLERANCE = 1e-5
-"""What a relative slope error may be; more where the linear model itself says that it is less accurate."""
-
 WEAK = 1e-3
 """Signals that respond with less than this fraction of their natural size count as not responding."""
-
-SAME = 1e-6
-"""What the values at the point may differ by, relative to their sizes."""
 
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
@@ -188,7 +183,7 @@ def _tolerance(linear: LinearModel, comparison: Comparison) -> float:
     a = linear.accuracy
     matrices = max(a.A, a.B, a.C, a.D, a.T)
     noise = float(np.max(comparison.integrator.noise, initial=0.0)) * 1e3 * comparison.times[-1]
-    return float(min(TOLERANCE + 100 * matrices + 100 * noise, 1e-2))
+    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noise, 1e-2))
 
 
 def _natural(reduced: Reduced, excitation: Excitation) -> float:

@@ -100,7 +100,7 @@ def test_an_unexpected_error_is_called_a_bug(tmp_path: Path) -> None:
 
 
 def test_a_crash_while_unloading_does_not_spoil_the_results(tmp_path: Path) -> None:
-    done = run("runner.borrow(Thing(libc.abort))\ndesk.results.write('result\\n')", tmp_path)
+    done = run("runner.borrow(Thing(libc.abort))\nrunner.results.write('result\\n')", tmp_path)
     assert done.returncode == 0
     assert done.stdout == "result\n"
     assert "crashed while it was unloaded (SIGABRT" in done.stderr

@@ -12,7 +12,7 @@ import sympy
 
 from fmilin.codegen.c99 import GeneratedModel, generate
 from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray, Signal, Signals
 
 HARNESS = r"""

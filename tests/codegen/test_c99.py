@@ -17,8 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fmilin.codegen import c99_writer
 from fmilin.codegen.c99 import generate
 from fmilin.codegen.c99_writer import c_string
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import ModelError
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 from tests.codegen.native import Native, system_of
 

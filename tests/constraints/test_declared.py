@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -75,3 +78,41 @@ def test_an_unknown_variable_is_named_with_the_nearest_ones(text: str, near: str
 def test_an_expression_that_cannot_be_read_is_a_wrong_constraint() -> None:
     with pytest.raises(ConstraintError, match="does not belong to arithmetic"):
         Constraint.from_text("x == 1")
+
+
+def test_residuals_at_many_points_are_those_of_the_points() -> None:
+    x, u = np.arange(24.0).reshape(2, 3, 4), np.array([0.5])
+    z = np.arange(6.0).reshape(2, 3, 1)
+    for constraints in (bound("x*y - time + gap", "vx"), bound("gap", "vy", "F")):
+        found = constraints.residuals(0.25, x, u, z[..., : len(constraints.observed)])
+        each = [
+            [constraints.residuals(0.25, x[i, j], u, z[i, j, : len(constraints.observed)]) for j in range(3)]
+            for i in range(2)
+        ]
+        np.testing.assert_array_equal(found, each)
+
+
+def test_what_one_call_returned_stays_as_it_is_in_the_next() -> None:
+    constraints = bound("x^2", "x*y")
+    first = constraints.residuals(0.0, np.ones(4), np.zeros(1), np.empty(0))
+    partials = constraints.partials(0.0, np.ones(4), np.zeros(1), np.empty(0)).states
+    constraints.residuals(0.0, np.full(4, 9.0), np.zeros(1), np.empty(0))
+    constraints.partials(0.0, np.full(4, 9.0), np.zeros(1), np.empty(0))
+    assert first.tolist() == [1.0, 1.0]
+    assert partials[:, :2].tolist() == [[2.0, 0.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(("text", "loaded"), [("x", False), ("`gap`", False), ("x^2", True)])
+def test_constraints_that_are_variables_load_no_library(text: str, *, loaded: bool) -> None:
+    program = f"""
+import sys, numpy as np
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.signals import Signals
+g = Constraints([Constraint.from_text({text!r})], Signals(["x"]), Signals([]), other=lambda name: name)
+g.residuals(0.0, np.ones(1), np.empty(0), np.ones(len(g.observed)))
+g.partials(0.0, np.ones(1), np.empty(0), np.ones(len(g.observed)))
+g.curvature(0.0, np.ones(1), np.empty(0), np.ones(1))
+print("casadi" in sys.modules, "sympy" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert found.split() == [str(loaded), "False"]

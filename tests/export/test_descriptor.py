@@ -17,6 +17,7 @@ from fmilin import Model, ModelError, UsageError
 from fmilin.formulations.descriptor import descriptor_of
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
+from fmilin.reduction import discretize
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, flexible_double_pendulum, four_bar, rolling_disk
 from tests.hand_made import pendulum
@@ -54,7 +55,7 @@ CASES: dict[str, tuple[Model, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_the_same_system_as_the_reduced_one(case: str) -> None:
     model, options = CASES[case]
-    linear = fl.linearize(model, **options)
+    linear = fl.linearize(model, **options, descriptor=True)
     found = described(linear)
     assert found.difference < 1e-10
     assert found.order == len(linear.A)
@@ -69,7 +70,7 @@ def test_it_is_the_same_system_as_the_reduced_one(case: str) -> None:
 
 
 def test_multipliers_are_algebraic_states() -> None:
-    found = described(fl.linearize(four_bar()))
+    found = described(fl.linearize(four_bar(), descriptor=True))
     assert found.states == (*four_bar().states.names, "lambda[1]", "lambda[2]", "lambda[3]", "lambda[4]")
     n, m = 5, 4
     assert found.A.shape == (2 * n + m, 2 * n + m)
@@ -81,7 +82,7 @@ def test_multipliers_are_algebraic_states() -> None:
 
 def test_the_constant_term_keeps_the_motion() -> None:
     model = cartesian_pendulum(angle=0.4, rate=1.0)
-    found, at = described(fl.linearize(model)), model.start
+    found, at = described(fl.linearize(model, descriptor=True)), model.start
     rates = model.evaluate(0.0, at.states, at.inputs).derivatives
     np.testing.assert_allclose(found.E[:, :4] @ rates, found.f0, atol=1e-14)
 
@@ -89,21 +90,45 @@ def test_the_constant_term_keeps_the_motion() -> None:
 def test_a_wrong_model_is_noticed() -> None:
     linear = fl.linearize(four_bar())
     wrong = replace(linear, A=linear.A + np.array([[0.0, 0.0], [1e-6, 0.0]]))
-    assert described(linear).difference < 1e-14
-    assert described(wrong).difference > 1e-9
+    assert fl.descriptor(four_bar(), linear).difference < 1e-14
+    assert fl.descriptor(four_bar(), wrong).difference > 1e-9
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "tangent" not in case])
+def test_asked_for_afterwards_it_is_the_same(case: str) -> None:
+    model, options = CASES[case]
+    linear = fl.linearize(model, **options, descriptor=True)
+    assert same(fl.descriptor(model, replace(linear, descriptor=None)), described(linear))
+
+
+def test_at_a_point_it_has_all_inputs_and_outputs_and_nothing_to_compare_with() -> None:
+    model = four_bar()
+    found = fl.descriptor(model)
+    assert (found.inputs, found.outputs) == (model.inputs.names, model.outputs.names)
+    assert np.isnan(found.difference)
+    np.testing.assert_array_equal(found.A, fl.descriptor(model, fl.operating_point(model)).A)
+
+
+def test_of_tangent_coordinates_in_motion_only_the_linearization_knows_enough() -> None:
+    model, options = CASES["flexible, swinging, tangent"]
+    with pytest.raises(UsageError, match="In motion the eigenvalues depend on the coordinates"):
+        fl.descriptor(model, fl.linearize(model, **options))
 
 
 def test_chosen_inputs_and_outputs() -> None:
-    linear = fl.linearize(flexible_double_pendulum(1), inputs=["torque2"], outputs=["tip.y", "link1.w[2]"])
+    linear = fl.linearize(
+        flexible_double_pendulum(1), inputs=["torque2"], outputs=["tip.y", "link1.w[2]"], descriptor=True
+    )
     found = described(linear)
     assert (found.inputs, found.outputs) == (("torque2",), ("tip.y", "link1.w[2]"))
     assert (found.B.shape, found.C.shape) == ((46, 1), (2, 46))
 
 
 def test_who_has_none(tmp_path: Path) -> None:
-    assert fl.linearize(rolling_disk()).descriptor is None
+    assert fl.linearize(rolling_disk(), descriptor=True).descriptor is None
     assert pendulum().descriptor is None
-    assert replace(fl.linearize(four_bar()), sample_time=0.1).descriptor is None
+    assert fl.linearize(four_bar()).descriptor is None  # nobody asked
+    assert discretize(fl.linearize(four_bar(), descriptor=True), 0.1).descriptor is None
     with pytest.raises(UsageError, match="does not show its mass matrix"):
         descriptor_of(rolling_disk(), rolling_disk().start)
     pendulum().save(tmp_path / "plant.mat")
@@ -129,7 +154,7 @@ def same(a: Descriptor, b: Descriptor) -> bool:
 @pytest.mark.parametrize("case", ["accelerations as outputs", "swinging", "flexible"])
 def test_it_travels_with_its_model(case: str, suffix: str, tmp_path: Path) -> None:
     model, options = CASES[case]
-    linear = fl.linearize(model, **options)
+    linear = fl.linearize(model, **options, descriptor=True)
     linear.save(tmp_path / f"plant{suffix}")
     again = LinearModel.load(tmp_path / f"plant{suffix}")
     assert same(described(linear), described(again))
@@ -139,13 +164,19 @@ def test_it_travels_with_its_model(case: str, suffix: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("suffix", [".mat", ".npz"])
 def test_a_file_of_its_own(suffix: str, tmp_path: Path) -> None:
-    found = described(fl.linearize(four_bar()))
+    found = described(fl.linearize(four_bar(), descriptor=True))
     found.save(tmp_path / f"plant{suffix}")
     assert same(found, Descriptor.load(tmp_path / f"plant{suffix}"))
 
 
+def test_saving_asks_no_model(tmp_path: Path) -> None:
+    linear = fl.linearize(four_bar())
+    linear.save(tmp_path / "plant.json")
+    assert '"descriptor"' not in (tmp_path / "plant.json").read_text()
+
+
 def test_no_inputs_and_no_outputs_keep_their_shapes(tmp_path: Path) -> None:
-    linear = fl.linearize(four_bar(), inputs=[], outputs=[])
+    linear = fl.linearize(four_bar(), inputs=[], outputs=[], descriptor=True)
     for name in ("plant.mat", "plant.npz", "plant.json"):
         linear.save(tmp_path / name)
         again = described(LinearModel.load(tmp_path / name))
@@ -153,7 +184,7 @@ def test_no_inputs_and_no_outputs_keep_their_shapes(tmp_path: Path) -> None:
 
 
 def test_other_programs_see_the_matrices_under_their_names(tmp_path: Path) -> None:
-    linear = fl.linearize(four_bar())
+    linear = fl.linearize(four_bar(), descriptor=True)
     linear.save(tmp_path / "plant.mat")
     described(linear).save(tmp_path / "alone.mat")
     inside, alone = loadmat(tmp_path / "plant.mat")["descriptor"][0, 0], loadmat(tmp_path / "alone.mat")
@@ -164,16 +195,15 @@ def test_other_programs_see_the_matrices_under_their_names(tmp_path: Path) -> No
 
 
 def test_it_travels_to_other_processes_without_the_model() -> None:
-    linear = fl.linearize(four_bar())
+    linear = fl.linearize(four_bar(), descriptor=True)
     again: LinearModel = pickle.loads(pickle.dumps(linear))
-    assert isinstance(again.described, Descriptor)
     np.testing.assert_array_equal(described(again).A, described(linear).A)
 
 
 @pytest.mark.parametrize("name", ["plant.json", "plant"])
 def test_other_suffixes_hold_none_alone(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\.mat and \.npz are the formats"):
-        described(fl.linearize(four_bar())).save(tmp_path / name)
+        described(fl.linearize(four_bar(), descriptor=True)).save(tmp_path / name)
 
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
@@ -186,7 +216,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_part_of_a_document_is_refused(tmp_path: Path) -> None:
-    linear = fl.linearize(four_bar())
+    linear = fl.linearize(four_bar(), descriptor=True)
     linear.save(tmp_path / "plant.json")
     text = (tmp_path / "plant.json").read_text()
     (tmp_path / "plant.json").write_text(text.replace('"lambda[4]"', '"lambda[4]", "lambda[5]"'))
@@ -195,7 +225,7 @@ def test_a_damaged_part_of_a_document_is_refused(tmp_path: Path) -> None:
 
 
 def test_nan_is_no_number_for_a_file(tmp_path: Path) -> None:
-    found = described(fl.linearize(four_bar()))
+    found = described(fl.linearize(four_bar(), descriptor=True))
     with pytest.raises(UsageError, match="The matrix E of the descriptor system contains NaN"):
         replace(found, E=found.E * np.nan).save(tmp_path / "plant.mat")
 
@@ -203,11 +233,11 @@ def test_nan_is_no_number_for_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("formulation", ["mcs", "rcs"])
 def test_linear_models_of_a_formulation_have_one_too(formulation: str) -> None:
     model, options = moving_four_bar()
-    linear = fl.linearize(model, **options, formulation=formulation, outputs=["w", "lambda[2]"])
+    linear = fl.linearize(model, **options, formulation=formulation, outputs=["w", "lambda[2]"], descriptor=True)
     assert described(linear).outputs == ("w", "lambda[2]")
     assert described(linear).difference < 1e-12
 
 
 def test_a_penalized_system_is_no_constrained_one() -> None:
-    assert fl.linearize(four_bar(), formulation="rcs").descriptor is not None
-    assert fl.linearize(four_bar(), formulation="ucs").descriptor is None
+    assert fl.linearize(four_bar(), formulation="rcs", descriptor=True).descriptor is not None
+    assert fl.linearize(four_bar(), formulation="ucs", descriptor=True).descriptor is None

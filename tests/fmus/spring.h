@@ -32,6 +32,9 @@ modelDescription.xml
 #ifndef OUTPUT
 #define OUTPUT 3 * r[0] + 2 * r[4]
 #endif
+#ifndef STIFFNESS
+#define STIFFNESS 1
+#endif
 #ifndef LOCAL
 #define LOCAL r[0] * r[0]
 #endif
@@ -39,7 +42,7 @@ modelDescription.xml
 static void calculate(Model *m) {
     double *r = m->r;
     r[2] = r[1];
-    r[3] = r[4] - r[0];
+    r[3] = r[4] - STIFFNESS * r[0];
     r[5] = OUTPUT;
     r[6] = LOCAL;
 }

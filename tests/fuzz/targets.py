@@ -12,6 +12,7 @@ import numpy as np
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import parse
 from fmilin.constraints.file import read_constraints
+from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import FmilinError
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import Layout
@@ -65,6 +66,10 @@ def constraint(data: bytes) -> None:
         built = expression.to_sympy(symbols)
         for symbol in symbols.values():
             built.diff(symbol)
+        places = {name: i for i, name in enumerate(expression.names)}
+        compiled, point = ExpressionFunctions([expression], places, len(places)), np.full(len(places), 0.5)
+        found = compiled.values(point), compiled.jacobian(point), compiled.curvature(point, point)
+        assert not any(np.isinf(part).any() for part in found)
 
 
 def constraints_file(data: bytes) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import sympy
 
 import fmilin as fl
 from fmilin.constraints.declared import Constraint
@@ -141,6 +142,44 @@ def test_a_driven_pivot_keeps_its_derivatives_as_inputs(exact: bool) -> None:
     assert "prescribed-motion" in [w.kind for w in lin.warnings]
     # y = -sqrt(l^2 - (x - s)^2) moves with s at constant x
     np.testing.assert_allclose(lin.T_u[1], [-np.tan(theta), 0.0, 0.0], atol=1e-10)
+
+
+def in_the_angle_about(a: float, model_at: dict[str, float]) -> tuple[FloatArray, FloatArray]:
+    """A and B of :func:`cart` in Theta = atan2(x - a, -y) and its rate, from theta'' = -(g sin + s'' cos)/l by sympy.
+
+    ``a`` stays where it is while the pivot s moves: Theta is the pendulum's own angle theta only for s = a.
+    """
+    theta, w, s, ds, dds = symbols = sympy.symbols("theta w s ds dds", real=True)
+    angle = sympy.atan2(s - a + LENGTH * sympy.sin(theta), LENGTH * sympy.cos(theta))
+    acceleration = -(G * sympy.sin(theta) + dds * sympy.cos(theta)) / LENGTH
+    along = {theta: w, w: acceleration, s: ds, ds: dds}
+
+    def rate(quantity: sympy.Expr) -> sympy.Expr:
+        return sum((sympy.diff(quantity, v) * v_dot for v, v_dot in along.items()), sympy.S.Zero)
+
+    y = sympy.Matrix([angle, rate(angle)])
+    here = {v: model_at[str(v)] for v in symbols}
+    P, Q = (np.array(y.jacobian(v).subs(here), dtype=float) for v in ([theta, w], [s, ds, dds]))
+    moving = sympy.Matrix([rate(y[0]), rate(y[1])])
+    F_q, F_u = (np.array(moving.jacobian(v).subs(here), dtype=float) for v in ([theta, w], [s, ds, dds]))
+    A = F_q @ np.linalg.inv(P)
+    return A, F_u - A @ Q
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_an_angle_that_a_driven_pivot_moves(exact: bool) -> None:
+    """The curvature of the coordinate meets what the input does to dependent states: D rho(x) f changes with Psi_u."""
+    model = cart(exact=exact)
+    point = fl.operating_point(model, {"s": 0.3, "der(s)": -0.4, "der(der(s))": 2.0}, project=True)
+    x, y, vx, vy = point.states
+    theta = float(np.arctan2(x - 0.3, -y))
+    w = float((vx + 0.4) * np.cos(theta) + vy * np.sin(theta)) / LENGTH
+    assert abs(w) > 0.1
+    lin = fl.linearize(model, point, independent=["theta=atan2(x - 0.3, -y)"])
+    A, B = in_the_angle_about(0.3, {"theta": theta, "w": w, "s": 0.3, "ds": -0.4, "dds": 2.0})
+    tolerance = 1e-11 if exact else 1e-7
+    np.testing.assert_allclose(lin.A, A, atol=tolerance * np.abs(A).max())
+    np.testing.assert_allclose(lin.B, B, atol=tolerance * np.abs(B).max())
 
 
 def test_prescribed_motion_without_its_derivative_is_refused_with_what_is_missing() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.singular import branch_frequencies, linearize_at_singularity
+from fmilin.linearization.singular import linearize_at_singularity
+from fmilin.manifold.singular import branch_frequencies
 from fmilin.models import NullSpaceModel
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.systems import cartesian_pendulum, five_bar, four_bar

@@ -13,6 +13,8 @@ from fmilin.model.interface import Evaluation
 from fmilin.models.function import FunctionModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar
+from tests.by_hand import FunctionModel as ByHand
+from tests.by_hand import Parts
 
 G = 9.81
 
@@ -91,9 +93,59 @@ def test_a_kink_elsewhere_is_found() -> None:
         fl.linearize(model, fl.operating_point(model, {"x": 0.6}))
 
 
-def test_a_motion_that_leaves_the_manifold_elsewhere_is_refused() -> None:
+def rubbing(friction: float) -> ByHand:
+    """x'' = -x - friction |x'|, whose directional derivatives are exact on both sides, and the mean of both at rest."""
+    return ByHand(
+        Parts(
+            ["x", "v"],
+            [0.0, 0.0],
+            lambda t, s, u: np.array([s[1], -s[0] - friction * abs(s[1])]),
+            jacobians=lambda t, s, u: (np.array([[0.0, 1.0], [-1.0, -friction * np.sign(s[1])]]), np.zeros((2, 0))),
+        )
+    )
+
+
+@pytest.mark.parametrize("friction", [1.0, 0.02])
+@pytest.mark.parametrize("before", [[], [0.5], [0.5, -0.4]])
+def test_a_kink_that_no_central_difference_shows_is_refused_at_any_call(before: list[float], friction: float) -> None:
+    """At rest the mean of both slopes is what products and a central difference agree on: no linear model of either."""
+    model = rubbing(friction)
+    for speed in before:
+        lin = fl.linearize(model, fl.operating_point(model, {"v": speed}))
+        np.testing.assert_array_equal(lin.A, [[0.0, 1.0], [-1.0, -friction * np.sign(speed)]])
+    slopes = rf"d der\(v\) / d v is {friction:g} on the left and -{friction:g} on the right"
+    with pytest.raises(fl.NumericalError, match=f"kink at the point: {slopes}"):
+        fl.linearize(model, model.start)
+
+
+def swinging(part: float) -> ByHand:
+    """x'' = -sin(x) - x'/4, whose directional derivative along x is wrong by a part of itself right of x = 0.5."""
+
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        wrong = 1.0 + part * (s[0] > 0.5)
+        return np.array([[0.0, 1.0], [-np.cos(s[0]) * wrong, -0.25]]), np.zeros((2, 0))
+
+    return ByHand(
+        Parts(["x", "v"], [0.0, 0.0], lambda t, s, u: np.array([s[1], -np.sin(s[0]) - s[1] / 4]), jacobians=jacobians)
+    )
+
+
+@pytest.mark.parametrize("part", [1e-2, 1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize("called_before", [False, True])
+def test_products_that_are_a_little_wrong_are_found(part: float, *, called_before: bool) -> None:
+    """A part in a million is a thousand times what a quick difference of a smooth function leaves open."""
+    model = swinging(part)
+    if called_before:
+        assert fl.linearize(model).method.derivatives == "exact"
+    lin = fl.linearize(model, fl.operating_point(model, {"x": 0.8}))
+    assert "directional-derivative" in [w.kind for w in lin.warnings]
+    np.testing.assert_allclose(lin.A, [[0.0, 1.0], [-np.cos(0.8), -0.25]], atol=1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.1, 1e-3, 1e-4])
+def test_a_motion_that_leaves_the_manifold_elsewhere_is_refused(strength: float) -> None:
     def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        wind = 0.1 if s[0].real > 0.5 else 0.0
+        wind = strength if s[0].real > 0.5 else 0.0
         moved: FloatArray = rates(t, s, u) + np.array([0.0, 0.0, wind, 0.0])
         return moved
 
@@ -105,9 +157,10 @@ def test_a_motion_that_leaves_the_manifold_elsewhere_is_refused() -> None:
         fl.linearize(model, fl.operating_point(model, {"x": 0.6, "vx": 0.2}))
 
 
-def test_an_input_that_leaves_the_manifold_elsewhere_is_refused() -> None:
+@pytest.mark.parametrize("part", [1.0, 1e-2, 1e-4])
+def test_an_input_that_leaves_the_manifold_elsewhere_is_refused(part: float) -> None:
     def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        lifted = u[0] if s[0].real > 0.5 else 0.0 * u[0]
+        lifted = u[0] * (part if s[0].real > 0.5 else 0.0)
         moved: FloatArray = rates(t, s, u) + np.array([0.0, 0.0, 0.0, lifted])
         return moved
 

@@ -10,9 +10,10 @@ import pytest
 import fmilin as fl
 from fmilin import ConstraintError, Model, OperatingPoint, UsageError
 from fmilin.lyapunov import Benettin, lyapunov_exponents
-from fmilin.models import FunctionModel, KaneModel, OdeModel
+from fmilin.models import FunctionModel, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, skate
+from tests.general_way import GeneralWay
 from tests.lyapunov.double_pendulum import CANONICAL, in_angles, in_cartesian_coordinates
 
 
@@ -52,17 +53,9 @@ def test_cartesian_coordinates_and_angles_agree_and_volumes_are_kept() -> None:
     assert not angles.switches
 
 
-class WithoutOwnFlow(KaneModel):
-    """A KaneModel that is treated like any other model."""
-
-    tangent_flow = None  # type: ignore[assignment]
-
-
 def test_the_general_way_agrees_with_the_procedure() -> None:
     own = in_cartesian_coordinates()
-    general = WithoutOwnFlow.__new__(WithoutOwnFlow)
-    general.__dict__.update(own.__dict__)
-    a, b = (lyapunov_exponents(m, 1.0, count=2) for m in (own, general))
+    a, b = (lyapunov_exponents(m, 1.0, count=2) for m in (own, GeneralWay(own)))
     np.testing.assert_allclose(a.values, b.values, atol=1e-6)
 
 

@@ -60,7 +60,7 @@ def test_equation_3_5_term_by_term() -> None:
     """v' = V2 (V2' M V2)^-1 V2' (F + M G^+ Gdot v) - G^+ Gdot v."""
     model = NullSpaceModel(five_bar())
     x, u = beside_start(model, 4), np.array([1.0, -2.0])
-    W, r = model._numeric.equations(0.0, x, u, model._p)
+    W, r = model._evaluator.numeric.equations(0.0, x, u, model.engine.p)
     M, G, F, Gdot_v = W[:4, :4], W[4:, :4], r[:4], -r[4:]
     V2 = np.linalg.svd(G)[2][2:].T
     K = V2 @ np.linalg.solve(V2.T @ M @ V2, V2.T)
@@ -73,7 +73,7 @@ def test_multipliers_of_equation_2_4() -> None:
     model = MultiplierModel(five_bar()).with_interface(outputs=["lambda[1]", "lambda[2]"])
     assert isinstance(model, MultiplierModel)
     x, u = beside_start(model, 4), np.zeros(2)
-    W, r = model._numeric.equations(0.0, x, u, model._p)
+    W, r = model._evaluator.numeric.equations(0.0, x, u, model.engine.p)
     M, G = W[:4, :4], W[4:, :4]
     Minv = np.linalg.inv(M)
     expected = np.linalg.solve(G @ Minv @ G.T, G @ Minv @ r[:4] - r[4:])
@@ -231,7 +231,7 @@ def test_least_multipliers_and_least_squares_for_contradicting_rates() -> None:
 
 def test_scales_do_not_change_what_is_determined() -> None:
     model = five_bar()
-    W, r = NullSpaceModel(model)._numeric.equations(0.0, beside_start(model, 7), np.zeros(2), model._p)
+    W, r = NullSpaceModel(model)._evaluator.numeric.equations(0.0, beside_start(model, 7), np.zeros(2), model.engine.p)
     one = NullSpaceFactors(W, 4, threshold=1e-10, scales=np.ones(4)).solve(r)
     two = NullSpaceFactors(W, 4, threshold=1e-10, scales=np.array([1e-3, 1.0, 50.0, 1.0])).solve(r)
     np.testing.assert_allclose(two, one, rtol=1e-10)

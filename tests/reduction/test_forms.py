@@ -226,7 +226,7 @@ def test_dependent_states_of_a_mechanism_follow_its_modes() -> None:
 
 
 def test_the_descriptor_system_stays_as_long_as_its_modes_do() -> None:
-    linear = fl.linearize(four_bar(damping=0.3))
+    linear = fl.linearize(four_bar(damping=0.3), descriptor=True)
     modal = modal_form(linear).descriptor
     assert modal is not None
     assert modal.order == 2

@@ -61,7 +61,7 @@ def test_canonical_matrices() -> None:
     """M = B^-1 in the accelerations of lean and steer; damping and stiffness from three speeds."""
     rows = [*LEAN_AND_STEER, "x", "y", "yaw", "rear_wheel", "front_wheel", "rear_rate"]
     for speed in (1.0, 4.6, 8.0):
-        lin = bicycle(speed).linearize(independent=rows)
+        lin = fl.linearize(bicycle(speed), independent=rows)
         mass = np.linalg.inv(lin.B[2:4, :2])
         np.testing.assert_allclose(mass, M, rtol=1e-12)
         np.testing.assert_allclose(-mass @ lin.A[2:4, 2:4], speed * C1, rtol=1e-12, atol=1e-12)
@@ -70,7 +70,7 @@ def test_canonical_matrices() -> None:
 
 
 def test_eigenvalues_at_5_metres_per_second() -> None:
-    found = bicycle(5.0).linearize().eigenvalues()
+    found = fl.linearize(bicycle(5.0)).eigenvalues()
 
     def error(published: complex) -> float:
         return float(np.min(np.abs(found - published)) / abs(published))
@@ -110,7 +110,7 @@ def test_weave_and_capsize_speeds() -> None:
 
 def test_the_general_linearizer_and_the_fmu_agree(tmp_path: Path) -> None:
     model = bicycle(4.6)
-    own = model.linearize()
+    own = fl.linearize(model)
     general = fl.linearize(model)
     assert general.states.names == own.states.names
     with fl.load(build_fmu(model, tmp_path / "bicycle.fmu", compiler=Compiler(flags=("-O1",)))) as fmu:
@@ -159,7 +159,7 @@ def test_other_parameters() -> None:
     """With twice the masses and inertias the motion is the same."""
     heavy = {name: 2 * value for name, value in bicycle().parameters.items() if name[:2] in ("m_", "I_")}
     np.testing.assert_allclose(
-        bicycle(3.0, parameters=heavy).linearize().A, bicycle(3.0).linearize().A, rtol=1e-10, atol=1e-11
+        fl.linearize(bicycle(3.0, parameters=heavy)).A, fl.linearize(bicycle(3.0)).A, rtol=1e-10, atol=1e-11
     )
     with pytest.raises(UnknownNameError, match="'wheelbase' is not a parameter of the bicycle"):
         bicycle(parameters={"wheelbase": 1.0})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fmilin.codegen.c99 import GeneratedModel, generate
 from fmilin.codegen.c99_writer import c_string
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.fmi.write.archive import archive_bytes, check_destination, write_archive
@@ -22,6 +21,7 @@ from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model.interface import Model
+from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["build_fmu", "can_be_compiled"]
 
@@ -60,8 +60,8 @@ def build_fmu(
     Parameters
     ----------
     model : Model or SymbolicSystem
-        A native description: a model with the attribute ``system``, or a method ``symbolic_system`` that makes it, such
-        as those of :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
+        A native description: a model with a :meth:`~fmilin.Model.symbolic_system`, such as those of
+        :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
     path : str or Path
         Where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
     fmi_version : {"2.0", "3.0"}
@@ -131,26 +131,20 @@ def build_fmu(
 
 def can_be_compiled(model: Model | SymbolicSystem) -> bool:
     """Whether a model has equations that can be printed as C."""
-    return isinstance(model, SymbolicSystem) or callable(_maker(model))
-
-
-def _maker(model: Model) -> Callable[[], SymbolicSystem] | None:
-    """Return what makes the equations in symbols: they stand there, or the model writes them down when asked."""
-    system = getattr(model, "system", None)
-    return (lambda: system) if isinstance(system, SymbolicSystem) else getattr(model, "symbolic_system", None)
+    return isinstance(model, SymbolicSystem) or model.compilable
 
 
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
         return _Native(model, model.constraints, model.independent, 0.0)
-    maker = _maker(model)
-    if maker is None:
-        name = getattr(getattr(model, "info", None), "name", type(model).__name__)
+    system = model.symbolic_system() if isinstance(model, Model) else None
+    if system is None:
+        name = model.info.name if isinstance(model, Model) else type(model).__name__
         raise UsageError(
             f"An FMU can be built from a native description only, and '{name}' is none: it has no equations in "
             f"symbols. Take a model of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
-    return _Native(maker(), model.constraints.declared, model.independent, model.start.time)
+    return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
 
 def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, rate_unit
 
 __all__ = [

@@ -22,6 +22,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from fmilin.errors import NumericalError
+from fmilin.tolerances import PSEUDO_INVERSE
 
 __all__ = ["SparseNullSpace", "sparse_null_space"]
 
@@ -30,9 +31,6 @@ PIVOT = 0.1
 
 CANCELLED = 1e-13
 """An entry below this fraction of its row's first size is what rounding left of a zero."""
-
-REDUNDANT = 1e-10
-"""A row that is left with less than this fraction of its first size follows from others."""
 
 REFUSED = 1e10
 """Named coordinates with a condition number beyond this determine nothing."""
@@ -166,8 +164,8 @@ def _pivot(row: Row, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> 
     """Return the column to solve a row for; -1 when nothing is left of the row."""
     usable = {c: abs(value) for c, value in row.items() if not named[c]}
     largest = max(usable.values(), default=0.0)
-    if largest < REDUNDANT:
-        if max(map(abs, row.values()), default=0.0) > REDUNDANT:
+    if largest < PSEUDO_INVERSE:
+        if max(map(abs, row.values()), default=0.0) > PSEUDO_INVERSE:
             raise NumericalError(_NOT_INDEPENDENT)
         return -1
     good = [c for c, size in usable.items() if size >= PIVOT * largest]

@@ -9,13 +9,9 @@ from fmilin.errors import ConstraintError, UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models.sparse.model import NumericModel
+from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
 
 __all__ = ["sparse_form_of"]
-
-REST = 1e-9
-"""Velocities below this, in their sizes, and unbalanced forces below this part of the largest force are rest."""
-
-CONSISTENT = 1e-6
 
 
 def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> ConstrainedForm:
@@ -50,8 +46,8 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     M, by_q, Phi_q = eq.pattern_M.sparse(eq.mass(s.q)), eq.pattern_e_q.sparse(e.e_q), G.sparse(eq.jacobian(s.q))
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
     terms = np.max(abs(by_q) @ np.abs(s.q) + abs(Phi_q.T) @ np.abs(s.multipliers), initial=0.0)
-    moving = np.max(np.abs(s.v) / model.states.scales(point.states)[eq.n :], initial=0.0) > REST
-    moving = moving or np.max(np.abs(M @ s.a), initial=0.0) > REST * terms
+    moving = np.max(np.abs(s.v) / model.states.scales(point.states)[eq.n :], initial=0.0) > EQUILIBRIUM
+    moving = moving or np.max(np.abs(M @ s.a), initial=0.0) > EQUILIBRIUM * terms
     motion = None
     if moving:
         gamma_q, gamma_v = (G.sparse(values) for values in model.acceleration_slopes(s))

@@ -29,7 +29,7 @@ from fmilin.formulations.sparse.problem import (
     unconstrained,
 )
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
-from fmilin.remarks import Remark
+from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
 
 __all__ = ["Around", "eigenvalues_near"]
@@ -141,10 +141,8 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
             "and to multipliers that are not determined there.",
         )
     if form.motion is not None:
-        yield Remark(
-            "off-equilibrium",
-            "The point is no equilibrium: the equations are those of the motion, and their eigenvalues depend on the "
-            "choice of coordinates.",
+        yield off_equilibrium(
+            "the equations are those of the motion, and their eigenvalues depend on the choice of coordinates", ""
         )
     if not is_true.all():
         yield _crowded(values, is_true)

@@ -14,21 +14,19 @@ from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.program import Program
 from fmilin.codegen.python_writer import PythonFunction
 from fmilin.codegen.staged import leaf_names
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.errors import ConstraintError
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.kane.blocks import AtomMatrix
 from fmilin.models.kane.form import KaneForm
 from fmilin.signals import FloatArray
+from fmilin.tolerances import INVARIANT
 
 __all__ = ["check_constraints"]
 
 SAMPLES = 4
 BESIDE = 0.1
 """How far from the start, in sizes of the states."""
-
-TOLERANCE = 1e-6
-"""Relative to the sizes of the terms of a row."""
 
 ITERATIONS = 30
 
@@ -161,7 +159,7 @@ def _check(parts: _Parts, form: KaneForm, s: FloatArray, name: str) -> None:
 
 def _residuals(names: list[str] | tuple[str, ...], values: FloatArray, sizes: FloatArray) -> dict[str, float]:
     relative = np.abs(values) / np.where(sizes > 0, sizes, 1.0)
-    return {f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > TOLERANCE}
+    return {f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > INVARIANT}
 
 
 def _listed(bad: dict[str, float]) -> str:

@@ -115,6 +115,12 @@ class KaneForm:
         return len(self.q) - len(self.f_c) + len(self.u) - len(self.velocity)
 
     @property
+    def expressions(self) -> list[Expr]:
+        """Everything that the equations are made of."""
+        rows = (*self.velocity, *self.acceleration, *self.kinematics, *self.dynamics)
+        return [*self.f_c, *(e for row in rows for e in (row.rest, *row.coefficients.values()))]
+
+    @property
     def f_v(self) -> tuple[Expr, ...]:
         """The velocity constraints as expressions."""
         return tuple(row.expression for row in self.velocity)

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.codegen.system import SymbolicSystem
-from fmilin.errors import UnknownNameError, UsageError
-from fmilin.linear_model.model import LinearModel
-from fmilin.model.interface import OperatingPoint
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.manifold.frame import kept_states
+from fmilin.manifold.operating_points import require_sizes
+from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.assembly import Given, assembled
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
-from fmilin.models.interface import available_outputs
-from fmilin.models.kane.choosing import along, with_named
 from fmilin.models.kane.consistency import check_constraints
 from fmilin.models.kane.equations import KaneEquations, form_of
-from fmilin.models.kane.flow import KaneFlow
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
 from fmilin.models.kane.numeric import KaneNumeric
-from fmilin.models.kane.partition import Partition, pivoted
+from fmilin.models.kane.partition import Partition, dependence
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
 from fmilin.models.kane.residuals import require_consistent_point, residuals_at
-from fmilin.models.kane.result import linear_model
+from fmilin.models.kane.slopes import KaneSlopes, are_smooth
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import gathered
-from fmilin.models.symbolic import SymbolicModel, _Choice
+from fmilin.models.shell import Choice, NativeModel
+from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import REFUSED
 
 if TYPE_CHECKING:
     from fmilin.models.kane.symbolic import SymbolicLinearization
@@ -51,7 +51,7 @@ class KaneModel(SymbolicModel):
     and the constraints are f_c(q, t) = 0 and f_v(q, u, t) = 0. Everything is evaluated numerically: the equations
     and their first derivatives become one program without repeated subexpressions, compiled once, so that a further
     point costs a fraction of a millisecond. Exact directional derivatives are the blocks M~, A~ and B~ of the source,
-    so that :func:`fmilin.linearize` and :meth:`linearize` agree to rounding.
+    and :func:`fmilin.linearize` takes the procedure of the source.
 
     Parameters
     ----------
@@ -82,16 +82,19 @@ class KaneModel(SymbolicModel):
     --------
     A skate that may not move sideways, with its lateral speed kept as a dependent one:
 
+    >>> import fmilin as fl
     >>> skate = KaneModel("skate", KaneEquations(
     ...     q=["x", "y", "psi"], u=["v", "s", "w"],
     ...     f_0=["der(x)", "der(y)", "der(psi)"],
     ...     f_1=["-(v*cos(psi) - s*sin(psi))", "-(v*sin(psi) + s*cos(psi))", "-w"],
     ...     f_v=["s"], f_2=["m*der(v)", "J*der(w)"], f_3=["-m*s*w - F", "0"]),
     ...     inputs=["F"], parameters={"m": 2, "J": 1}, start={"v": 3})
-    >>> lin = skate.linearize(independent=["x", "y", "psi", "v", "w"])
+    >>> lin = fl.linearize(skate, independent=["x", "y", "psi", "v", "w"])
     >>> lin.A[1].tolist()  # y' = v sin(psi)
     [0.0, 0.0, 3.0, 0.0, 0.0]
     """
+
+    engine: KaneEngine
 
     def __init__(
         self,
@@ -108,7 +111,7 @@ class KaneModel(SymbolicModel):
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         form = form_of(declaration, equations, given.inputs, given.parameters)
-        self._begin(declaration, form, given, numerics)
+        NativeModel.__init__(self, _engine_of(declaration, form, given, numerics))
 
     @classmethod
     def from_sympy(
@@ -156,65 +159,42 @@ class KaneModel(SymbolicModel):
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
         form, given = gathered(declaration, found, given)
-        model = cls.__new__(cls)
-        model._begin(declaration, form, given, numerics)
-        return model
+        return cls._of(_engine_of(declaration, form, given, numerics), Choice())
 
-    def _begin(self, declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> None:
-        declaration.raise_problems()
-        equations = solved_form(form)
-        declaration.derived |= equations.named()
-        system = assembled(declaration, equations, constraints_of(form, equations), given)
-        check_constraints(form, system)
-        self.form = form
+    @property
+    def form(self) -> KaneForm:
         """The equations in plain symbols."""
-        self._functions = KaneFunctions(form, numerics or Numerics())
-        self._set_up(system, _Choice())
+        return self.engine.form
 
     # -- the procedure -----------------------------------------------------------------------------
 
-    def linearize(
-        self,
-        point: OperatingPoint | None = None,
-        *,
-        independent: Sequence[str] | None = None,
-        rates: Mapping[str, float] | None = None,
-    ) -> LinearModel:
-        """Return the linear model by the procedure of Peterson et al., at any point that satisfies the equations.
-
-        Parameters
-        ----------
-        point : OperatingPoint, optional
-            Where the model starts by default.
-        independent : sequence of str, optional
-            P states to keep, n - l of them coordinates. By default the recommended ones, unless these are badly
-            conditioned at the point; else those that pivoting finds.
-        rates : mapping of str to float, optional
-            Rates of states that the point is meant to have; they must satisfy the equations.
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> KaneSlopes | None:
+        """Return the procedure of Peterson et al. at a point; None with other constraints than those of the equations.
 
         Raises
         ------
-        UsageError, UnknownNameError
-            When the independent states are unknown or too few or many.
-        ConstraintError
-            When the point, or the given rates, do not satisfy the equations; with each residual by name.
         NumericalError
-            When the named states do not determine the others, or rates are not determined.
+            When the rates are not determined.
         """
-        point = self.start if point is None else point
-        self._require_sizes(point)
-        require_consistent_point(self, point, rates or {})
-        known = self._known(point)
+        if not self._has_own_constraints:
+            return None
+        numeric = self._numeric
+        known = numeric.known(t, x, self._full(u), self.engine.p)
         expansion = self._functions.at(known[None])
-        [matrices] = self._eliminated(expansion, independent)
-        return linear_model(self, point, expansion, matrices, self._numeric.outputs(known, expansion), independent)
+        seen, ny = numeric.outputs(known, expansion), len(self.outputs)
+        seen = replace(seen, r=seen.r[:, self._kept])
+        residuals = self.constraints.residuals(t, x, u, seen.values[ny:])
+        values = Evaluation(expansion.rates[0], seen.values[:ny], residuals)
+        return KaneSlopes(
+            self.form, expansion, self._input_columns, seen, values, scales=self._scales, smooth=self._is_smooth
+        )
 
     def matrices(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | Partition | None = None
     ) -> Matrices:
         """Return A and B with all that leads to them: C_0, C_1, C_2, P', A', B'.
 
-        The point is not verified. Arguments and errors as for :meth:`linearize`.
+        The point is not verified. Arguments and errors as for :meth:`matrices_along`.
         """
         return self.matrices_along([self.start if point is None else point], independent=independent)[0]
 
@@ -223,18 +203,31 @@ class KaneModel(SymbolicModel):
     ) -> list[Matrices]:
         """Return the matrices at many points at once: the quick way for sweeps and paths.
 
-        Without named independent states the same ones are kept from point to point as long as they are well
-        conditioned; :attr:`Matrices.partition` shows where they were switched. The points are not verified.
-        Errors as for :meth:`linearize`.
+        The points are not verified, and their independent states are the same.
+
+        Parameters
+        ----------
+        points : sequence of OperatingPoint
+        independent : sequence of str, or Partition, optional
+            P states to keep, n - l of them coordinates. By default the recommended ones, else those that
+            :func:`fmilin.linearize` chooses at the first point.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When the independent states are unknown or too few or many.
+        NumericalError
+            When they do not determine the others at a point, or rates are not determined.
         """
-        found: list[Matrices] = []
         for point in points:
-            self._require_sizes(point)
+            require_sizes(self, point)
+        found: list[Matrices] = []
+        partition = self._partition_for(points, independent)
         for first in range(0, len(points), AT_ONCE):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
-            known = self._numeric.known_at(np.array(t), np.array(x), np.array(u), self._p)
-            found += self._eliminated(self._functions.at(known), independent, found[-1].partition if found else None)
+            known = self._numeric.known_at(np.array(t), np.array(x), self._full(np.array(u)), self.engine.p)
+            found += self._eliminated(self._functions.at(known), partition)
         return found
 
     def blocks(self, point: OperatingPoint | None = None) -> Blocks:
@@ -246,7 +239,7 @@ class KaneModel(SymbolicModel):
             When the rates are not determined.
         """
         known = self._known(self.start if point is None else point)
-        return blocks_of(self.form, self._functions.at(known[None]), self._numeric.input_columns)
+        return blocks_of(self.form, self._functions.at(known[None]), self._input_columns)
 
     def residuals(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return what is left of each equation at a point, by name: 0 where it is satisfied.
@@ -259,15 +252,28 @@ class KaneModel(SymbolicModel):
         """
         return residuals_at(self, point, rates or {})
 
-    def best_partition(self, point: OperatingPoint | None = None) -> Partition:
-        """Return the partition that pivoted QR of the constraint gradients finds at a point."""
-        known = self._known(self.start if point is None else point)
-        g = constraint_gradients(self.form, self._functions.at(known[None]).J, self._numeric.input_columns)
-        return pivoted(g, self._scales)
+    def require_consistent(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> None:
+        """Raise when a point, or a rate that it is meant to have, does not satisfy the equations.
 
-    def tangent_flow(self, inputs: FloatArray) -> KaneFlow:
-        """Return the linear models along trajectories with these inputs: what Lyapunov exponents are made of."""
-        return KaneFlow(self, inputs)
+        Parameters
+        ----------
+        point : OperatingPoint
+        rates : mapping of str to float, optional
+            Rates of states by the states' names.
+
+        Raises
+        ------
+        UsageError
+            When the point has another number of states or inputs.
+        ConstraintError
+            With each residual by name.
+        NumericalError
+            When an equation is not a number at the point.
+        UnknownNameError
+            When a rate of something else than a state is given.
+        """
+        require_sizes(self, point)
+        require_consistent_point(self, point, rates or {})
 
     def partition(self, independent: Sequence[str]) -> Partition:
         """Return the partition that keeps the named states.
@@ -307,7 +313,7 @@ class KaneModel(SymbolicModel):
             Numbers or expressions for states, inputs and parameters at the point, by symbol or name: the more, the
             quicker. The point must satisfy the equations. Parameters without one stay symbols.
         independent : sequence of str, optional
-            As for :meth:`linearize`; the recommended ones by default.
+            As for :meth:`matrices`; the recommended ones by default.
         simplify : bool
 
         Raises
@@ -324,14 +330,6 @@ class KaneModel(SymbolicModel):
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self, values or {}, self.partition(chosen), simplify=simplify)
 
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same model with chosen inputs and outputs, as for every symbolic model."""
-        return cast("Self", super().with_interface(inputs, outputs))
-
-    def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same model with other parameter values, as for every symbolic model."""
-        return cast("Self", super().with_parameters(values))
-
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
 
@@ -345,67 +343,98 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When there is no such state or input.
         """
-        declared = self._declared
-        known = {*declared.state_signals.names, *declared.input_signals.names}
+        engine = self.engine
+        system = engine.system
+        known = {*engine.states.names, *engine.inputs.names}
         for name in values:
             if name not in known:
                 raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
         states, inputs = (
             Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
-            for signals in (declared.state_signals, declared.input_signals)
+            for signals in (system.state_signals, system.input_signals)
         )
-        return self._changed(replace(declared, state_signals=states, input_signals=inputs), self._choice)
+        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))
 
     # -- parts -------------------------------------------------------------------------------------
 
-    @cached_property
-    def _numeric(self) -> KaneNumeric:  # type: ignore[override]
-        others = available_outputs(self._declared)
-        observed = tuple(others[name][1] for name in self.constraints.observed)
-        return KaneNumeric(self._functions, replace(self.system, outputs=self.system.outputs + observed))
+    @property
+    def _functions(self) -> KaneFunctions:
+        return self.engine.functions
+
+    @property
+    def _numeric(self) -> KaneNumeric:
+        numeric: KaneNumeric = self._evaluator.numeric
+        return numeric
+
+    @property
+    def _input_columns(self) -> list[int]:
+        """Where the chosen inputs stand among the columns of J."""
+        every = self._numeric.input_columns
+        return [every[i] for i in self._kept]
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
 
-    def _require_sizes(self, point: OperatingPoint) -> None:
-        wanted, given = (len(self.states), len(self.inputs)), (len(point.states), len(point.inputs))
-        if given != wanted:
-            raise UsageError(
-                f"The point has {given[0]} states and {given[1]} inputs, but '{self.info.name}' has {wanted[0]} and "
-                f"{wanted[1]}: let fmilin.operating_point make it from values by name."
-            )
-
     def _known(self, point: OperatingPoint) -> FloatArray:
-        self._require_sizes(point)
-        return self._numeric.known(point.time, point.states, point.inputs, self._p)
+        require_sizes(self, point)
+        return self._numeric.known(point.time, point.states, self._full(point.inputs), self.engine.p)
 
-    def _eliminated(
-        self, expansion: Expansion, independent: Sequence[str] | Partition | None, current: Partition | None = None
-    ) -> list[Matrices]:
-        inputs = self._numeric.input_columns
-        g = constraint_gradients(self.form, expansion.J, inputs)
-        if independent is None:
-            stretches = along(g, self._scales, current or self._recommended)
-        else:
-            named = independent if isinstance(independent, Partition) else self.partition(independent)
-            stretches = iter([with_named(g, named, self.states, self._scales)])
-        return [
-            matrices
-            for points, partition, C in stretches
-            for matrices in eliminate(self.form, expansion[points], inputs, partition, C)
-        ]
+    def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
+        inputs = self._input_columns
+        C = dependence(constraint_gradients(self.form, expansion.J, inputs), partition, self._scales)
+        worst = float(np.max(C.condition_number))
+        if not worst < REFUSED:
+            names = ", ".join(self.states.names[i] for i in partition.states)
+            raise NumericalError(
+                f"The states {names} do not determine the others at this point: the gradient of the constraints is "
+                f"singular in the dependent ones (condition number {worst:.3g}).",
+                condition_number=worst,
+            )
+        return eliminate(self.form, expansion, inputs, partition, C)
+
+    def _partition_for(
+        self, points: Sequence[OperatingPoint], independent: Sequence[str] | Partition | None
+    ) -> Partition:
+        if isinstance(independent, Partition):
+            return independent
+        names = self.independent if independent is None else independent
+        if names or not points:
+            return self.partition(names)
+        kept, n = kept_states(self, points[0]), len(self.form.q)
+        return Partition.keeping([i for i in kept if i < n], [i - n for i in kept if i >= n], n, len(self.form.u))
+
+    @cached_property
+    def _is_smooth(self) -> bool:
+        return are_smooth([*self.form.expressions, *self.system.outputs])
 
     @cached_property
     def _scales(self) -> FloatArray:
         return self.states.scales()
 
-    @cached_property
-    def _recommended(self) -> Partition | None:
-        return self.partition(self.independent) if self.independent else None
 
-    def _changed(self, declared: SymbolicSystem, choice: _Choice) -> Self:
-        model = type(self).__new__(type(self))
-        model.form, model._functions = self.form, self._functions
-        model._set_up(declared, choice)
-        return model
+class KaneEngine(SymbolicEngine):
+    """Kane's equations for the shell; the functions are shared by all choices.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+    functions : KaneFunctions
+    """
+
+    def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
+        super().__init__(system)
+        self.functions, self.form = functions, functions.form
+
+    def numeric(self, system: SymbolicSystem) -> KaneNumeric:
+        """Return the functions with the outputs of ``system``."""
+        return KaneNumeric(self.functions, system)
+
+
+def _engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
+    declaration.raise_problems()
+    equations = solved_form(form)
+    declaration.derived |= equations.named()
+    system = assembled(declaration, equations, constraints_of(form, equations), given)
+    check_constraints(form, system)
+    return KaneEngine(system, KaneFunctions(form, numerics or Numerics()))

@@ -14,7 +14,7 @@ import numpy as np
 
 from fmilin.codegen.program import Atom, Program
 from fmilin.codegen.staged import Staged, leaf_names, staged
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.kane.functions import Expansion, KaneFunctions
 from fmilin.signals import FloatArray
 

@@ -15,17 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.signals import FloatArray
 
-__all__ = ["DOUBTFUL", "REFUSED", "ConstraintGradients", "Dependence", "Partition", "dependence", "pivoted"]
-
-REFUSED = 1e8
-"""Condition number |G_c| |(G_c P_qd)^-1|, or that of B, from which a choice is refused."""
-
-DOUBTFUL = 1e4
-"""Condition number beyond which a choice that is not the user's own is replaced by the best one."""
+__all__ = ["ConstraintGradients", "Dependence", "Partition", "dependence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +57,6 @@ class ConstraintGradients:
     c_r: FloatArray
     v_r: FloatArray
 
-    def __getitem__(self, points: slice) -> ConstraintGradients:
-        """Return the gradients at some of the points."""
-        parts = (self.G_c, self.G_v, self.B, self.c_r, self.v_r)
-        return ConstraintGradients(*(part[points] for part in parts))
-
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
@@ -81,26 +69,6 @@ class Dependence:
     D_2: FloatArray
     condition_number: FloatArray
     """The larger one of |G_c| |(G_c P_qd)^-1| and |B| |(B P_ud)^-1| in the 1-norm, scaled; shape (k,)."""
-
-    def __getitem__(self, points: slice) -> Dependence:
-        """Return the matrices at some of the points."""
-        parts = (self.C_0, self.C_1, self.C_2, self.D_0, self.D_2, self.condition_number)
-        return Dependence(*(part[points] for part in parts))
-
-
-def pivoted(g: ConstraintGradients, scales: FloatArray) -> Partition:
-    """Choose the dependent columns by QR with column pivoting of G_c and B at the first point.
-
-    Parameters
-    ----------
-    g : ConstraintGradients
-    scales : array, shape (n + o,)
-        Sizes of the states.
-    """
-    n, o = g.G_c.shape[2], g.B.shape[2]
-    q_d = _pivots(g.G_c[0] * scales[:n])
-    u_d = _pivots(g.B[0] * scales[n:])
-    return Partition.keeping([i for i in range(n) if i not in q_d], [i for i in range(o) if i not in u_d], n, o)
 
 
 def dependence(g: ConstraintGradients, partition: Partition, scales: FloatArray) -> Dependence:
@@ -144,12 +112,3 @@ def _each_inverse(matrices: FloatArray) -> FloatArray:
 def _norm(matrices: FloatArray) -> FloatArray:
     norm: FloatArray = np.abs(matrices).sum(axis=1).max(axis=1)
     return norm
-
-
-def _pivots(matrix: FloatArray) -> set[int]:
-    """Return as many columns as there are rows, as independent as possible."""
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    if not len(matrix) or not np.isfinite(norms).all():
-        return set(range(len(matrix)))
-    order = linalg.qr(matrix / np.where(norms > 0, norms, 1.0), mode="r", pivoting=True, check_finite=False)[1]
-    return {int(i) for i in order[: len(matrix)]}

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UnknownNameError
-from fmilin.manifold.frame import ON_MANIFOLD
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ON_MANIFOLD, RATES
 
 if TYPE_CHECKING:
     from fmilin.models.kane.model import KaneModel
 
 __all__ = ["require_consistent_point", "residuals_at"]
-
-RATES = 1e-8
-"""Rates that are given must satisfy the equations to this part of the sizes of their terms."""
 
 _TITLES = {"f_0": "f_0 + f_1", "f_2": "f_2 + f_3"}
 
@@ -74,7 +71,7 @@ def _title(name: str) -> str:
 def _evaluated(model: KaneModel, point: OperatingPoint, rates: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
     """Return all left-hand sides, and the sizes that they are compared with."""
     functions = model._functions
-    known = model._numeric.known(point.time, point.states, point.inputs, model._p)
+    known = model._known(point)
     given = _by_position(model, rates)
     values, G = functions.constraints(known)
     n, o = len(model.form.q), len(model.form.u)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.models.mechanism.closing import CLOSED, Closing, Floats, Gap
+from fmilin.models.mechanism.closing import Closing, Floats, Gap
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.parts import SPEEDS
+from fmilin.tolerances import CLOSED
 
 __all__ = ["Assembly", "Gap", "assemble"]
 

@@ -14,15 +14,12 @@ from fmilin.models.mechanism.kinematics import coordinate_columns, positions
 from fmilin.models.mechanism.parts import Loop
 from fmilin.models.mechanism.placement import Placement
 from fmilin.models.mechanism.system import System
+from fmilin.tolerances import CLOSED, PSEUDO_INVERSE
 
-__all__ = ["CLOSED", "Closing", "Gap"]
+__all__ = ["Closing", "Gap"]
 
 Floats = NDArray[np.float64]
 
-CLOSED = 1e-9
-"""Gaps below this, in sizes of the mechanism or rad, count as closed."""
-REDUNDANT = 1e-10
-"""Singular values of G below this, relative to the largest, belong to redundant constraints."""
 ITERATIONS = 60
 
 
@@ -186,7 +183,7 @@ class Closing:
     def velocities(self, q: Floats, v: Floats) -> tuple[Floats, tuple[str, ...]]:
         """Return the speeds nearest to v (n,) that keep the loops closed, v - D (G D)^+ G v, and what they break."""
         G, D = self.jacobian(q), self.scales * self.free_v
-        found = np.asarray(v - D * (linalg.pinv(G * D, rtol=REDUNDANT) @ (G @ v)))
+        found = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
         wrong = np.abs(G @ found) > CLOSED * (np.abs(G) @ np.abs(v))
         bad = [_own_name(bond.of) for bond, is_wrong in zip(self.system.bonds, wrong, strict=True) if is_wrong]
         return found, tuple(dict.fromkeys(bad))
@@ -202,7 +199,7 @@ class Closing:
 def _step(GD: Floats, g: Floats, damping: float) -> Floats:
     """Return the step of Gauss and Newton, or with a damping that of Levenberg and Marquardt."""
     if not damping:
-        return np.asarray(-linalg.pinv(GD, rtol=REDUNDANT) @ g)
+        return np.asarray(-linalg.pinv(GD, rtol=PSEUDO_INVERSE) @ g)
     size = float(np.linalg.norm(GD)) ** 2 or 1.0
     return np.asarray(-GD.T @ np.linalg.solve(GD @ GD.T + damping * size * np.eye(len(g)), g))
 

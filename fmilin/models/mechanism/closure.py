@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.kinematics import velocities
-from fmilin.models.mechanism.quantities import Entry
+from fmilin.models.mechanism.kinematics import displacement_of, velocities
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.system import System
+from fmilin.models.mechanism.system import Columns, Solution, System
+from fmilin.models.shell import Quantity
 
 __all__ = ["Closure"]
 
@@ -26,11 +26,11 @@ class Closure:
     ----------
     system : System
         Finished.
-    entries : sequence of Entry
+    entries : sequence of Quantity
         Gaps and slips, in any order.
     """
 
-    def __init__(self, system: System, entries: Sequence[Entry]) -> None:
+    def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system
         # Gaps first, then slips: the number of a gap is that of its bond, and bonds on positions come first.
         first = {"gap": 0, "slip": system.m_q}
@@ -38,7 +38,7 @@ class Closure:
         self._order = np.array([first[kind] + number for kind, number in sources], dtype=np.intp)
 
     @classmethod
-    def of(cls, system: System, entries: Sequence[Entry]) -> Closure | None:
+    def of(cls, system: System, entries: Sequence[Quantity]) -> Closure | None:
         """Return the closure, or None when something else is observed, too, an acceleration, say."""
         return cls(system, entries) if all(_is_closure(entry) for entry in entries) else None
 
@@ -51,6 +51,15 @@ class Closure:
         slips = (W * system.rows.relative(at.V, system.places)).sum(axis=-1)
         return np.concatenate((system.g(now.p, now.e), slips), axis=-1)[..., self._order]
 
+    def gradient(self, solution: Solution, columns: Columns) -> Array:
+        """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
+        tree, state, m_q = self.system.tree, solution.state, self.system.m_q
+        to_displacement = displacement_of(tree, state.q, np.eye(tree.n_q))
+        gaps = state.G[..., :m_q, :] @ to_displacement
+        upper = np.concatenate((gaps, np.zeros((*gaps.shape[:-1], tree.n))), axis=-1)
+        slips = np.concatenate((columns.rate_q @ to_displacement, state.G), axis=-1)
+        return np.concatenate((upper, slips), axis=-2)[..., self._order, :]
 
-def _is_closure(entry: Entry) -> bool:
+
+def _is_closure(entry: Quantity) -> bool:
     return not isinstance(entry.source, Sensor) and entry.source[0] in ("gap", "slip")

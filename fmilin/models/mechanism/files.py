@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -9,14 +10,13 @@ from typing import TypeVar
 from fmilin.errors import ModelError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.model import Mechanism
 from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_file import Parts, description_of, read_parts
 from fmilin.models.mechanism.urdf_file import beside, read_urdf_description, robot_in
 
 __all__ = ["Source", "mechanism_from", "read_mechanism_file"]
 
-Kind = TypeVar("Kind", bound=Mechanism)
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Source:
     places: Places
 
 
-def mechanism_from(kind: type[Kind], path: Path, additions: Path | None = None) -> Kind:
+def mechanism_from(kind: Callable[[MechanismDescription], Kind], path: Path, additions: Path | None = None) -> Kind:
     """Return the mechanism of a ``.toml`` or ``.urdf`` file, its loops closed from the first guess in it.
 
     Parameters
     ----------
-    kind : type
-        :class:`Mechanism`, or a class that is made of a description, too.
+    kind : callable
+        Makes a model of a description: the class ``Mechanism``, or one derived from it.
     path, additions : Path
         As for :func:`read_mechanism_file`.
 

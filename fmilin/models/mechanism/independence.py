@@ -16,6 +16,7 @@ from scipy import linalg
 from fmilin.errors import ModelError, NumericalError
 from fmilin.models.mechanism.kinematics import coordinate_columns
 from fmilin.models.mechanism.system import System
+from fmilin.tolerances import CLOSED, RANK
 
 __all__ = ["Independence", "close_loops", "independence_of", "require_mass"]
 
@@ -24,12 +25,6 @@ Ints = NDArray[np.intp]
 
 VANISHING = 1e-11
 """Rows of G smaller than this at every configuration tried are zero by construction."""
-
-THRESHOLD = 1e-8
-"""Singular values of G below this fraction of the largest count as zero when independent constraints are chosen."""
-
-CLOSED = 1e-9
-"""Gaps below this, in m or rad, are none."""
 
 BESIDE = 0.05
 """How far the freedoms are moved, in rad or m, to look at configurations beside the given one."""
@@ -161,7 +156,7 @@ def _beside(system: System, q: Floats, random: np.random.Generator) -> Floats:
 
 
 def _tolerance(G: Floats) -> float:
-    return THRESHOLD * max(float(np.linalg.norm(G, 2)), 1e-300)
+    return RANK * max(float(np.linalg.norm(G, 2)), 1e-300)
 
 
 def _independent(G: Floats) -> Ints:
@@ -170,13 +165,13 @@ def _independent(G: Floats) -> Ints:
         return np.empty(0, dtype=np.intp)
     _, R, order = linalg.qr(G.T, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
-    return np.sort(order[: int(np.count_nonzero(diagonal > THRESHOLD * diagonal[0]))]).astype(np.intp)
+    return np.sort(order[: int(np.count_nonzero(diagonal > RANK * diagonal[0]))]).astype(np.intp)
 
 
 def _undetermined(G: Floats) -> Ints:
     """Return the rows that take part in a self-stress, G' s = 0."""
     U, sigma, _ = np.linalg.svd(G)
-    rank = int(np.count_nonzero(sigma > THRESHOLD * max(sigma.max(initial=0.0), 1e-300)))
+    rank = int(np.count_nonzero(sigma > RANK * max(sigma.max(initial=0.0), 1e-300)))
     stress = U[:, rank:]
     return np.flatnonzero(np.abs(stress).max(axis=1, initial=0.0) > 1e-7)
 

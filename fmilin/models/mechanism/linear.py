@@ -18,24 +18,56 @@ a batch and all columns are computed together.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.models.mechanism.choosing import Choice, choose, position_gradient
+from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
+from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
+from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.system import Columns, Solution
+from fmilin.models.mechanism.system import Columns, Solution, System
 
-if TYPE_CHECKING:
-    from fmilin.models.mechanism.model import Mechanism
-
-__all__ = ["Choice", "Matrices", "choose", "matrices", "matrices_of"]
+__all__ = ["Choice", "Matrices", "MechanismEquations", "MechanismSlopes", "matrices", "matrices_of"]
 
 AT_ONCE = 256
 """Points that are computed together."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which positions and velocities are kept, by number among q and v."""
+
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+
+    @classmethod
+    def of(cls, states: Sequence[int], n_q: int) -> Choice:
+        """Return the choice that keeps these states of (q, v)."""
+        return cls(tuple(i for i in states if i < n_q), tuple(i - n_q for i in states if i >= n_q))
+
+
+@dataclass(frozen=True)
+class MechanismEquations:
+    """What is linearized.
+
+    Attributes
+    ----------
+    system : System
+    independence : Independence
+        Which constraints are independent.
+    outputs : Outputs
+    inputs : list of int
+        Which inputs of the description are the model's.
+    """
+
+    system: System
+    independence: Independence
+    outputs: Outputs
+    inputs: list[int]
 
 
 @dataclass(frozen=True)
@@ -44,26 +76,100 @@ class Matrices:
 
     Attributes
     ----------
-    A, B, C, D, T : array
-        Shapes (..., P, P), (..., P, nu), (..., ny, P), (..., ny, nu), (..., N, P).
-    f0, values : array, shape (..., P), (..., ny)
+    choice : Choice
+        The P states that are kept, positions first.
+    derivatives : array, shape (..., N, P + nu)
+        Slopes of all rates along the kept states, then along the inputs.
+    outputs : array, shape (..., ny, P + nu)
+    T : array, shape (..., N, P)
+    rates, values : array, shape (..., N), (..., ny)
     K_q, K, K_dot, K_ddot, K_dot_twice : array
         The terms of the local state-space form: (..., n, p_q), (..., n, p_v), (..., n, p_q), (..., n, p_q),
         (..., n, p_v).
     """
 
-    A: Array
-    B: Array
-    C: Array
-    D: Array
+    choice: Choice
+    derivatives: Array
+    outputs: Array
     T: Array
-    f0: Array
+    rates: Array
     values: Array
     K_q: Array
     K: Array
     K_dot: Array
     K_ddot: Array
     K_dot_twice: Array
+
+    @property
+    def kept(self) -> list[int]:
+        """The kept states by number, positions first."""
+        n_q = self.T.shape[-2] - self.K.shape[-2]
+        return [*self.choice.q, *(n_q + i for i in self.choice.v)]
+
+    @property
+    def A(self) -> Array:
+        """Shape (..., P, P)."""
+        return self.derivatives[..., self.kept, : self.T.shape[-1]]
+
+    @property
+    def B(self) -> Array:
+        """Shape (..., P, nu)."""
+        return self.derivatives[..., self.kept, self.T.shape[-1] :]
+
+    @property
+    def C(self) -> Array:
+        """Shape (..., ny, P)."""
+        return self.outputs[..., : self.T.shape[-1]]
+
+    @property
+    def D(self) -> Array:
+        """Shape (..., ny, nu)."""
+        return self.outputs[..., self.T.shape[-1] :]
+
+    @property
+    def f0(self) -> Array:
+        """Shape (..., P)."""
+        return self.rates[..., self.kept]
+
+
+class MechanismSlopes(ExactSlopes):
+    """The recursion at one point, ready for a choice of states.
+
+    Parameters
+    ----------
+    equations : MechanismEquations
+    solution : Solution
+        At the point.
+    values : Evaluation
+    gradient : callable
+        Takes the columns of the system; returns the gradient of all residuals, shape (m, N).
+    """
+
+    def __init__(
+        self,
+        equations: MechanismEquations,
+        solution: Solution,
+        values: Evaluation,
+        gradient: Callable[[Columns], Array],
+    ) -> None:
+        self._equations, self._solution = equations, solution
+        self._columns = equations.system.columns(solution)
+        self.values = values
+        self.constraint_gradient = gradient(self._columns)
+
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes with these states kept, in this order."""
+        tree = self._equations.system.tree
+        choice = Choice.of(independent, tree.n_q)
+        terms = _all_terms(self._equations, self._solution, self._columns, choice)
+        order = _places([*choice.q, *(tree.n_q + i for i in choice.v)], independent)
+        columns = [*order, *range(len(order), terms.lower.shape[-1])]
+        rates, seen = (
+            _rates(self._equations, self._solution, terms),
+            _outputs(self._equations, self._solution, self._columns, terms),
+        )
+        T = _tangent(terms)
+        return Tangent(T[:, order], np.zeros((len(T), len(columns) - len(order))), rates[:, columns], seen[:, columns])
 
 
 @dataclass(frozen=True)
@@ -80,42 +186,30 @@ class _Terms:
     dv_dot: Array
     multipliers: Array
 
+    @property
+    def dv(self) -> Array:
+        """What the kept states do to the velocities, shape (..., n, P)."""
+        return np.concatenate((self.K_dot, self.K), axis=-1)
 
-def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
-    """Return the linear models at the points x (..., N), u (..., nu), which are not verified.
+
+def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) -> Matrices:
+    """Return the linear models at the points of a solution, which are not verified.
 
     Raises
     ------
     NumericalError
         When the coordinates are singular at a point.
     """
-    tree, R_q = model.system.tree, list(choice.q)
-    solution = model.solution(x, u)
-    state, columns = solution.state, model.system.columns(solution)
-    terms = (_open_terms if _is_open(model, choice) else _terms)(model, solution, columns, choice)
-    dq, dv = terms.dq, np.concatenate((terms.K_dot, terms.K), axis=-1)
-    p_q, p = dq.shape[-1], dv.shape[-1]
-    if len(tree.balls):
-        E, E_q = coordinate_columns(tree, state.q, state.v)
-        upper = E[..., R_q, :] @ dv
-        upper[..., :p_q] += E_q[..., R_q, :] @ dq
-    else:
-        upper = dv[..., tree.speeds_at(R_q), :]  # q' = v: E only says which speed belongs to which coordinate
-    zero = np.zeros((*upper.shape[:-1], terms.lower.shape[-1] - p))
-    whole = np.concatenate((np.concatenate((upper, zero), axis=-1), terms.lower), axis=-2)
-    seen = _outputs(model, solution, columns, terms)
-    T = np.concatenate((np.concatenate((dq, np.zeros((*dq.shape[:-1], p - p_q))), axis=-1), dv), axis=-2)
-    rates = np.concatenate(
-        (coordinate_rates(tree, state.q, state.v)[..., R_q], solution.v_dot[..., list(choice.v)]), axis=-1
-    )
+    state, columns = solution.state, equations.system.columns(solution)
+    terms = _all_terms(equations, solution, columns, choice)
+    rates = coordinate_rates(equations.system.tree, state.q, state.v)
     return Matrices(
-        A=whole[..., :p],
-        B=whole[..., p:],
-        C=seen[..., :p],
-        D=seen[..., p:],
-        T=T,
-        f0=rates,
-        values=model.output_values(solution),
+        choice=choice,
+        derivatives=_rates(equations, solution, terms),
+        outputs=_outputs(equations, solution, columns, terms),
+        T=_tangent(terms),
+        rates=np.concatenate((rates, solution.v_dot), axis=-1),
+        values=equations.outputs.values(solution),
         K_q=terms.K_q,
         K=terms.K,
         K_dot=terms.K_dot,
@@ -124,10 +218,39 @@ def matrices(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
     )
 
 
-def _terms(model: Mechanism, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
-    used, M = model.independence.all, solution.state.M
+def _all_terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
+    return (_open_terms if _is_open(equations, choice) else _terms)(equations, solution, columns, choice)
+
+
+def _places(names: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in wanted]
+
+
+def _rates(equations: MechanismEquations, solution: Solution, terms: _Terms) -> Array:
+    """Return the slopes of (q', v') along the kept states and the inputs, shape (..., N, P + nu)."""
+    tree, state, dv = equations.system.tree, solution.state, terms.dv
+    p_q, p = terms.dq.shape[-1], dv.shape[-1]
+    if len(tree.balls):
+        E, E_q = coordinate_columns(tree, state.q, state.v)
+        upper = E @ dv
+        upper[..., :p_q] += E_q @ terms.dq
+    else:
+        upper = dv[..., tree.speeds_at(range(tree.n_q)), :]  # q' = v: E only says which speed belongs to which
+    zero = np.zeros((*upper.shape[:-1], terms.lower.shape[-1] - p))
+    return np.concatenate((np.concatenate((upper, zero), axis=-1), terms.dv_dot), axis=-2)
+
+
+def _tangent(terms: _Terms) -> Array:
+    """Return T, shape (..., N, P)."""
+    zero = np.zeros((*terms.dq.shape[:-1], terms.K.shape[-1]))
+    return np.concatenate((np.concatenate((terms.dq, zero), axis=-1), terms.dv), axis=-2)
+
+
+def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
+    used, M = equations.independence.all, solution.state.M
     K, N = _along_speeds(solution, choice)
-    dq, K_q = _along_positions(model, solution, choice, K)
+    dq, K_q = _along_positions(equations, solution, choice, K)
     c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
     K_dot = -N @ (columns.rate_q[..., used, :] @ K_q)
     K_ddot = -N @ (c_q @ K_q + c_v @ K_dot)
@@ -137,52 +260,69 @@ def _terms(model: Mechanism, solution: Solution, columns: Columns, choice: Choic
         (
             columns.rho_q @ K_q + columns.rho_v @ K_dot + M @ K_ddot,
             columns.rho_v @ K + M @ K_dot_twice,
-            columns.rho_u[..., model.kept_inputs],
+            columns.rho_u[..., equations.inputs],
         ),
         axis=-1,
     )
     lower = -np.linalg.solve(K_t @ M @ K, K_t @ pushes)
     dv_dot = K @ lower
     some = -N_t @ (pushes + M @ dv_dot)
-    multipliers = np.zeros((*some.shape[:-2], len(model.system.bonds), some.shape[-1]))
+    multipliers = np.zeros((*some.shape[:-2], len(equations.system.bonds), some.shape[-1]))
     multipliers[..., used, :] = some
     p_q, p = K_q.shape[-1], K_q.shape[-1] + K.shape[-1]
     dv_dot[..., :p_q] += K_ddot
     dv_dot[..., p_q:p] += K_dot_twice
+    dv_dot[..., list(choice.v), :] = lower
     return _Terms(dq, K_q, K, K_dot, K_ddot, K_dot_twice, lower, dv_dot, multipliers)
 
 
-def _is_open(model: Mechanism, choice: Choice) -> bool:
+def _is_open(equations: MechanismEquations, choice: Choice) -> bool:
     """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
-    every = tuple(range(model.system.tree.n))
-    return not len(model.system.tree.balls) and not len(model.independence.all) and choice.q == choice.v == every
+    every = tuple(range(equations.system.tree.n))
+    return (
+        not len(equations.system.tree.balls) and not len(equations.independence.all) and choice.q == choice.v == every
+    )
 
 
-def _open_terms(model: Mechanism, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
+def _open_terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
     del choice
     M = solution.state.M
     one, none = np.broadcast_to(np.eye(M.shape[-1]), M.shape), np.zeros(M.shape)
-    pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., model.kept_inputs]), axis=-1)
+    pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., equations.inputs]), axis=-1)
     lower = -np.linalg.solve(M, pushes)
-    multipliers = np.zeros((*lower.shape[:-2], len(model.system.bonds), lower.shape[-1]))
+    multipliers = np.zeros((*lower.shape[:-2], len(equations.system.bonds), lower.shape[-1]))
     return _Terms(one, one, one, none, none, none, lower, lower, multipliers)
 
 
-def _outputs(model: Mechanism, solution: Solution, columns: Columns, terms: _Terms) -> Array:
+def _outputs(equations: MechanismEquations, solution: Solution, columns: Columns, terms: _Terms) -> Array:
     """Return (C D), shape (..., ny, P + nu)."""
     p_q, p = terms.K_q.shape[-1], terms.K_q.shape[-1] + terms.K.shape[-1]
-    o = model.output_columns(solution, columns)
+    o = equations.outputs.columns(solution, columns)
     seen = o.v_dot @ terms.dv_dot + o.multipliers @ terms.multipliers
     seen[..., :p_q] += o.q @ terms.dq + o.theta @ terms.K_q
-    seen[..., :p] += o.v @ np.concatenate((terms.K_dot, terms.K), axis=-1)
-    seen[..., p:] += o.u[..., model.kept_inputs]
+    seen[..., :p] += o.v @ terms.dv
+    seen[..., p:] += o.u[..., equations.inputs]
     return seen
 
 
-def matrices_of(model: Mechanism, x: Array, u: Array, choice: Choice) -> Matrices:
-    """Return the linear models at many points x (k, N), u (k, nu), in blocks that fit into the processor's cache."""
-    blocks = [matrices(model, x[i : i + AT_ONCE], u[i : i + AT_ONCE], choice) for i in range(0, len(x), AT_ONCE)]
-    return Matrices(*(np.concatenate([getattr(b, f.name) for b in blocks]) for f in fields(Matrices)))
+def matrices_of(
+    equations: MechanismEquations, solve: Callable[[slice], Solution], count: int, choice: Choice
+) -> Matrices:
+    """Return the linear models at many points, in blocks that fit into the processor's cache.
+
+    Parameters
+    ----------
+    equations : MechanismEquations
+    solve : callable
+        Takes a slice of the points; returns the solution there.
+    count : int
+        How many points there are.
+    choice : Choice
+    """
+    starts = range(0, count, AT_ONCE)
+    blocks = [matrices(equations, solve(slice(i, i + AT_ONCE)), choice) for i in starts]
+    stacks = [f.name for f in fields(Matrices) if f.name != "choice"]
+    return Matrices(choice, *(np.concatenate([getattr(b, name) for b in blocks]) for name in stacks))
 
 
 def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:
@@ -197,14 +337,16 @@ def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:
     return K, N - K @ N[..., v, :]
 
 
-def _along_positions(model: Mechanism, solution: Solution, choice: Choice, K: Array) -> tuple[Array, Array]:
+def _along_positions(
+    equations: MechanismEquations, solution: Solution, choice: Choice, K: Array
+) -> tuple[Array, Array]:
     """Return dq/dy_q (..., n_q, p_q) and the displacements that belong to it: K itself where it can be."""
-    tree, known, q = model.system.tree, model.independence, solution.state.q
+    tree, known, q = equations.system.tree, equations.independence, solution.state.q
     if not len(tree.balls) and len(known.position) == len(known.all) and list(choice.v) == tree.speeds_at(choice.q):
         dq = np.zeros((*K.shape[:-2], tree.n_q, K.shape[-1]))
         dq[..., tree.screw_coordinates, :] = K[..., tree.screw_speeds, :]
         return dq, K
-    H = position_gradient(model, solution)
+    H = _position_gradient(equations, solution)
     n, p = tree.n_q, len(choice.q)
     R = np.broadcast_to(np.eye(n)[list(choice.q)], (*H.shape[:-2], p, n))
     dq = _inverse(np.concatenate((R, H), axis=-2))[..., :p]
@@ -220,3 +362,14 @@ def _inverse(matrix: Array) -> Array:
             "that pivoting finds.",
             condition_number=float("inf"),
         ) from None
+
+
+def _position_gradient(equations: MechanismEquations, solution: Solution) -> Array:
+    """Return the gradient of the independent constraints on q, lengths of quaternions last, shape (..., m, n_q)."""
+    tree, state = equations.system.tree, solution.state
+    all_q = np.broadcast_to(np.eye(tree.n_q), (*state.q.shape[:-1], tree.n_q, tree.n_q))
+    H = state.G[..., equations.independence.position, :] @ displacement_of(tree, state.q, all_q)
+    lengths = np.zeros((*state.q.shape[:-1], len(tree.balls), tree.n_q))
+    rows = np.arange(len(tree.balls))[:, None]
+    lengths[..., rows, tree.ball_coordinates] = state.q[..., tree.ball_coordinates]
+    return np.concatenate((H, lengths), axis=-2)

@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.constraints.expressions import Expression
-from fmilin.errors import ModelError, UnknownNameError
-from fmilin.linear_model.model import LinearModel
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
-from fmilin.models.mechanism.closure import Closure
+from fmilin.constraints.declared import Constraint
+from fmilin.manifold.frame import kept_states
+from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.independence import Independence, independence_of, require_mass
-from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
-from fmilin.models.mechanism.outputs import OutputColumns, Outputs
-from fmilin.models.mechanism.parameters import changed, parameters_of
-from fmilin.models.mechanism.quantities import Entry, available, input_signals, state_signals
-from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
+from fmilin.models.mechanism.engine import MechanismEngine, MechanismEvaluator
+from fmilin.models.mechanism.independence import Independence
+from fmilin.models.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes, matrices_of
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.second_order_form import accelerations_along, taken_apart
 from fmilin.models.mechanism.system import Columns, Solution, State, System
-from fmilin.signals import FloatArray, Signals
+from fmilin.models.shell import NativeModel
+from fmilin.models.with_inputs import with_inputs
+from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
-    from fmilin.codegen.system import SymbolicSystem
-    from fmilin.models.mechanism.linear import Matrices
+    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["Mechanism"]
 
 
-@dataclass(frozen=True)
-class _Choice:
-    inputs: tuple[int, ...] | None = None
-    outputs: tuple[str, ...] | None = None
-    constraints: tuple[Constraint, ...] | None = None
-
-
-class Mechanism(Model):
+class Mechanism(NativeModel):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
     The states are the positions of all joints of the open tree, in the order in which the joints were given, then
@@ -76,50 +63,11 @@ class Mechanism(Model):
     [-4j, 4j]
     """
 
-    batches = True
+    engine: MechanismEngine
+    compilable = True
 
     def __init__(self, description: MechanismDescription) -> None:
-        self._set_up(description, _Choice(), None)
-
-    def _set_up(self, description: MechanismDescription, choice: _Choice, known: Independence | None) -> None:
-        self.description, self._choice = description, choice
-        system = System(description, known.vanishing if known else ())
-        if not system.tree.n:
-            raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
-        if known is None:
-            q = state_signals(system).starts[: system.tree.n_q]
-            known = independence_of(system, q)
-            system = System(description, known.vanishing)
-            require_mass(system, known, q)
-        self._system, self.independence = system, known
-        self.info = ModelInfo(description.name)
-        self.states, every_input = state_signals(system), input_signals(system)
-        self._kept = list(range(len(every_input)) if choice.inputs is None else choice.inputs)
-        self._held = every_input.starts
-        self.inputs = every_input.select(self._kept)
-        self._available = available(system, self.states, every_input)
-        names = [s.name for s in description.sensors] if choice.outputs is None else list(choice.outputs)
-        self.start = OperatingPoint(0.0, self.states.starts, self.inputs.starts)
-        self.notes = (*description.remarks, *vanishing_remarks(known), *redundant_remarks(system, known))
-        self.parameters = parameters_of(description)
-        declared = self._own_constraints() if choice.constraints is None else choice.constraints
-        self.constraints = Constraints(
-            declared,
-            self.states,
-            self.inputs,
-            parameters=self.parameters,
-            other=lambda name: name if name in self._available else None,
-            known=self._available,
-        )
-        entries = [self._available[n] for n in (*names, *self.constraints.observed)]
-        self.outputs = Signals(entry.signal for entry in entries[: len(names)])
-        self._require_determined(names)
-        self._outputs = Outputs(system, entries[: len(names)])
-        self._observed = Outputs(system, entries[len(names) :])
-        system.finish()
-        self._closure = Closure.of(system, entries[len(names) :])
-        self.copies = _copies(names, self.states, self.inputs)
-        self.independent = tuple(description.independent)
+        super().__init__(MechanismEngine(description))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
@@ -161,56 +109,7 @@ class Mechanism(Model):
 
     # -- the Model -----------------------------------------------------------------------------------
 
-    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point, or at many: x (..., N), u (..., nu).
-
-        Raises
-        ------
-        NumericalError
-            When a freedom moves no mass at this configuration.
-        """
-        solution = self.solution(x, u)
-        state = solution.state
-        rates = np.concatenate((coordinate_rates(self._system.tree, state.q, state.v), solution.v_dot), axis=-1)
-        residuals = self._residuals(t, x, u, self._observed.values(solution))
-        return Evaluation(rates, self._outputs.values(solution), residuals)
-
-    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
-        """Return exact directional derivatives along the columns of dx (N, k) and du (nu, k)."""
-        system = self._system
-        solution = self.solution(x, u)
-        columns = system.columns(solution)
-        n_q = system.tree.n_q
-        q, v = solution.state.q, solution.state.v
-        dq, dv, every_du = dx[:n_q], dx[n_q:], self._every(du.T, zero=True).T
-        theta = displacement_of(system.tree, q, dq)
-        dv_dot, dl = accelerations_along(solution, columns, theta, dv, every_du)
-        E, E_q = coordinate_columns(system.tree, q, v)
-        out, dz = (
-            o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ every_du
-            for o in (self._outputs.columns(solution, columns), self._observed.columns(solution, columns))
-        )
-        g = self.constraints.partials(t, x, u, self._observed.values(solution))
-        residuals = g.states @ dx + g.inputs @ du + g.observed @ dz
-        return Evaluation(np.concatenate((E_q @ dq + E @ dv, dv_dot)), out, residuals)
-
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the residuals alone, at a point or at many; without solving for accelerations where it can be."""
-        if self._closure is None:
-            return self.evaluate(t, x, u).residuals
-        n_q = self._system.tree.n_q
-        residuals: FloatArray = self._residuals(t, x, u, self._closure.values(x[..., :n_q], x[..., n_q:]))
-        return residuals
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
-        del t
-        system = self._system
-        if len(system.tree.balls) or system.m_q < len(system.bonds):
-            return None
-        return taken_apart(system, self._outputs, self.state(x, u), self._kept)
-
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Mechanism:
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same mechanism with chosen inputs and outputs; inputs left out keep their start values.
 
         Beside sensors, states, inputs and ``der(state)`` there are, for every body, its frame's origin
@@ -218,18 +117,9 @@ class Mechanism(Model):
         ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``,
         ``potential_energy``, ``energy``.
         """
-        choice = self._choice
-        if inputs is not None:
-            every = input_signals(self._system)
-            choice = replace(choice, inputs=tuple(every.index_of(n, "an input of the mechanism") for n in inputs))
-        if outputs is not None:
-            for name in outputs:
-                if name not in self._available:
-                    raise UnknownNameError.among(name, self._available, "an output or another quantity")
-            choice = replace(choice, outputs=tuple(outputs))
-        return self._changed(self.description, choice, self.independence)
+        return super().with_interface(inputs, outputs)
 
-    def with_parameters(self, values: Mapping[str, float]) -> Mechanism:
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same mechanism with other masses, springs, lengths or gravity, by name: see ``parameters``.
 
         States and inputs keep their start values; the loops need not be closed there any more.
@@ -241,60 +131,59 @@ class Mechanism(Model):
         ModelError
             When a value is not possible, a negative mass, say.
         """
-        known = [*self.parameters, *self.states.names, *self.inputs.names]  # what is unknown may be a misspelled state
-        for name in values:
-            if name not in self.parameters:
-                raise UnknownNameError.among(name, known, "a parameter, state or input of the mechanism")
-        return self._changed(changed(self.description, values), self._choice, None) if values else self
+        return super().with_parameters(values)
 
-    def with_constraints(self, constraints: Sequence[Constraint]) -> Mechanism:
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same mechanism that declares these constraints; its loops stay closed all the same."""
-        return self._changed(self.description, replace(self._choice, constraints=tuple(constraints)), self.independence)
+        return super().with_constraints(constraints)
 
     # -- more about a mechanism ------------------------------------------------------------------------
 
-    def linearize(
-        self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
-    ) -> LinearModel:
-        """Return the linear model by the recursive procedure of Spencer (thesis), section 4.2, exact.
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
+        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
+        evaluator: MechanismEvaluator = self._evaluator
+        closure = evaluator.closure
+        if not self._has_own_constraints or closure is None:
+            return None
+        solution = self.solution(x, u)
+        rates, outputs, observed = evaluator.values(solution)
+        values = Evaluation(rates, outputs, self._residuals(t, x, u, observed))
+
+        def gradient(columns: Columns) -> Array:
+            g = self.constraints.partials(t, x, u, observed)
+            along: Array = g.states + g.observed @ closure.gradient(solution, columns)
+            return along
+
+        return MechanismSlopes(self.equations, solution, values, gradient)
+
+    def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
+        """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
+
+        The points are not verified.
 
         Parameters
         ----------
-        point : OperatingPoint, optional
-            On the manifold; where the mechanism starts by default.
+        points : sequence of OperatingPoint
         independent : sequence of str, optional
-            States to keep, or the positions among them. By default the recommended ones, else those that pivoting
-            finds.
+            States to keep, or the positions among them; positions stand first in the result. By default the
+            recommended ones, else those that :func:`fmilin.linearize` chooses at the first point.
 
         Raises
         ------
         UsageError, UnknownNameError
             When the independent states are unknown or too few or many.
-        ConstraintError
-            When the point is not on the manifold.
         NumericalError
-            When the choice of states is singular, or the configuration is.
+            When the choice of states is singular at a point, or the configuration is.
         """
-        from fmilin.models.mechanism.result import linearize
-
-        return linearize(self, self.start if point is None else point, independent)
-
-    def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
-        """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
-
-        The independent states are those that are named or recommended, else those that pivoting finds at the first
-        point; they are the same everywhere. The points are not verified. Arguments and errors as for
-        :meth:`linearize`.
-        """
-        from fmilin.models.mechanism.choosing import choose
-        from fmilin.models.mechanism.linear import matrices_of
-
         x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
-        return matrices_of(self, x, u, choose(self, x[0], u[0], independent))
+        kept = kept_states(self, points[0], self.independent if independent is None else independent)
+        choice = Choice.of(kept, self.system.tree.n_q)
+        return matrices_of(self.equations, lambda some: self.solution(x[some], u[some]), len(x), choice)
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
-        return self._system.solve(self.state(x, u), self.independence.all)
+        solution: Solution = self._evaluator.solution(x, self._full(u))
+        return solution
 
     def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
         """Return the multipliers of all constraints by name, ``LOOP.reaction[1]``; NaN where they are not determined.
@@ -305,7 +194,7 @@ class Mechanism(Model):
         found = self.independence
         values = {key: float("nan") for key in found.vanishing}
         multipliers = self.solution(point.states, point.inputs).multipliers.tolist()
-        for bond, value in zip(self._system.bonds, multipliers, strict=True):
+        for bond, value in zip(self.system.bonds, multipliers, strict=True):
             key = (bond.of, bond.index)
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
@@ -314,107 +203,35 @@ class Mechanism(Model):
         """Return the equations in symbols, as statements of the recursion: what C code and FMUs are made from."""
         from fmilin.models.mechanism.tracing import symbolic_system
 
-        return symbolic_system(self)
+        observed = [self._quantity(name) for name in self.constraints.observed]
+        system = symbolic_system(self.engine, self._chosen, observed)
+        system = replace(system, constraints=self.constraints.declared, independent=self.independent)
+        return system if self._takes_all else with_inputs(system, self._kept)
+
+    # -- its parts, for algorithms ---------------------------------------------------------------------
+
+    @property
+    def description(self) -> MechanismDescription:
+        """The description."""
+        return self.engine.description
+
+    @property
+    def independence(self) -> Independence:
+        """Which constraints say something, and which are independent."""
+        return self.engine.independence
 
     @property
     def system(self) -> System:
-        """The equations, for algorithms."""
-        return self._system
+        """The equations with the chosen outputs."""
+        system: System = self._evaluator.system
+        return system
 
-    @property
-    def available(self) -> Mapping[str, Entry]:
-        """Everything that may be an output, by name."""
-        return self._available
-
-    @property
-    def kept_inputs(self) -> list[int]:
-        """Which inputs of the description the model's inputs are."""
-        return self._kept
-
-    def output_values(self, solution: Solution) -> Array:
-        """Return the outputs, shape (..., ny)."""
-        return self._outputs.values(solution)
-
-    def observed_values(self, solution: Solution) -> Array:
-        """Return what the constraints observe, shape (..., their number)."""
-        return self._observed.values(solution)
-
-    def output_columns(self, solution: Solution, columns: Columns) -> OutputColumns:
-        """Return the derivatives of the outputs."""
-        return self._outputs.columns(solution, columns)
-
-    def coordinate_rates(self, solution: Solution) -> Array:
-        """Return q' at a solution."""
-        return coordinate_rates(self._system.tree, solution.state.q, solution.state.v)
-
-    # -- parts -----------------------------------------------------------------------------------------
-
-    def _changed(self, description: MechanismDescription, choice: _Choice, known: Independence | None) -> Mechanism:
-        model = type(self).__new__(type(self))
-        model._set_up(description, choice, known)
-        return model
+    @cached_property
+    def equations(self) -> MechanismEquations:
+        """What is linearized."""
+        return MechanismEquations(self.system, self.independence, self._evaluator.outputs, self._kept)
 
     def state(self, x: Array, u: Array) -> State:
         """Return what x (..., N) and u (..., nu) determine without solving."""
-        n_q = self._system.tree.n_q
-        return self._system.state(x[..., :n_q], x[..., n_q:], self._every(u))
-
-    def _every(self, u: Array, *, zero: bool = False) -> Array:
-        """Return all inputs of the description: the chosen ones, the others at their start values."""
-        if len(self._kept) == len(self._held) and self._kept == sorted(self._kept):
-            return u
-        full = np.zeros((*u.shape[:-1], len(self._held)), dtype=np.result_type(u, np.float64))
-        if not zero:
-            full[...] = self._held
-        full[..., self._kept] = u
-        return full
-
-    def _residuals(self, t: float, x: Array, u: Array, z: Array) -> Array:
-        """Return the residuals of the declared constraints at a point, or at many."""
-        if x.ndim == 1:
-            return self.constraints.residuals(t, x, u, z)
-        shape = x.shape[:-1]
-        observed = {name: i for i, name in enumerate(self.constraints.observed)}
-        names = [row.expression.names[0] if row.expression.is_variable else "" for row in self.constraints.rows]
-        if all(name in observed for name in names):
-            return z[..., [observed[name] for name in names]]
-        u = np.broadcast_to(u, (*shape, u.shape[-1]))
-        rows = [self.constraints.residuals(t, x[i], u[i], z[i]) for i in np.ndindex(*shape)]
-        return np.array(rows).reshape(*shape, len(self.constraints))
-
-    def _own_constraints(self) -> tuple[Constraint, ...]:
-        """Return the loops, wheels and skates, then the lengths of quaternions."""
-        system, found = self._system, []
-        for bond in system.bonds:
-            name = f"{bond.of}[{bond.index}]"
-            slip = Expression.variable(f"{bond.of}.slip[{bond.index}]")
-            if bond.level == "velocity":
-                found.append(Constraint(slip, name, "velocity"))
-                continue
-            gap = Expression.variable(f"{bond.of}.gap[{bond.index}]")
-            found.append(Constraint(gap, name, "position", rate=slip))
-        names = system.tree.state_names[0]
-        for joint, coordinates in system.tree.coordinates_of.items():
-            if coordinates and int(coordinates[-1]) in system.tree.ball_coordinates:
-                e = [f"`{names[i]}`" for i in coordinates[-4:]]
-                text = " + ".join(f"{a}^2" for a in e)
-                name = f"length of the quaternion of {joint}"  # its rate is zero by itself: nothing is hidden behind it
-                found.append(Constraint.from_text(f"({text} - 1)/2", name=name, level="velocity"))
-        return tuple(found)
-
-    def _require_determined(self, names: Sequence[str]) -> None:
-        for name in names:
-            source = self._available[name].source
-            if not isinstance(source, Sensor) or source.quantity != "reaction":
-                continue
-            if (source.of, source.coordinate + 1) in self.independence.undetermined:
-                raise ModelError(
-                    f"The output '{name}' is not determined: the constraints of '{source.of}' are redundant, and "
-                    "rigid bodies do not say how they share their load. Use a loop with fewer constraints "
-                    "(spherical or point_on_line instead of revolute, say), or leave the output out."
-                )
-
-
-def _copies(names: Sequence[str], states: Signals, inputs: Signals) -> Mapping[int, Copy]:
-    of_states = {i: Copy("state", states.positions[n]) for i, n in enumerate(names) if n in states.positions}
-    return of_states | {i: Copy("input", inputs.positions[n]) for i, n in enumerate(names) if n in inputs.positions}
+        state: State = self._evaluator.state(x, self._full(u))
+        return state

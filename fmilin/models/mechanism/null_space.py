@@ -18,11 +18,9 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.models.mechanism.screws import Array
+from fmilin.tolerances import RANK
 
-__all__ = ["SINGULAR", "NullSpace", "null_space", "robust_null_space"]
-
-SINGULAR = 1e-9
-"""Independent rows of G count as dependent where what one adds is less than this fraction of the largest."""
+__all__ = ["NullSpace", "null_space", "robust_null_space"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def null_space(M: Array, G: Array) -> tuple[NullSpace, Array]:
         return NullSpace(M, np.broadcast_to(np.eye(n), M.shape), none, None), np.zeros(M.shape[:-2], dtype=bool)
     Q, R = np.linalg.qr(np.swapaxes(G, -1, -2), mode="complete")
     diagonal = np.abs(np.diagonal(R, axis1=-2, axis2=-1))
-    dependent = diagonal.min(axis=-1) <= SINGULAR * diagonal.max(axis=-1)
+    dependent = diagonal.min(axis=-1) <= RANK * diagonal.max(axis=-1)
     triangle = R[..., :m, :]
     if dependent.any():
         triangle = np.where(dependent[..., None, None], np.eye(m), triangle)
@@ -78,7 +76,7 @@ def null_space(M: Array, G: Array) -> tuple[NullSpace, Array]:
 def robust_null_space(M: Array, G: Array) -> NullSpace:
     """Return the null space of any G (m, n), at one point: what is below the threshold counts as zero (chapter 3)."""
     U, sigma, Vt = np.linalg.svd(G)
-    rank = int(np.count_nonzero(sigma > SINGULAR * max(sigma.max(initial=0.0), 1e-300)))
+    rank = int(np.count_nonzero(sigma > RANK * max(sigma.max(initial=0.0), 1e-300)))
     K = Vt[rank:].T
     N = Vt[:rank].T @ (U[:, :rank] / sigma[:rank]).T
     return NullSpace(M, K, N, _reduced(M, K))

@@ -13,9 +13,9 @@ from fmilin.models.mechanism.elements import LineForce, Sensor
 from fmilin.models.mechanism.energy import energy, energy_columns
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
-from fmilin.models.mechanism.quantities import Entry
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
+from fmilin.models.shell import Quantity
 
 __all__ = ["OutputColumns", "Outputs"]
 
@@ -51,10 +51,10 @@ class Outputs:
     ----------
     system : System
         Its markers are extended; call ``system.finish()`` afterwards.
-    entries : sequence of Entry
+    entries : sequence of Quantity
     """
 
-    def __init__(self, system: System, entries: Sequence[Entry]) -> None:
+    def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system
         tree = system.tree
         self.count = len(entries)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Sensor
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.models.mechanism.system import System
-from fmilin.signals import Signal, Signals, rate_unit
+from fmilin.models.shell import Quantity, offered
+from fmilin.signals import Signal, Signals
 
-__all__ = ["Entry", "available", "input_signals", "state_signals"]
+__all__ = ["available", "input_signals", "state_signals"]
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 UNITS = {
@@ -34,14 +33,6 @@ LINEAR = {
     "free": ("x", "y", "z"),
 }
 """Coordinates that are lengths."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What an output is: a sensor, or ("state" | "rate" | "input" | "gap" | "slip", number)."""
-
-    signal: Signal
-    source: Sensor | tuple[str, int]
 
 
 def state_signals(system: System) -> Signals:
@@ -79,17 +70,20 @@ def _is_length(joint: Joint, coordinate: str) -> bool:
     return coordinate in LINEAR.get(joint.type, ())
 
 
-def available(system: System, states: Signals, inputs: Signals) -> dict[str, Entry]:
-    """Return all outputs by name; what is declared goes before what comes by itself."""
+def available(system: System, states: Signals, inputs: Signals) -> dict[str, Quantity]:
+    """Return all outputs by name; what is declared goes before what comes by itself.
+
+    Their sources are sensors, or ("gap" | "slip", number) beside those of every shell.
+    """
     d = system.description
-    found: dict[str, Entry] = {}
+    found: dict[str, Quantity] = {}
     for i, bond in enumerate(system.bonds):
         found[f"{bond.of}.reaction[{bond.index}]"] = _of(
             Sensor(f"{bond.of}.reaction[{bond.index}]", "reaction", bond.of, coordinate=bond.index - 1)
         )
         if bond.level == "position":
-            found[f"{bond.of}.gap[{bond.index}]"] = Entry(Signal(f"{bond.of}.gap[{bond.index}]"), ("gap", i))
-        found[f"{bond.of}.slip[{bond.index}]"] = Entry(Signal(f"{bond.of}.slip[{bond.index}]"), ("slip", i))
+            found[f"{bond.of}.gap[{bond.index}]"] = Quantity(Signal(f"{bond.of}.gap[{bond.index}]"), ("gap", i))
+        found[f"{bond.of}.slip[{bond.index}]"] = Quantity(Signal(f"{bond.of}.slip[{bond.index}]"), ("slip", i))
     for body in d.bodies:
         for quantity, letter in (("position", ""), ("velocity", "v"), ("acceleration", "a")):
             for axis, e in AXES.items():
@@ -100,15 +94,10 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Ent
         found[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
     for energy in ("kinetic_energy", "potential_energy", "energy"):
         found[energy] = _of(Sensor(energy, energy))
-    found |= {
-        f"der({s.name})": Entry(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)
-    }
-    found |= {s.name: Entry(s, ("input", i)) for i, s in enumerate(inputs)}
-    found |= {s.name: Entry(s, ("state", i)) for i, s in enumerate(states)}
-    return found | {sensor.name: _of(sensor, system) for sensor in d.sensors}
+    return offered(states, inputs, (_of(sensor, system) for sensor in d.sensors), found.values())
 
 
-def _of(sensor: Sensor, system: System | None = None) -> Entry:
+def _of(sensor: Sensor, system: System | None = None) -> Quantity:
     unit = UNITS.get(sensor.quantity, "")
     if system is not None and sensor.quantity.startswith("joint_"):
         joint = next(j for j in system.description.joints if j.name == sensor.of)
@@ -119,4 +108,4 @@ def _of(sensor: Sensor, system: System | None = None) -> Entry:
             "joint_acceleration": f"{base}/s2",
             "joint_force": "N" if base == "m" else "N.m",
         }[sensor.quantity]
-    return Entry(Signal(sensor.name, unit), sensor)
+    return Quantity(Signal(sensor.name, unit), sensor)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from fmilin.model.interface import SecondOrderForm
@@ -28,11 +26,10 @@ def accelerations_along(
     return dv_dot, dl
 
 
-def taken_apart(system: System, outputs: Outputs, state: State, inputs: Sequence[int]) -> SecondOrderForm:
+def taken_apart(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
     """Return M, G and the forces of a mechanism without balls and with constraints on positions alone.
 
-    Multipliers and accelerations are those of least norm. ``inputs`` are the numbers of the model's inputs among those
-    of the description. Positions and freedoms are numbered alike there.
+    Multipliers and accelerations are those of least norm. Positions and freedoms are numbered alike there.
     """
     solution = system.solve_robustly(state, np.arange(len(system.bonds)))
     columns = system.columns(solution)
@@ -52,11 +49,11 @@ def taken_apart(system: System, outputs: Outputs, state: State, inputs: Sequence
         multipliers=solution.multipliers,
         accelerations=solution.v_dot,
         force_states=-np.hstack((columns.rho_q, columns.rho_v)),
-        force_inputs=-columns.rho_u[:, inputs],
+        force_inputs=-columns.rho_u,
         output_states=np.hstack((o.q + o.theta, o.v)),
-        output_inputs=o.u[:, inputs],
+        output_inputs=o.u,
         output_unknowns=np.hstack((o.v_dot, o.multipliers)),
         bend=bend,
         constraint_states=np.hstack((columns.c_q, columns.c_v)),
-        constraint_inputs=np.zeros((len(system.bonds), len(inputs))),
+        constraint_inputs=np.zeros((len(system.bonds), state.u.size)),
     )

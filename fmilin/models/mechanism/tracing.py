@@ -12,26 +12,28 @@ with the independent constraints, as for Lagrange's equations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sympy
 
 from fmilin.codegen.recorder import Recorder
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
-from fmilin.models.mechanism.system import Solution, State
+from fmilin.models.mechanism.system import Solution, State, System
+from fmilin.models.shell import Quantity
 from fmilin.signals import Signals
-
-if TYPE_CHECKING:
-    from fmilin.models.mechanism.model import Mechanism
 
 __all__ = ["symbolic_system"]
 
 
-def symbolic_system(model: Mechanism) -> SymbolicSystem:
+def symbolic_system(
+    engine: MechanismEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+) -> SymbolicSystem:
     """Return the equations of a mechanism in symbols.
 
     Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
@@ -39,61 +41,69 @@ def symbolic_system(model: Mechanism) -> SymbolicSystem:
 
     Parameters
     ----------
-    model : Mechanism
+    engine : MechanismEngine
+    outputs, observed : sequence of Quantity
+        Those of the model, and what its constraints observe.
+
+    Returns
+    -------
+    SymbolicSystem
+        With all inputs and the constraints of the engine.
     """
-    system, used = model.system, model.independence.all
+    evaluator, used = engine.evaluator(outputs, observed), engine.independence.all
+    system = evaluator.system
     recorder = Recorder()
-    x = [sympy.Symbol(name, real=True) for name in model.states.names]
-    u = [sympy.Symbol(name, real=True) for name in model.inputs.names]
-    unknowns = _unknowns(model)
+    x = [sympy.Symbol(name, real=True) for name in engine.states.names]
+    u = [sympy.Symbol(name, real=True) for name in engine.inputs.names]
+    unknowns = _unknowns(engine)
     w = recorder.numbers([sympy.Symbol(name, real=True) for name in unknowns])
-    state = model.state(recorder.numbers(x), recorder.numbers(u))
-    solution = _solution(model, state, w)
-    names = _further(model)
-    further = Outputs(system, [model.available[name] for name in names])  # of kinds that add no markers
+    state = evaluator.state(recorder.numbers(x), recorder.numbers(u))
+    solution = _solution(system, used, state, w)
+    names = _further(engine)
+    further = Outputs(system, [engine.available[name] for name in names])  # of kinds that add no markers
     rates = coordinate_rates(system.tree, state.q, state.v)
-    outputs = recorder.expressions(model.output_values(solution))
+    seen = recorder.expressions(evaluator.outputs.values(solution))
     named = dict(zip(names, recorder.expressions(further.values(solution)), strict=True))
-    named |= dict(zip(model.constraints.observed, recorder.expressions(model.observed_values(solution)), strict=True))
+    watched = recorder.expressions(evaluator.observing.values(solution))
+    named |= {quantity.signal.name: e for quantity, e in zip(observed, watched, strict=True)}
     matrix, right = (recorder.expressions(a) for a in _saddle_point(state, used))
-    slopes = recorder.expressions(_slopes(model, solution))
+    slopes = recorder.expressions(_slopes(system, used, solution))
     derivatives = (*recorder.expressions(rates), *recorder.expressions(solution.v_dot))
-    needed = [*matrix.ravel(), *right, *slopes.ravel(), *derivatives, *outputs, *named.values()]
+    needed = [*matrix.ravel(), *right, *slopes.ravel(), *derivatives, *seen, *named.values()]
     return SymbolicSystem(
-        name=model.info.name,
+        name=engine.info.name,
         time=sympy.Symbol("time", real=True),
         states=tuple(x),
         inputs=tuple(u),
         parameters={},
         derivatives=derivatives,
-        outputs=tuple(outputs),
-        state_signals=model.states,
-        input_signals=model.inputs,
-        output_signals=model.outputs,
+        outputs=tuple(seen),
+        state_signals=engine.states,
+        input_signals=engine.inputs,
+        output_signals=Signals(quantity.signal for quantity in outputs),
         parameter_signals=Signals(()),
         unknowns=tuple(sympy.Symbol(name, real=True) for name in unknowns),
         matrix=tuple(tuple(row) for row in matrix),
         right_hand_side=tuple(right),
-        constraints=model.constraints.declared,
+        constraints=tuple(engine.constraints),
         extra_names=named,
         intermediate=recorder.needed_by(needed),
         slopes=tuple(tuple(row) for row in slopes),
-        independent=model.independent,
+        independent=engine.independent,
     )
 
 
-def _unknowns(model: Mechanism) -> list[str]:
+def _unknowns(engine: MechanismEngine) -> list[str]:
     """Return the names of accelerations and multipliers."""
-    n_q, bonds = model.system.tree.n_q, [model.system.bonds[i] for i in model.independence.all]
+    n_q, bonds = engine.system.tree.n_q, [engine.system.bonds[i] for i in engine.independence.all]
     return [
-        *(f"der({name})" for name in model.states.names[n_q:]),
+        *(f"der({name})" for name in engine.states.names[n_q:]),
         *(f"{bond.of}.reaction[{bond.index}]" for bond in bonds),
     ]
 
 
-def _solution(model: Mechanism, state: State, w: Any) -> Solution:
+def _solution(system: System, used: Any, state: State, w: Any) -> Solution:
     """Return a solution whose accelerations and multipliers are symbols."""
-    system, used = model.system, model.independence.all
     n = system.tree.n
     multipliers = np.zeros(len(system.bonds), dtype=object)
     multipliers[used] = w[n:]
@@ -108,25 +118,24 @@ def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
     return np.block([[state.M, G.T], [G, zero]]), np.concatenate((state.F, -state.c[used]))
 
 
-def _slopes(model: Mechanism, solution: Solution) -> Any:
+def _slopes(system: System, used: Any, solution: Solution) -> Any:
     """Return d(r - W w)/d(x, u) by the recursions of section 4.3, shape (n + m, N + nu).
 
     They take a few operations for each entry, where differentiating the statements takes a few for each statement and
     each column.
     """
-    system, used = model.system, model.independence.all
     columns, q = system.columns(solution), solution.state.q
     theta = displacement_of(system.tree, q, np.eye(len(q)))
-    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u[:, model.kept_inputs]))
-    bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), len(model.kept_inputs)))))
+    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u))
+    bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), columns.rho_u.shape[1]))))
     return -np.vstack((pushes, bends))
 
 
-def _further(model: Mechanism) -> list[str]:
+def _further(engine: MechanismEngine) -> list[str]:
     """Return the names of what belongs to loops, wheels and skates."""
-    lost = model.independence.undetermined
+    lost = engine.independence.undetermined
     names = []
-    for bond in model.system.bonds:
+    for bond in engine.system.bonds:
         if bond.level == "position":
             names.append(f"{bond.of}.gap[{bond.index}]")
         names.append(f"{bond.of}.slip[{bond.index}]")

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
+from fmilin.errors import NumericalError, UsageError
+from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.models.shell import Evaluator, NativeEngine, NativeModel, Quantity, offered
 from fmilin.models.sparse.equations import NumericEquations
 from fmilin.models.sparse.saddle_point import SaddleFactors, SaddlePoint
-from fmilin.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["LARGEST_FORM", "NumericModel", "State"]
 
 LARGEST_FORM = 2000
 """Coordinates up to which matrices of all states are made dense."""
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """What was changed after the equations had been given; None keeps what there is."""
-
-    inputs: tuple[str, ...] | None = None
-    outputs: tuple[str, ...] | None = None
-    constraints: tuple[Constraint, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class State:
     multipliers: FloatArray
 
 
-class NumericModel(Model):
+class NumericModel(NativeModel):
     """A Model made of :class:`~fmilin.models.sparse.NumericEquations`; its states are (q, v).
 
     Parameters
@@ -53,33 +45,15 @@ class NumericModel(Model):
     than a linearization.
     """
 
-    batches = True
+    engine: _SparseEngine
 
     def __init__(self, equations: NumericEquations) -> None:
-        self._set_up(equations, _Choice(), SaddlePoint(equations.pattern_M, equations.pattern_G))
+        super().__init__(_SparseEngine(equations))
 
-    def _set_up(self, equations: NumericEquations, choice: _Choice, saddle: SaddlePoint) -> None:
-        self.equations, self._choice, self._saddle = equations, choice, saddle
-        self.info = ModelInfo(equations.name)
-        every = Signals(equations.inputs)
-        chosen = every.names if choice.inputs is None else choice.inputs
-        self._kept = [every.index_of(name, f"an input of '{equations.name}'") for name in chosen]
-        self.inputs = every.select(self._kept)
-        self._held = every.starts
-        self._B = equations.input_matrix
-        self._declared = {**equations.further, **equations.outputs}
-        self.independent = () if choice.constraints is not None else equations.independent
-        self.outputs = self._output_signals()
-
-    @cached_property
-    def states(self) -> Signals:  # type: ignore[override]  # made when first asked for
-        """The coordinates, then their velocities."""
-        return Signals([*self.equations.coordinates(), *self.equations.velocities()])
-
-    @cached_property
-    def start(self) -> OperatingPoint:  # type: ignore[override]
-        """Where the model starts."""
-        return OperatingPoint(0.0, self.states.starts, self.inputs.starts)
+    @property
+    def equations(self) -> NumericEquations:
+        """The equations."""
+        return self.engine.equations
 
     @cached_property
     def constraints(self) -> Constraints:  # type: ignore[override]
@@ -90,147 +64,8 @@ class NumericModel(Model):
         UsageError
             When there are too many states for the procedures that ask for them: these work with full matrices.
         """
-        self.require_dense("What the general procedures need")
-        declared = self._choice.constraints
-        return Constraints(
-            self.equations.declared() if declared is None else declared,
-            self.states,
-            self.inputs,
-            parameters=self.equations.parameters,
-            other=lambda name: name if self._is_known(name) else None,
-            known=self._declared,
-        )
-
-    @cached_property
-    def copies(self) -> Mapping[int, Copy]:  # type: ignore[override]
-        """Outputs that are a state or an input."""
-        names = self.outputs.names
-        if self._declares_all(names):
-            return {}
-        states, inputs = self.states.positions, self.inputs.positions
-        return {i: Copy("state", states[n]) for i, n in enumerate(names) if n in states} | {
-            i: Copy("input", inputs[n]) for i, n in enumerate(names) if n in inputs
-        }
-
-    # -- the interface of every model --------------------------------------------------------------
-
-    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point, or at many.
-
-        Parameters
-        ----------
-        t : float
-        x : array, shape (N,) or (batch, N)
-        u : array, shape (nu,) or (batch, nu)
-
-        Raises
-        ------
-        NumericalError
-            When the accelerations cannot be solved for: the system is at a singular configuration.
-        """
-        if x.ndim == 2:
-            inputs = np.broadcast_to(u, (len(x), len(self.inputs)))
-            every = [self.evaluate(t, row, entry) for row, entry in zip(x, inputs, strict=True)]
-            stacked = (np.array([getattr(e, part) for e in every]) for part in ("derivatives", "outputs", "residuals"))
-            return Evaluation(*stacked)
-        s = self._solved(x, u)[0]
-        z = np.array([self._value(name, s, u) for name in self._observed])
-        outputs = np.array([self._value(name, s, u) for name in self.outputs.names])
-        residuals = self.equations.residuals(s.q) if self._has_own else self.constraints.residuals(t, x, u, z)
-        return Evaluation(np.concatenate((s.v, s.a)), outputs, residuals)
-
-    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
-        """Return exact directional derivatives along the columns of (dx, du), residuals included.
-
-        Differentiating the equations of motion, with e = f - M a - G' lambda at held a and lambda,
-
-            [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
-
-        Raises
-        ------
-        NumericalError
-            As in :meth:`evaluate`.
-        """
-        eq, n = self.equations, self.equations.n
-        s, factors = self._solved(x, u)
-        dq, dv = dx[:n], dx[n:]
-        e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-        upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + self.input_matrix @ du
-        gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self.acceleration_slopes(s))
-        lower = gamma_q @ dq + gamma_v @ dv
-        w = factors.solve(np.vstack((upper, -lower)))
-        moved = _Moved(dx, du, w[:n], w[n:])
-        outputs = self._slopes(self.outputs.names, s, moved)
-        if self._has_own:
-            residuals = eq.pattern_G.sparse(eq.jacobian(s.q)) @ dq
-        else:
-            residuals = self._constraint_slopes(t, x, u, s, moved)
-        return Evaluation(np.vstack((dv, w[:n])), outputs, residuals)
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
-        """Return the equations taken apart as dense matrices.
-
-        Raises
-        ------
-        UsageError
-            When they are too large for that.
-        NumericalError
-            At a singular configuration.
-        """
-        del t
-        eq, n, m = self.equations, self.equations.n, self.equations.m
-        self.require_dense("The dense form of the equations")
-        s = self.solved(x, u)
-        e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-        every, k = np.eye(2 * n), len(self.inputs)
-        still = _Moved(every, np.zeros((k, 2 * n)), np.zeros((n, 2 * n)), np.zeros((m, 2 * n)))
-        driven = _Moved(np.zeros((2 * n, k)), np.eye(k), np.zeros((n, k)), np.zeros((m, k)))
-        inner = np.eye(n + m)
-        w = _Moved(np.zeros((2 * n, n + m)), np.zeros((k, n + m)), inner[:n], inner[n:])
-
-        def slopes(moved: _Moved) -> FloatArray:
-            return self._slopes(self.outputs.names, s, moved)
-
-        return SecondOrderForm(
-            positions=np.arange(n),
-            velocities=np.arange(n, 2 * n),
-            M=eq.pattern_M.dense(eq.mass(s.q)),
-            G=eq.pattern_G.dense(eq.jacobian(s.q)),
-            multipliers=s.multipliers,
-            accelerations=s.a,
-            force_states=np.hstack((eq.pattern_e_q.dense(e.e_q), eq.pattern_e_v.dense(e.e_v))),
-            force_inputs=self.input_matrix,
-            output_states=slopes(still),
-            output_inputs=slopes(driven),
-            output_unknowns=slopes(w),
-            bend=lambda direction: eq.bend(s.q, direction),
-            constraint_states=np.hstack([eq.pattern_G.dense(values) for values in self.acceleration_slopes(s)]),
-            constraint_inputs=np.zeros((m, k)),
-        )
-
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> NumericModel:
-        """Return the same model with chosen inputs and outputs; inputs left out stay at their start values.
-
-        An output may be a declared output, a state, ``der(state)``, an input or a multiplier ``lambda[k]``.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        """
-        return self._changed(
-            replace(
-                self._choice,
-                inputs=self._choice.inputs if inputs is None else tuple(inputs),
-                outputs=self._choice.outputs if outputs is None else tuple(outputs),
-            )
-        )
-
-    def with_constraints(self, constraints: Sequence[Constraint]) -> NumericModel:
-        """Return the same model with these constraints declared instead of its own."""
-        model = self._changed(replace(self._choice, constraints=tuple(constraints)))
-        _ = model.constraints  # unknown names are said now
-        return model
+        self.engine.require_dense("What the general procedures need")
+        return super().constraints
 
     # -- for what is sparse and large --------------------------------------------------------------
 
@@ -242,12 +77,93 @@ class NumericModel(Model):
         NumericalError
             At a singular configuration.
         """
-        return self._solved(x, u)[0]
+        return self.engine.solved(x, self._full(u))[0]
 
     @property
     def input_matrix(self) -> FloatArray:
         """B = df/du for the chosen inputs, shape (n, nu)."""
-        return self._B[:, self._kept]
+        return self.equations.input_matrix[:, self._kept]
+
+    def acceleration_slopes(self, s: State) -> tuple[FloatArray, FloatArray]:
+        """Return the values of gamma_q = d(G a + b)/dq, a held, and of gamma_v = db/dv, on ``pattern_G``."""
+        return self.engine.acceleration_slopes(s)
+
+    # -- its own constraints need no expressions ---------------------------------------------------
+
+    def _require_right(self) -> None:
+        if not self._has_own_constraints:
+            super()._require_right()
+
+    def _observed_names(self) -> Sequence[str]:
+        return () if self._has_own_constraints else super()._observed_names()
+
+    def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        if not self._has_own_constraints:
+            return super()._residuals(t, x, u, z)
+        eq, q = self.equations, x[..., : self.equations.n]
+        return np.array([eq.residuals(row) for row in q]) if x.ndim > 1 else eq.residuals(q)
+
+    def _residual_slopes(
+        self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
+    ) -> FloatArray:
+        if not self._has_own_constraints:
+            return super()._residual_slopes(point, dx, du, dz)
+        eq, n = self.equations, self.equations.n
+        slopes: FloatArray = eq.pattern_G.sparse(eq.jacobian(point[1][:n])) @ dx[:n]
+        return slopes
+
+
+class _SparseEngine(NativeEngine):
+    """Lagrange's equations as numbers, solved by sparse factors."""
+
+    batches = True
+
+    def __init__(self, equations: NumericEquations) -> None:
+        self.equations = eq = equations
+        self._saddle = SaddlePoint(eq.pattern_M, eq.pattern_G)
+        self.info, self.inputs = ModelInfo(eq.name), Signals(eq.inputs)
+        self.outputs, self.independent, self.parameters = tuple(eq.outputs), eq.independent, eq.parameters
+        self._declared = {n: Quantity(signal, n) for n, signal in {**eq.further, **eq.outputs}.items()}
+
+    @cached_property
+    def states(self) -> Signals:  # type: ignore[override]  # made when first asked for
+        """The coordinates, then their velocities."""
+        return Signals([*self.equations.coordinates(), *self.equations.velocities()])
+
+    @cached_property
+    def constraints(self) -> Sequence[Constraint]:  # type: ignore[override]
+        """The equations' own."""
+        return tuple(self.equations.declared())
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """Outputs, states, inputs, rates, further quantities, and the multipliers ``lambda[k]``."""
+        multipliers = (Quantity(Signal(f"lambda[{k + 1}]"), ("multiplier", k)) for k in range(self.equations.m))
+        return offered(self.states, self.inputs, self._declared.values(), multipliers)
+
+    def quantity(self, name: str) -> Quantity | None:
+        """Return a quantity; what is declared needs no names of states."""
+        return self._declared.get(name) or super().quantity(name)
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
+        """Return what computes these quantities."""
+        return _SparseEvaluator(self, outputs, observed)
+
+    def solved(self, x: FloatArray, u: FloatArray) -> tuple[State, SaddleFactors]:
+        """Return a point solved for accelerations and multipliers, and what solves for their slopes.
+
+        Raises
+        ------
+        NumericalError
+            At a singular configuration.
+        """
+        eq, n = self.equations, self.equations.n
+        q, v = x[:n], x[n:]
+        factors = self._saddle.factorized(eq.mass(q), eq.jacobian(q))
+        w = factors.solve(np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v))))
+        if not np.isfinite(w).all():
+            raise NumericalError("The accelerations are no numbers at this point: choose another with --set.")
+        return State(q, v, w[:n], w[n:]), factors
 
     def acceleration_slopes(self, s: State) -> tuple[FloatArray, FloatArray]:
         """Return the values of gamma_q = d(G a + b)/dq, a held, and of gamma_v = db/dv, on ``pattern_G``."""
@@ -268,111 +184,122 @@ class NumericModel(Model):
                 "a few eigenvalues instead, with 'fmilin spectrum' or fmilin.formulations.sparse: all stays sparse."
             )
 
-    # -- the parts ---------------------------------------------------------------------------------
 
-    @property
-    def _has_own(self) -> bool:
-        return self._choice.constraints is None
+class _SparseEvaluator(Evaluator):
+    """Quantities at a solved point: entries of (q, v, a, lambda, u), or what the equations compute."""
 
-    @property
-    def _observed(self) -> tuple[str, ...]:
-        return () if self._has_own else self.constraints.observed
+    def __init__(self, engine: _SparseEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
+        self._engine, self._outputs, self._observed = engine, outputs, observed
 
-    def _solved(self, x: FloatArray, u: FloatArray) -> tuple[State, SaddleFactors]:
-        eq, n = self.equations, self.equations.n
-        q, v = x[:n], x[n:]
-        factors = self._saddle.factorized(eq.mass(q), eq.jacobian(q))
-        full = self._held.copy()
-        full[self._kept] = u
-        w = factors.solve(np.concatenate((eq.forces(q, v) + self._B @ full, -eq.bend(q, v))))
-        if not np.isfinite(w).all():
-            raise NumericalError("The accelerations are no numbers at this point: choose another with --set.")
-        return State(q, v, w[:n], w[n:]), factors
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities at a point, or at many one after the other."""
+        if x.ndim == 2:
+            found = [
+                self.visit(t, row, entry)
+                for row, entry in zip(x, np.broadcast_to(u, (len(x), u.shape[-1])), strict=True)
+            ]
+            rates, outputs, z = (np.array(part) for part in zip(*found, strict=True))
+            return rates, outputs, z
+        s = self._engine.solved(x, u)[0]
+        rates = np.concatenate((s.v, s.a))
+        parts = {"state": x, "rate": rates, "multiplier": s.multipliers, "input": u}
+        outputs, z = (np.array([self._value(q, s, parts) for q in some]) for some in (self._outputs, self._observed))
+        return rates, outputs, z
 
-    def _changed(self, choice: _Choice) -> NumericModel:
-        model = NumericModel.__new__(NumericModel)
-        model._set_up(self.equations, choice, self._saddle)
-        model.__dict__["states"] = self.states
-        return model
+    def _value(self, quantity: Quantity, s: State, parts: Mapping[str, FloatArray]) -> float:
+        match quantity.source:
+            case (kind, i):
+                return float(parts[kind][i])
+        return self._engine.equations.output(quantity.source, s.q, s.v).value
 
-    def _declares_all(self, names: Sequence[str]) -> bool:
-        return all(name in self._declared for name in names)
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives along the columns of dx (N, k) and du (nu, k).
 
-    def _output_signals(self) -> Signals:
-        if self._choice.outputs is None:
-            return Signals(self.equations.outputs.values())
-        return Signals(self._signal(name) for name in self._choice.outputs)
+        Differentiating the equations of motion, with e = f - M a - G' lambda at held a and lambda,
 
-    def _signal(self, name: str) -> Signal:
-        if name in self._declared:
-            return self._declared[name]
-        for group in (self.states, self.inputs):
-            if name in group.positions:
-                return group[group.positions[name]]
-        inner = name[4:-1]
-        if name.startswith("der(") and name.endswith(")") and inner in self.states.positions:
-            return Signal(name, rate_unit(self.states[self.states.positions[inner]].unit))
-        if _multiplier(name, self.equations.m) is not None:
-            return Signal(name)
-        known = [*self._declared, *self.states.names, *self.inputs.names, "lambda[1]"]
-        raise UnknownNameError.among(name, known, f"an output or another quantity of '{self.info.name}'")
+            [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
 
-    def _is_known(self, name: str) -> bool:
-        try:
-            self._signal(name)
-        except UnknownNameError:
-            return False
-        return True
+        Raises
+        ------
+        NumericalError
+            At a singular configuration.
+        """
+        del t
+        eq, n = self._engine.equations, self._engine.equations.n
+        s, factors = self._engine.solved(x, u)
+        dq, dv = dx[:n], dx[n:]
+        e = eq.slopes(s.q, s.v, s.a, s.multipliers)
+        upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + eq.input_matrix @ du
+        gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self._engine.acceleration_slopes(s))
+        lower = gamma_q @ dq + gamma_v @ dv
+        w = factors.solve(np.vstack((upper, -lower)))
+        moved = _Moved(dx, du, w[:n], w[n:])
+        return np.vstack((dv, w[:n])), self._slopes(self._outputs, s, moved), self._slopes(self._observed, s, moved)
 
-    def _value(self, name: str, s: State, u: FloatArray) -> float:
-        n = self.equations.n
-        if name in self._declared:
-            return self.equations.output(name, s.q, s.v).value
-        if name in self.states.positions:
-            i = self.states.positions[name]
-            return float(s.q[i] if i < n else s.v[i - n])
-        if name in self.inputs.positions:
-            return float(u[self.inputs.positions[name]])
-        k = _multiplier(name, self.equations.m)
-        if k is not None:
-            return float(s.multipliers[k])
-        i = self.states.positions[name[4:-1]]
-        return float(s.v[i] if i < n else s.a[i - n])
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
+        """Return the equations taken apart as dense matrices.
 
-    def _slopes(self, names: Sequence[str], s: State, moved: _Moved) -> FloatArray:
-        """Return one row per quantity, shape (len(names), k)."""
-        rows = [self._slope(name, s, moved) for name in names]
-        return np.array(rows, dtype=np.float64).reshape(len(names), moved.a.shape[1])
+        Raises
+        ------
+        UsageError
+            When they are too large for that.
+        NumericalError
+            At a singular configuration.
+        """
+        del t
+        eq, n, m, k = self._engine.equations, self._engine.equations.n, self._engine.equations.m, len(u)
+        self._engine.require_dense("The dense form of the equations")
+        s = self._engine.solved(x, u)[0]
+        e = eq.slopes(s.q, s.v, s.a, s.multipliers)
+        sizes = (2 * n, k, n, m)
 
-    def _slope(self, name: str, s: State, moved: _Moved) -> FloatArray:
+        def along(*groups: int) -> FloatArray:
+            """Return the slopes of the outputs along each entry of some of (x, u, v', lambda)."""
+            count = sum(sizes[g] for g in groups)
+            moved, first = [np.zeros((size, count)) for size in sizes], 0
+            for g in groups:
+                np.fill_diagonal(moved[g][:, first:], 1.0)
+                first += sizes[g]
+            return self._slopes(self._outputs, s, _Moved(*moved))
+
+        return SecondOrderForm(
+            positions=np.arange(n),
+            velocities=np.arange(n, 2 * n),
+            M=eq.pattern_M.dense(eq.mass(s.q)),
+            G=eq.pattern_G.dense(eq.jacobian(s.q)),
+            multipliers=s.multipliers,
+            accelerations=s.a,
+            force_states=np.hstack((eq.pattern_e_q.dense(e.e_q), eq.pattern_e_v.dense(e.e_v))),
+            force_inputs=eq.input_matrix,
+            output_states=along(0),
+            output_inputs=along(1),
+            output_unknowns=along(2, 3),
+            bend=lambda direction: eq.bend(s.q, direction),
+            constraint_states=np.hstack([eq.pattern_G.dense(values) for values in self._engine.acceleration_slopes(s)]),
+            constraint_inputs=np.zeros((m, k)),
+        )
+
+    def _slopes(self, quantities: Sequence[Quantity], s: State, moved: _Moved) -> FloatArray:
+        """Return one row per quantity, shape (len(quantities), k)."""
+        rows = [self._slope(quantity, s, moved) for quantity in quantities]
+        return np.array(rows, dtype=np.float64).reshape(len(quantities), moved.a.shape[1])
+
+    def _slope(self, quantity: Quantity, s: State, moved: _Moved) -> FloatArray:
         """Return the slope of a quantity along every direction, shape (k,)."""
-        n = self.equations.n
-        if name in self._declared:
-            out = self.equations.output(name, s.q, s.v)
-            slope: FloatArray = out.by_q @ moved.x[:n] + out.by_v @ moved.x[n:]
-            return slope
-        return self._row(name, moved)
-
-    def _row(self, name: str, moved: _Moved) -> FloatArray:
-        n = self.equations.n
-        group, i = moved.a, self.states.positions.get(name[4:-1], 0) - n
-        if name in self.states.positions:
-            group, i = moved.x, self.states.positions[name]
-        elif name in self.inputs.positions:
-            group, i = moved.u, self.inputs.positions[name]
-        elif (k := _multiplier(name, self.equations.m)) is not None:
-            group, i = moved.multipliers, k
-        elif i < 0:  # the rate of a coordinate is its velocity
-            group, i = moved.x, i + 2 * n
-        row: FloatArray = group[i]
+        n = len(s.q)
+        match quantity.source:
+            case ("rate", i) if i < n:  # the rate of a coordinate is its velocity
+                row: FloatArray = moved.x[n + i]
+            case ("rate", i):
+                row = moved.a[i - n]
+            case (kind, i):
+                row = {"state": moved.x, "input": moved.u, "multiplier": moved.multipliers}[kind][i]
+            case name:
+                out = self._engine.equations.output(name, s.q, s.v)
+                row = out.by_q @ moved.x[:n] + out.by_v @ moved.x[n:]
         return row
-
-    def _constraint_slopes(self, t: float, x: FloatArray, u: FloatArray, s: State, moved: _Moved) -> FloatArray:
-        z = np.array([self._value(name, s, u) for name in self._observed])
-        dz = self._slopes(self._observed, s, moved)
-        g = self.constraints.partials(t, x, u, z)
-        slopes: FloatArray = g.states @ moved.x + g.inputs @ moved.u + g.observed @ dz
-        return slopes
 
 
 @dataclass(frozen=True)
@@ -383,12 +310,3 @@ class _Moved:
     u: FloatArray
     a: FloatArray
     multipliers: FloatArray
-
-
-def _multiplier(name: str, m: int) -> int | None:
-    """Return k of ``lambda[k + 1]``; None when the name is no multiplier."""
-    digits = name[7:-1]
-    if not (name.startswith("lambda[") and name.endswith("]") and digits.isdigit()):
-        return None
-    k = int(digits) - 1
-    return k if 0 <= k < m else None

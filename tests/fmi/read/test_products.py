@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
 from fmilin.model.interface import Evaluation, Model
@@ -180,3 +181,25 @@ def test_what_was_found_at_a_point_is_not_asked_again(opened: Opened) -> None:
     assert asked() == 3
     exact(model, 0.5, x, u)
     assert asked() == 6
+
+
+def test_products_after_an_event_are_those_of_the_new_mode(opened: Opened) -> None:
+    """Time, states and inputs are the same before and after: only the mode is not."""
+    model = opened("stiffens")
+    x, u = np.array([0.3, -0.4]), np.array([0.7])
+    for stiffness in (1.0, 3.0, 5.0):
+        np.testing.assert_array_equal(exact(model, 1.0, x, u).derivatives, [[0, 1, 0], [-stiffness, 0, 1]])
+        model.pass_event(1.0, x, u)
+    model.restart()
+    np.testing.assert_array_equal(exact(model, 1.0, x, u).derivatives, [[0, 1, 0], [-1, 0, 1]])
+
+
+def test_a_linear_model_after_an_event_is_that_of_the_new_mode(opened: Opened) -> None:
+    model = opened("stiffens")
+    point = fl.operating_point(model, {"x": 0.3, "v": -0.4, "u": 0.7}, time=1.0)
+    for stiffness in (1.0, 3.0):
+        for derivatives in ("auto", "exact"):
+            lin = fl.linearize(model, point, derivatives=derivatives)
+            np.testing.assert_array_equal(lin.A, [[0, 1], [-stiffness, 0]])
+            assert lin.method.derivatives == "exact"
+        model.pass_event(point.time, point.states, point.inputs)

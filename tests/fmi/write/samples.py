@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import sympy
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, Signals
 
 time = sympy.Symbol("time", real=True)

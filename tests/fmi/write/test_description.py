@@ -17,10 +17,10 @@ from fmpy import read_model_description
 from fmpy.model_description import read_build_description
 from fmpy.validation import validate_fmu
 
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError
 from fmilin.fmi.write import build_fmu
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, Signals
 from fmilin.version import __version__
 from tests.fmi.write import samples

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.system import SymbolicSystem
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy
 
+import fmilin as fl
 from fmilin import ConstraintError, UsageError
 from fmilin.models import KaneModel, der
 from tests.models.kane.examples import bead
@@ -138,6 +139,6 @@ def test_a_form_without_constraints_inputs_or_coordinates_works() -> None:
     spin = KaneModel(
         "spin", KaneEquations(q=[], u=["w"], f_0=[], f_1=[], f_2=["J*der(w)"], f_3=["d*w"]), parameters={"J": 2, "d": 3}
     )
-    lin = spin.linearize()
+    lin = fl.linearize(spin)
     assert lin.A.tolist() == [[-1.5]]
     assert lin.B.shape == (1, 0)

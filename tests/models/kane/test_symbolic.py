@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sympy
 
+import fmilin as fl
 from fmilin import NumericalError, UnknownNameError, UsageError
 from fmilin.models import KaneModel, Labels
 from fmilin.systems import bicycle, rolling_disk, skate
@@ -31,7 +32,7 @@ def test_eigenvalues_of_the_upright_disk_as_formulas() -> None:
 def test_symbols_and_numbers_agree_away_from_equilibrium() -> None:
     model = skate(2.0, yaw_rate=0.7, offset=0.3, slope=20, inertia=0.5)
     states = dict(zip(model.states.names, model.start.states, strict=True)) | {"psi": 0.4}
-    numbers = model.with_start(states).linearize()
+    numbers = fl.linearize(model.with_start(states))
     symbols = model.linearize_symbolic({"s": 0}, simplify=False)
     values = {sympy.Symbol(k, real=True): v for k, v in (states | dict(model.parameters)).items()}
     values |= {sympy.Symbol("push", real=True): 0, sympy.Symbol("torque", real=True): 0}

@@ -14,12 +14,13 @@ from scipy.sparse.linalg import splu
 
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism import Mechanism
-from fmilin.models.mechanism.choosing import choose
 from fmilin.models.mechanism.independence import close_loops
 from fmilin.models.mechanism.kinematics import coordinate_rates
-from fmilin.models.mechanism.linear import matrices
+from fmilin.models.mechanism.linear import Choice, matrices
+from tests.general_way import GeneralWay
 from tests.models.mechanism.builders import Floats, everything, five_bar_chain, four_bar_pins
 from tests.models.mechanism.test_model import rolling
 
@@ -59,8 +60,8 @@ def relative(mine: Floats, theirs: Floats) -> float:
 @pytest.mark.parametrize("case", CASES)
 def test_the_general_linearizer_finds_the_same(case: str) -> None:
     mechanism, point = CASES[case]()
-    own = mechanism.linearize(point)
-    general = fl.linearize(mechanism, point, independent=own.states.names, derivatives="exact")
+    own = fl.linearize(mechanism, point)
+    general = fl.linearize(GeneralWay(mechanism), point, independent=own.states.names, derivatives="exact")
     for name in "ABCDT":
         assert relative(getattr(own, name), getattr(general, name)) < 1e-9
     assert np.abs(own.f0 - general.f0).max() < 1e-12
@@ -80,7 +81,7 @@ def rates_by_kkt(mechanism: Mechanism, x: Floats, u: Floats) -> tuple[Floats, Fl
 @pytest.mark.parametrize("case", CASES)
 def test_complex_steps_of_the_equations_of_motion(case: str) -> None:
     mechanism, point = CASES[case]()
-    own = mechanism.linearize(point)
+    own = fl.linearize(mechanism, point)
     x, u = point.states, point.inputs
     along_y = [rates_by_kkt(mechanism, x + 1j * STEP * t, u)[0].imag / STEP for t in own.T.T]
     along_u = [rates_by_kkt(mechanism, x, u + 1j * STEP * e)[0].imag / STEP for e in np.eye(len(u))]
@@ -94,7 +95,7 @@ def test_complex_steps_of_the_equations_of_motion(case: str) -> None:
 def test_implicit_differentiation_of_the_sparse_system(case: str) -> None:
     """M dvdot + G' dlambda = -drho, G dvdot = -dc: one sparse factorization for all columns (González et al.)."""
     mechanism, point = CASES[case]()
-    own = mechanism.linearize(point)
+    own = fl.linearize(mechanism, point)
     solution = mechanism.solution(point.states, point.inputs)
     columns = mechanism.system.columns(solution)
     n, used = mechanism.system.tree.n, mechanism.independence.all
@@ -117,7 +118,7 @@ def test_implicit_differentiation_of_the_sparse_system(case: str) -> None:
 @pytest.mark.parametrize("case", ["everything moving", "an open tree"])
 def test_outputs_along_the_tangent_are_their_differences(case: str) -> None:
     mechanism, point = CASES[case]()
-    own = mechanism.linearize(point)
+    own = fl.linearize(mechanism, point)
     h = 1e-5
     for j in range(own.T.shape[1]):
         ahead, behind = (
@@ -131,8 +132,8 @@ def test_the_blocks_have_the_form_of_the_thesis() -> None:
     """A = (0 1; A_21 A_22), and K, Kdot, Kddot are the derivatives of q, v and vdot along the positions."""
     mechanism, point = CASES["five-bar moving"]()
     x, u = point.states, point.inputs
-    choice = choose(mechanism, x, u, ["q1", "q4"])
-    found = matrices(mechanism, x, u, choice)
+    choice = Choice.of([0, 3, 4, 7], 4)
+    found = matrices(mechanism.equations, mechanism.solution(x, u), choice)
     assert np.abs(found.A[:2] - np.eye(2, 4, 2)).max() < 1e-12
     h = 1e-6
     for j, name in enumerate(("q1", "q4")):
@@ -147,15 +148,15 @@ def test_the_blocks_have_the_form_of_the_thesis() -> None:
 
 def test_spectra_off_equilibrium_depend_on_the_coordinates() -> None:
     mechanism = Mechanism(five_bar_chain())
-    first = mechanism.linearize(independent=["q1", "q4"])
-    second = mechanism.linearize(independent=["q2", "q3"])
+    first = fl.linearize(mechanism, independent=["q1", "q4"])
+    second = fl.linearize(mechanism, independent=["q2", "q3"])
     assert np.abs(first.eigenvalues() - second.eigenvalues()).max() > 0.1
     assert first.warnings[0].kind == "off-equilibrium"
 
 
 def test_spectra_at_equilibrium_do_not() -> None:
     mechanism = Mechanism(four_bar_pins(2.234331019017586))
-    spectra = [mechanism.linearize(independent=[name]).eigenvalues() for name in ("pin0.q", "pin1.q", "top.q")]
+    spectra = [fl.linearize(mechanism, independent=[name]).eigenvalues() for name in ("pin0.q", "pin1.q", "top.q")]
     assert max(np.abs(s - spectra[0]).max() for s in spectra) < 1e-9
 
 
@@ -163,18 +164,18 @@ def test_many_points_at_once() -> None:
     mechanism = Mechanism(everything())
     points = [moving(mechanism, seed) for seed in range(4)]
     x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
-    choice = choose(mechanism, x[0], u[0], None)
+    choice = Choice.of(kept_states(mechanism, points[0], mechanism.independent), mechanism.system.tree.n_q)
     whole = mechanism.matrices_along(points)
     for i in range(4):
-        one = matrices(mechanism, x[i], u[i], choice)
+        one = matrices(mechanism.equations, mechanism.solution(x[i], u[i]), choice)
         for name in ("A", "B", "C", "D", "T", "f0"):
             assert relative(getattr(whole, name)[i], getattr(one, name)) < 1e-11
 
 
 def test_named_coordinates_keep_their_order() -> None:
     mechanism = Mechanism(five_bar_chain())
-    one: LinearModel = mechanism.linearize(independent=["v4", "q1", "v1", "q4"])
-    other = mechanism.linearize(independent=["q1", "q4", "v1", "v4"])
+    one: LinearModel = fl.linearize(mechanism, independent=["v4", "q1", "v1", "q4"])
+    other = fl.linearize(mechanism, independent=["q1", "q4", "v1", "v4"])
     assert one.states.names == ("v4", "q1", "v1", "q4")
     order = [other.states.names.index(name) for name in one.states.names]
     assert np.abs(one.A - other.A[np.ix_(order, order)]).max() < 1e-13

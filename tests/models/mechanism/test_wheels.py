@@ -61,7 +61,7 @@ def benchmark(v: float) -> Floats:
 def test_the_benchmark_bicycle(speed: float) -> None:
     mechanism = bicycle(speed)
     names = ("over.x", "over.y", "over.angle", "roll.q", "steer.q", "rear_hub.q", "front_hub.q")
-    lin = mechanism.linearize(independent=[*names, "roll.v", "steer.v", "rear_hub.v"])
+    lin = fl.linearize(mechanism, independent=[*names, "roll.v", "steer.v", "rear_hub.v"])
     values = lin.eigenvalues()
     true = values[np.argsort(np.abs(values))[-4:]]
     for expected in benchmark(speed):
@@ -73,7 +73,7 @@ def test_the_benchmark_bicycle(speed: float) -> None:
 def test_the_general_linearizer_sees_the_same_bicycle() -> None:
     mechanism = bicycle(4.6)
     lin = fl.linearize(mechanism)
-    own = mechanism.linearize(independent=lin.states.names)
+    own = fl.linearize(mechanism, independent=lin.states.names)
     assert np.abs(lin.A - own.A).max() < 1e-9 * np.abs(own.A).max()
 
 
@@ -101,7 +101,7 @@ def test_a_rolling_torus_falls_as_the_closed_form_says() -> None:
     """lambda^2 = (m g a - (J + m r^2) J v^2 / (I r^2)) / (I + m r^2), as for ``fmilin.systems.rolling_torus``."""
     v, a, b, axial, diametral = 1.1, 0.8, 0.25, 0.5, 0.3
     r = a + b
-    values = torus(v, a, b).linearize().eigenvalues()
+    values = fl.linearize(torus(v, a, b)).eigenvalues()
     largest = values[np.argmax(np.abs(values))]
     expected = (9.81 * a - (axial + r**2) * axial * v**2 / (diametral * r**2)) / (diametral + r**2)
     assert (largest**2).real == pytest.approx(expected, rel=1e-6)

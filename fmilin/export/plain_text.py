@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from fmilin.export.document import to_document
+from fmilin.export.matrices import Sheet, sheets, short
 from fmilin.linear_model.model import LinearModel
-from fmilin.report.matrices import Sheet, sheets, short
 from fmilin.report.numbers import shortened
 from fmilin.report.table import print_table
 

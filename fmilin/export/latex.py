@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fmilin.export.document import to_document
+from fmilin.export.matrices import Sheet, sheets, short
 from fmilin.linear_model.model import LinearModel
-from fmilin.report.matrices import Sheet, sheets, short
 from fmilin.report.numbers import rounded, shortened
 from fmilin.signals import Signals
 from fmilin.version import __version__

@@ -10,9 +10,9 @@ import pytest
 import sympy
 
 from fmilin.codegen.factorized import Factorized
-from fmilin.codegen.numeric import NumericSystem
-from fmilin.codegen.system import SymbolicSystem
+from fmilin.codegen.functions import SystemFunctions
 from fmilin.errors import NumericalError
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import FloatArray, Signals
 
 x1, x2, u1, p1, w1, w2, t = sympy.symbols("x1 x2 u1 p1 w1 w2 t", real=True)
@@ -21,9 +21,9 @@ EMPTY = np.empty(0)
 
 def system(
     derivatives: Sequence[Any], outputs: Sequence[Any] = (), *, matrix: Sequence[Any] = (), right: Sequence[Any] = ()
-) -> NumericSystem:
+) -> SystemFunctions:
     states = (x1, x2)[: len(derivatives)]
-    return NumericSystem(
+    return SystemFunctions(
         SymbolicSystem(
             name="sample",
             time=t,
@@ -39,7 +39,7 @@ def system(
             unknowns=(w1, w2)[: len(right)],
             matrix=tuple(tuple(map(sympy.sympify, row)) for row in matrix),
             right_hand_side=tuple(map(sympy.sympify, right)),
-        )
+        ).in_graph()
     )
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fmilin.errors import UsageError
+from fmilin.export import latex, plain_text
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
-from fmilin.report import latex, plain_text
 from fmilin.signals import Signal, Signals
 from tests.hand_made import pendulum, sized
 

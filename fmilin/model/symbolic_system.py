@@ -14,12 +14,17 @@ equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fmilin.constraints.declared import Constraint
 from fmilin.signals import Signals
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = ["SymbolicSystem"]
 
@@ -80,3 +85,39 @@ class SymbolicSystem:
     """d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W; else empty."""
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
+
+    def in_graph(self, observed: Sequence[Expr] = ()) -> ImplicitSystem:
+        """Return the equations as a graph, whose outputs are followed by what else is to be ``observed``.
+
+        Raises
+        ------
+        ModelError
+            When an expression has an unknown symbol, or is something that no code can be made from.
+        """
+        from fmilin.codegen.graph import Graph
+        from fmilin.codegen.implicit import ImplicitSystem
+
+        graph = Graph()
+        time, states, inputs, parameters, unknowns = (
+            graph.declare(s) for s in ((self.time,), self.states, self.inputs, tuple(self.parameters), self.unknowns)
+        )
+        return ImplicitSystem(
+            name=self.name,
+            description=self.description,
+            time=time,
+            states=states,
+            inputs=inputs,
+            parameters=parameters,
+            unknowns=unknowns,
+            unknown_names=tuple(map(str, self.unknowns)),
+            matrix=graph.matrix(self.matrix, len(self.unknowns)),
+            right_hand_side=graph.column(self.right_hand_side),
+            derivatives=graph.column(self.derivatives),
+            outputs=graph.column((*self.outputs, *observed)),
+            further={name: graph.node(e) for name, e in self.extra_names.items()},
+            state_signals=self.state_signals,
+            input_signals=self.input_signals,
+            output_signals=self.output_signals,
+            parameter_signals=self.parameter_signals,
+            parameter_values=np.array(list(self.parameters.values()), dtype=np.float64),
+        )

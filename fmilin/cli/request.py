@@ -1,0 +1,52 @@
+"""What was asked for on the command line: the one thing that commands and their helpers pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.model.stepping import Stepping
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which model, where, and how it is to be linearized.
+
+    Parameters
+    ----------
+    source : str
+        The model: an FMU, ``path/to/file.py:name`` or ``package.module:name``.
+    settings : mapping of str to float
+        States, inputs and parameters by name.
+    constraints : sequence of str or None
+        None: those that come with the model; empty: none at all.
+    descriptor : bool
+        Whether the descriptor system is wanted, too: where it goes into a file that carries one.
+    """
+
+    source: str
+    settings: dict[str, float]
+    constraints: Sequence[str] | None = None
+    constraints_file: Path | None = None
+    independent: Sequence[str] | None = None
+    coordinates: str = "partition"
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    time: float | None = None
+    derivatives: str = "auto"
+    project: bool = False
+    one_sided: Literal["left", "right"] | None = None
+    at_singularity: bool = False
+    point: Path | None = None
+    trim: bool = False
+    simulate_to: float | None = None
+    interface: str | None = None
+    stepping: Stepping | None = None
+    fmu: FmuOptions | None = None
+    descriptor: bool = False

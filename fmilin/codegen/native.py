@@ -1,0 +1,147 @@
+"""When numbers are computed by compiled C instead of CasADi's virtual machine, and the library that computes them."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
+from fmilin.codegen.statements import Statements
+from fmilin.errors import UsageError
+from fmilin.signals import FloatArray
+
+__all__ = ["Backend", "Native", "Patience"]
+
+Function = Any  # casadi.Function: casadi ships no types
+
+_KINDS = ("auto", "c", "casadi")
+
+SECONDS_PER_INSTRUCTION = 3e-9
+"""What the virtual machine takes; compiled code takes about a fifth."""
+
+COMPILING = 1.3e-4
+"""Seconds of a compiler for each instruction, at ``-O1``."""
+
+STARTING = 0.1
+"""Seconds that a compiler takes for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What computes the numbers.
+
+    Parameters
+    ----------
+    kind : {"auto", "c", "casadi"}
+        ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
+        (:class:`Patience`) if there is a compiler.
+    compiler : Compiler
+        Optimization beyond ``-O1`` costs more time than it gains in straight-line code.
+    """
+
+    kind: Literal["auto", "c", "casadi"] = "auto"
+    compiler: Compiler = field(default_factory=lambda: Compiler(flags=("-O1",)))
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise UsageError(f"'{self.kind}' computes nothing: the backends are {', '.join(_KINDS)}.")
+
+
+class Patience:
+    """How long a virtual machine is good enough: until it has worked for as long as a compiler would.
+
+    What is still to come is not known; whoever changes over at this moment has spent at most twice of what would have
+    been best (the rule of the one who rents skis, and buys them when the rents reach the price).
+
+    Parameters
+    ----------
+    instructions : int
+        Of the function.
+    """
+
+    def __init__(self, instructions: int) -> None:
+        each = max(instructions, 1)
+        self._left = (STARTING + each * COMPILING) / (each * SECONDS_PER_INSTRUCTION)
+
+    def ends_with(self, points: int) -> bool:
+        """Count an evaluation at so many points; return whether it is to be done by compiled code."""
+        self._left -= points
+        return self._left < 0
+
+
+class Native:
+    """A function of one dense column s with one dense column z as its result, compiled and loaded.
+
+    Called with points s (k, ns), it fills z (k, nz); both are contiguous. From any thread.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        Of SX.
+    compiler : Compiler
+
+    Raises
+    ------
+    ModelError
+        When there is no compiler, it fails, or an operation has no C code.
+    """
+
+    def __init__(self, function: Function, compiler: Compiler) -> None:
+        sizes = {"s": function.nnz_in(0), "z": function.nnz_out(0)}
+        inputs, results = ([f"{name}[{i}]" for i in range(size)] for name, size in sizes.items())
+        statements = Statements(
+            function,
+            [inputs],
+            {"at_point": {0: results}},
+            arguments=("const double *restrict s", "double *restrict z", "double *restrict v"),
+            array="v",
+        )
+        functions = "\n".join(statements.functions())
+        source = _SOURCE.format(functions=functions, size=max(statements.stored, 1), **sizes)
+        self._run = _library(source, compiler).run
+        self._run.argtypes, self._run.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long], None
+
+    def __call__(self, s: FloatArray, z: FloatArray) -> None:
+        """Fill z (k, nz) for s (k, ns)."""
+        self._run(s.ctypes.data, z.ctypes.data, len(s))
+
+    def bound(self, s: FloatArray, z: FloatArray) -> Callable[[], None]:
+        """Return what does the same without arguments, quicker; s and z must be kept alive."""
+        return partial(self._run, s.ctypes.data, z.ctypes.data, len(s))
+
+
+_SOURCE = """#include <math.h>
+#ifdef __GNUC__
+#define PIECE static __attribute__((noinline)) void
+#else
+#define PIECE static void
+#endif
+#ifdef _WIN32
+#define OUT __declspec(dllexport)
+#else
+#define OUT __attribute__((visibility("default")))
+#endif
+{functions}
+OUT void run(const double *s, double *z, long count)
+{{
+    double v[{size}];
+    for (long i = 0; i < count; i++) at_point(s + i * {s}, z + i * {z}, v);
+}}
+"""
+
+
+def _library(source: str, compiler: Compiler) -> ctypes.PyDLL:
+    """Compile and load; the file is not needed any more once it is mapped (where the system lets it go)."""
+    folder = tempfile.mkdtemp(prefix="fmilin-native-")
+    try:
+        path = Path(folder) / f"functions{library_suffix()}"
+        compile_library({"functions.c": source.encode()}, "functions.c", path, compiler)
+        return ctypes.PyDLL(str(path))  # keeps the interpreter's lock: the calls take microseconds
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

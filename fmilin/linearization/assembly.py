@@ -1,0 +1,127 @@
+"""From independent coordinates and slopes along them to the linear model, with its accuracy.
+
+With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
+
+    A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
+
+Nonlinear coordinates y = rho(x) have R = D rho(x0) and one more term, d(D rho(x) f0)/dx DPsi in A, from y' = D rho x'.
+Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.slopes import TangentSlopes
+from fmilin.model.counting import CountedModel
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+
+__all__ = ["assembled", "point_of", "with_inputs"]
+
+
+def assembled(
+    model: CountedModel,
+    point: OperatingPoint,
+    base: Evaluation,
+    frame: Frame,
+    slopes: TangentSlopes,
+    remarks: Sequence[Remark],
+) -> LinearModel:
+    """Return the linear model.
+
+    Parameters
+    ----------
+    model : CountedModel
+        How often it was visited is said in the result.
+    point : OperatingPoint
+    base : Evaluation
+        Of the model at the point.
+    frame : Frame
+        The coordinates.
+    slopes : TangentSlopes
+        Along them, and along the inputs.
+    remarks : sequence of Remark
+    """
+    R, T = frame.coordinates.R, frame.T
+    bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f): zero for linear coordinates
+    A, B = R @ slopes.f_y + bend @ T, R @ slopes.f_u + bend @ slopes.x_u
+    errors = EntryErrors(
+        A=np.abs(R) @ slopes.f_y_error,
+        B=np.abs(R) @ slopes.f_u_error,
+        C=slopes.c_y_error,
+        D=slopes.c_u_error,
+        T=frame.T_error,
+    )
+    f0 = R @ base.derivatives
+    return LinearModel(
+        A=A,
+        B=B,
+        C=slopes.c_y,
+        D=slopes.c_u,
+        T=T,
+        f0=f0,
+        states=frame.signals,
+        full_states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        y0=frame.y0,
+        point=point_of(model, point, dict(zip(model.outputs.names, base.outputs.tolist(), strict=True))),
+        accuracy=Accuracy(
+            A=_relative(errors.A, A),
+            B=_relative(errors.B, B),
+            C=_relative(errors.C, slopes.c_y),
+            D=_relative(errors.D, slopes.c_u),
+            T=_relative(errors.T, T),
+            f0=0.0 if not f0.any() else float(np.finfo(float).eps),
+            constraint_residual=frame.residual,
+            conditioning=frame.condition_number,
+        ),
+        method=Method(slopes.method, frame.kind, model.evaluations, model.directions),
+        model=model.info,
+        warnings=tuple(remarks),
+        T_u=slopes.x_u,
+        errors=errors,
+    )
+
+
+def point_of(model: Model, point: OperatingPoint, outputs: Mapping[str, float]) -> Point:
+    """Return a point by the names of a model's signals."""
+    return Point(
+        time=point.time,
+        states=dict(zip(model.states.names, point.states.tolist(), strict=True)),
+        inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        outputs=outputs,
+        parameters=dict(point.parameters),
+    )
+
+
+def with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
+    """Return the linear model with some inputs, in the given order; the others stay at their values of the point."""
+    columns, E, descriptor = list(chosen), linear.errors, linear.descriptor
+    selected = linear.inputs.select(columns)
+    B, D = linear.B[:, columns], linear.D[:, columns]
+    errors = replace(E, B=E.B[:, columns], D=E.D[:, columns])
+    accuracy = replace(linear.accuracy, B=_relative(errors.B, B), D=_relative(errors.D, D))
+    return replace(
+        linear,
+        B=B,
+        D=D,
+        T_u=linear.T_u[:, columns],
+        inputs=selected,
+        errors=errors,
+        accuracy=accuracy,
+        descriptor=descriptor and descriptor.with_interface(selected.names, linear.outputs.names),
+    )
+
+
+def _relative(error: FloatArray, matrix: FloatArray) -> float:
+    largest = float(np.max(np.abs(matrix), initial=0.0))
+    worst = float(np.max(error, initial=0.0))
+    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -1,0 +1,98 @@
+"""What a user should know about a point and the coordinates at it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.singular import singularity_of
+from fmilin.model.counting import RememberingModel
+from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.remarks import Remark, held_remarks, off_equilibrium
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
+
+__all__ = ["remarks_on", "visited_at"]
+
+
+def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
+    """Visit the point itself and refuse NaN by name.
+
+    Raises
+    ------
+    NumericalError
+        When the rates are not determined there, or something is no number.
+    """
+    try:
+        base = model.evaluate(point.time, point.states, point.inputs)
+    except NumericalError as error:
+        singular = singularity_of(model, point)
+        raise NumericalError(singular, condition_number=error.condition_number) if singular else error from None
+    for values, signals, what in (
+        (base.derivatives, model.states, "derivative of the state"),
+        (base.outputs, model.outputs, "output"),
+        (base.residuals, model.constraints, "constraint"),
+    ):
+        if not np.isfinite(values).all():
+            bad = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
+            raise NumericalError(
+                f"The model returns no number for the {what} '{bad[0]}' at the point"
+                + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else "")
+                + ". The point may be outside the model's domain: choose another with --set.",
+                variable=bad[0],
+            )
+    return base
+
+
+def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame) -> list[Remark]:
+    """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
+    remarks = _of_memory(model, point, base)
+    rates = np.abs(base.derivatives) / model.states.scales(point.states)
+    if np.max(rates, initial=0.0) > EQUILIBRIUM:
+        i = int(np.argmax(rates))
+        remarks.append(off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"))
+    remarks += _prescribed(model, frame)
+    if frame.condition_number > DOUBTFUL:
+        remarks.append(
+            Remark(
+                "conditioning",
+                f"The coordinates {', '.join(frame.signals.names)} are badly conditioned here (condition number "
+                f"{frame.condition_number:.3g}); {frame.better} would be better.",
+            )
+        )
+    remarks += held_remarks(model.source.held())
+    remarks += [Remark("model", note) for note in model.notes]
+    return remarks
+
+
+def _of_memory(model: RememberingModel, point: OperatingPoint, base: Evaluation) -> list[Remark]:
+    """Visit the point again, after all others: a model that says something else then keeps memory."""
+    if model.exact_slopes(point.time, point.states, point.inputs) is not None:
+        return []  # equations, no black box
+    again = model.evaluate_again(point.time, point.states, point.inputs)
+    if np.array_equal(again.derivatives, base.derivatives) and np.array_equal(again.outputs, base.outputs):
+        return []
+    change = float(np.max(np.abs(again.derivatives - base.derivatives), initial=0.0))
+    return [
+        Remark(
+            "memory",
+            f"The model does not repeat itself: evaluated again at the same point its derivatives differ by up to "
+            f"{change:.3g}. It keeps memory between calls, and the error estimates do not cover that.",
+        )
+    ]
+
+
+def _prescribed(model: RememberingModel, frame: Frame) -> list[Remark]:
+    invariants = frame.invariants
+    if not invariants.prescribing:
+        return []
+    names = model.inputs.names
+    driven = ", ".join(f"'{names[j]}'" for j in invariants.prescribing)
+    rates = ", ".join(f"'{names[j]}'" for j in invariants.chain.values()) or "none"
+    return [
+        Remark(
+            "prescribed-motion",
+            f"The inputs {driven} prescribe a motion: dependent states follow them at once (T_u), their derivatives "
+            f"({rates}) are inputs of their own. with_prescribed_states() makes states of all but the highest.",
+        )
+    ]

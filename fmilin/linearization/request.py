@@ -1,0 +1,46 @@
+"""What is asked of a linearization, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fmilin.derivatives.differences import Differences
+from fmilin.errors import UsageError
+from fmilin.model.stepping import Stepping
+
+if TYPE_CHECKING:
+    from fmilin.formulations.options import Formulation
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of :func:`fmilin.linearize`, where they are explained; inputs and outputs are chosen beside it.
+
+    Raises
+    ------
+    UsageError
+        When a word is none of those, or choices exclude each other.
+    """
+
+    independent: Sequence[str] | None = None
+    coordinates: str = "partition"
+    derivatives: str | Differences = "auto"
+    at_singularity: bool = False
+    stepping: Stepping | None = None
+    formulation: str | Formulation | None = None
+    descriptor: bool = False
+
+    def __post_init__(self) -> None:
+        if self.coordinates not in ("partition", "tangent"):
+            raise UsageError(f"'{self.coordinates}' is no way to choose coordinates: use partition or tangent.")
+        if not isinstance(self.derivatives, Differences) and self.derivatives not in ("auto", "exact", "differences"):
+            raise UsageError(f"'{self.derivatives}' is no way to take derivatives: use auto, exact or differences.")
+        of_its_own = self.coordinates != "partition" or self.derivatives not in ("auto", "exact") or self.stepping
+        if self.formulation is not None and of_its_own:
+            raise UsageError(
+                "A formulation takes exact slopes and coordinates of its own: leave the other choices out."
+            )

@@ -1,0 +1,64 @@
+"""Slopes that need no difference: by the model's own procedure or products, and rows that are known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.derivatives.differences import ROUNDING, Slopes
+from fmilin.errors import NumericalError
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.signals import FloatArray
+
+__all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
+
+
+def by_procedure(beside: Neighbourhood) -> Slopes | None:
+    """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
+    kept, point = beside.frame.selection.kept, beside.point
+    exact = None if kept is None else beside.model.exact_slopes(point.time, point.states, point.inputs)
+    if exact is None or kept is None:
+        return None
+    try:
+        found = exact.along(kept)
+    except NumericalError:
+        return None
+    J = np.vstack((found.derivatives, found.outputs))
+    return _with_error(beside, J) if np.isfinite(J).all() else None
+
+
+def by_products(beside: Neighbourhood) -> Slopes | None:
+    """Ask the model for exact products along T and along each input; None when it has none, NaN where it has none."""
+    frame, point, p, k = beside.frame, beside.point, beside.p, beside.k
+    if p + k == 0:
+        return _smooth(np.zeros((len(beside.base), 0)), np.zeros((len(beside.base), 0)))
+    dx = np.hstack((frame.T, frame.x_u))
+    du = np.hstack((np.zeros((k, p)), np.eye(k)))
+    answer = beside.model.products(point.time, point.states, point.inputs, dx, du)
+    if answer is None:
+        return None
+    return _with_error(beside, np.vstack((answer.derivatives, answer.outputs)))
+
+
+def _with_error(beside: Neighbourhood, J: FloatArray) -> Slopes:
+    """Return slopes that are as good as the coordinates are conditioned, with the rows that are known."""
+    T, T_error = beside.frame.T, beside.frame.T_error
+    relative = 8 * np.finfo(float).eps * beside.frame.condition_number
+    relative += float(np.max(T_error, initial=0.0)) / max(float(np.max(np.abs(T), initial=0.0)), 1e-300)
+    return beside.written_down(_smooth(J, relative * row_sizes(J, beside.scales)))
+
+
+def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return the largest slope of each row, compared in scaled columns, in units of each entry; same shape as J."""
+    finite = np.nan_to_num(np.abs(J), nan=0.0, posinf=0.0)
+    sizes: FloatArray = np.max(finite * scales, axis=1, keepdims=True, initial=0.0) / scales
+    return sizes
+
+
+def rounding(beside: Neighbourhood, J: FloatArray) -> FloatArray:
+    """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
+    slope = np.max(np.abs(J) * beside.scales, axis=1, initial=0.0)
+    return ROUNDING * beside.terms(slope)[:, None] / beside.scales
+
+
+def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
+    return Slopes(J, error, np.zeros_like(J), np.zeros_like(J))

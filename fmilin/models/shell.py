@@ -1,0 +1,459 @@
+"""What all native models have in common: inputs and outputs to choose, constraints, copies, parameters, start values.
+
+A native form of the equations supplies a :class:`NativeEngine`: it says what its states, inputs, quantities and
+constraints are, and computes rates and whichever quantities are asked for. :class:`NativeModel` makes a
+:class:`~fmilin.Model` of it. An engine always takes all of its inputs: those that nobody chose stand at their start
+values, and their columns are dropped here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+
+from fmilin.constraints.declared import Constraint, Constraints
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
+
+__all__ = ["AdjustableEngine", "Choice", "Evaluator", "NativeEngine", "NativeModel", "Quantity", "offered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What may be an output.
+
+    Parameters
+    ----------
+    signal : Signal
+    source : object
+        ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is
+        in the engine's own terms: an expression, a function, a number.
+    """
+
+    signal: Signal
+    source: Any
+
+
+class Evaluator(ABC):
+    """Rates, outputs and observed quantities of an engine as functions of t, x and all its inputs u."""
+
+    @abstractmethod
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the rates of all states (N,), the outputs (ny,) and what constraints observe (nz,).
+
+        Parameters
+        ----------
+        t : float
+        x : array, shape (N,); (..., N) where the engine takes batches
+        u : array, shape (nu,) or (..., nu)
+
+        Raises
+        ------
+        ModelError, NumericalError
+            When the engine refuses; NaN is returned as it is.
+        """
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the exact derivatives of all three along the columns of dx (N, k) and du (nu, k); None without any."""
+        del t, x, u, dx, du
+        return None
+
+    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return what constraints observe, without the rates; None where it costs as much as a visit."""
+        del t, x, u
+        return None
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, with columns for all inputs; None when they are not known."""
+        del t, x, u
+        return None
+
+
+class NativeEngine(ABC):
+    """A native form of the equations: its signals and constraints, and rates and quantities on demand.
+
+    Attributes
+    ----------
+    info : ModelInfo
+    states, inputs : Signals
+        All of them, N and nu, with start values.
+    outputs : sequence of str
+        Which quantities are the outputs when nobody chooses.
+    constraints : sequence of Constraint
+        Over states, inputs, ``parameters`` and quantities.
+    independent : tuple of str
+        States that the author recommends to keep; may be empty.
+    parameters : mapping of str to float
+        What constraints may use beside.
+    notes : sequence of str
+        What a user should know about this model.
+    batches : bool
+        Whether :meth:`Evaluator.visit` takes many points at once.
+    """
+
+    info: ModelInfo
+    states: Signals
+    inputs: Signals
+    outputs: Sequence[str] = ()
+    constraints: Sequence[Constraint] = ()
+    independent: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = MappingProxyType({})
+    notes: Sequence[str] = ()
+    batches: bool = False
+
+    @property
+    @abstractmethod
+    def available(self) -> Mapping[str, Quantity]:
+        """Everything that may be an output, by name; see :func:`offered`."""
+
+    def quantity(self, name: str) -> Quantity | None:
+        """Return one of ``available``, or None when there is none of that name."""
+        return self.available.get(name)
+
+    @abstractmethod
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
+        """Return what computes these quantities.
+
+        Raises
+        ------
+        ModelError
+            When one of the outputs is not determined.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most engines hold nothing
+        """Give back what the engine holds."""
+
+
+class AdjustableEngine(NativeEngine):
+    """An engine whose parameters can be changed."""
+
+    @abstractmethod
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values of some of its parameters.
+
+        Raises
+        ------
+        UsageError, ModelError
+            When a value is not possible.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen after the equations had been given; None keeps what there is.
+
+    Parameters
+    ----------
+    inputs : tuple of int, optional
+        Which inputs of the engine, in which order.
+    outputs : tuple of str, optional
+    constraints : tuple of Constraint, optional
+    parameters : mapping of str to float
+        Those that were changed.
+    """
+
+    inputs: tuple[int, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    constraints: tuple[Constraint, ...] | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+class NativeModel(Model):
+    """The model of a :class:`NativeEngine`.
+
+    Parameters
+    ----------
+    engine : NativeEngine
+
+    Attributes
+    ----------
+    engine : NativeEngine
+
+    Raises
+    ------
+    ConstraintError
+        When a constraint names something unknown.
+    UnknownNameError
+        When a default output is unknown.
+    """
+
+    engine: NativeEngine
+
+    def __init__(self, engine: NativeEngine) -> None:
+        self._set_up(engine, Choice())
+
+    def _set_up(self, engine: NativeEngine, choice: Choice) -> None:
+        self.engine, self._choice = engine, choice
+        self.info, self.batches = engine.info, engine.batches
+        self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
+        # What the author recommends belongs to the constraints that came with the equations.
+        self.independent = tuple(engine.independent) if self._has_own_constraints else ()
+        every = range(len(engine.inputs))
+        self._kept = list(every if choice.inputs is None else choice.inputs)
+        self._takes_all = self._kept == list(every)
+        self._held = engine.inputs.starts
+        self.inputs = engine.inputs.select(self._kept)
+        names = engine.outputs if choice.outputs is None else choice.outputs
+        self._chosen = [self._quantity(name) for name in names]
+        self.outputs = Signals(quantity.signal for quantity in self._chosen)
+        self._last: tuple[float, bytes, bytes, FloatArray] | None = None
+        self._require_right()
+
+    def _require_right(self) -> None:
+        """Bind the constraints and make the functions, so that what is wrong is said now."""
+        _ = self._evaluator
+
+    @classmethod
+    def _of(cls, engine: NativeEngine, choice: Choice) -> Self:
+        model = cls.__new__(cls)
+        model._set_up(engine, choice)
+        return model
+
+    def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
+        return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
+
+    @property
+    def _has_own_constraints(self) -> bool:
+        return self._choice.constraints is None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the engine notes."""
+        return tuple(self.engine.notes)
+
+    # -- what is made when first asked for: thousands of states have names that nobody may want --------
+
+    @cached_property
+    def states(self) -> Signals:  # type: ignore[override]
+        """The engine's states."""
+        return self.engine.states
+
+    @cached_property
+    def start(self) -> OperatingPoint:  # type: ignore[override]
+        """Where the model starts, with the parameters that were changed."""
+        return OperatingPoint(0.0, self.states.starts, self.inputs.starts, dict(self._choice.parameters))
+
+    @cached_property
+    def copies(self) -> Mapping[int, Copy]:  # type: ignore[override]
+        """Outputs that are a state or an input."""
+        found: dict[int, Copy] = {}
+        for i, quantity in enumerate(self._chosen):
+            match quantity.source:
+                case ("state", index):
+                    found[i] = Copy("state", index)
+                case ("input", index) if index in self._kept:
+                    found[i] = Copy("input", self._kept.index(index))
+        return found
+
+    @cached_property
+    def constraints(self) -> Constraints:  # type: ignore[override]
+        """The engine's own, or those that were chosen instead; inputs left out count as parameters.
+
+        Raises
+        ------
+        ConstraintError
+            When a constraint names something unknown.
+        """
+        engine, chosen = self.engine, self._choice.constraints
+        held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._kept}
+        return Constraints(
+            engine.constraints if chosen is None else chosen,
+            self.states,
+            self.inputs,
+            parameters={**engine.parameters, **held},
+            other=lambda name: None if engine.quantity(name) is None else name,
+            known=engine.available,
+        )
+
+    @cached_property
+    def _evaluator(self) -> Any:
+        """The chosen quantities and what constraints observe; each engine's own kind of :class:`Evaluator`."""
+        return self.engine.evaluator(self._chosen, [self._quantity(name) for name in self._observed_names()])
+
+    def _observed_names(self) -> Sequence[str]:
+        return self.constraints.observed
+
+    @cached_property
+    def _bends(self) -> bool:
+        """Whether the slopes of the constraints depend on what they observe."""
+        constraints = self.constraints
+        rows = zip(constraints.rows, constraints.analytic, strict=True)
+        return any(not analytic and not row.expression.is_variable for row, analytic in rows)
+
+    # -- the Model -----------------------------------------------------------------------------------
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
+        rates, outputs, z = self._evaluator.visit(t, x, u if self._takes_all else self._full(u))
+        if z.size and self._bends:
+            self._last = (t, x.tobytes(), u.tobytes(), z)
+        return Evaluation(rates, outputs, self._residuals(t, x, u, z))
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives along the columns of (dx, du), residuals included; None without any."""
+        full, du_full = u, du
+        if not self._takes_all:
+            full, du_full = self._full(u), np.zeros((len(self._held), du.shape[1]))
+            du_full[self._kept] = du
+        found = self._evaluator.slopes(t, x, full, dx, du_full)
+        if found is None:
+            return None
+        rates, outputs, dz = found
+        return Evaluation(rates, outputs, self._residual_slopes((t, x, u), dx, du, dz))
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals alone, where rates need not be computed for them; else None."""
+        if not self._observed_names():
+            z = np.empty((*x.shape[:-1], 0))
+        elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
+            return None
+        return self._residuals(t, x, u, z)
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        form: SecondOrderForm | None = self._evaluator.second_order_form(t, x, self._full(u))
+        if form is None or self._takes_all:
+            return form
+        return replace(
+            form,
+            force_inputs=form.force_inputs[:, self._kept],
+            output_inputs=form.output_inputs[:, self._kept],
+            constraint_inputs=form.constraint_inputs[:, self._kept],
+        )
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
+
+        Inputs that are left out stay at their start values, and may be chosen again later. An output may be a
+        declared output, a state, ``der(state)``, an input or another quantity that the form offers.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        ModelError
+            When an output is not determined.
+        """
+        chosen: dict[str, Any] = {}
+        if inputs is not None:
+            every = self.engine.inputs
+            chosen["inputs"] = tuple(every.index_of(name, f"an input of '{self.info.name}'") for name in inputs)
+        if outputs is not None:
+            chosen["outputs"] = tuple(outputs)
+        return self._changed(**chosen)
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same model with these constraints declared instead of its own.
+
+        Raises
+        ------
+        ConstraintError
+            When a constraint names a variable that the model does not have.
+        """
+        given = tuple(constraints)
+        return self._changed(constraints=None if given == tuple(self.engine.constraints) else given)
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same model with other parameter values. States and inputs keep their start values.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names, when there is no such parameter.
+        UsageError, ModelError
+            When a value is not possible, or parameters cannot be changed.
+        """
+        engine = self.engine
+        if not isinstance(engine, AdjustableEngine):
+            super().with_parameters(values)  # refuses what is to be changed
+            return self
+        if not values:
+            return self
+        # What is unknown may be a misspelled state.
+        known = [*engine.parameters, *engine.states.names, *engine.inputs.names]
+        for name, value in values.items():
+            if name not in engine.parameters:
+                raise UnknownNameError.among(name, known, f"a parameter, state or input of '{self.info.name}'")
+            if not np.isfinite(value):
+                raise UsageError(
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
+                )
+        new = {name: float(value) for name, value in values.items()}
+        return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+        self.engine.close()
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def _quantity(self, name: str) -> Quantity:
+        found = self.engine.quantity(name)
+        if found is None:
+            known = self.engine.available
+            raise UnknownNameError.among(name, known, f"an output or another quantity of '{self.info.name}'")
+        return found
+
+    def _full(self, u: FloatArray) -> FloatArray:
+        """Return all inputs of the engine: the chosen ones, the others at their start values."""
+        if self._takes_all:
+            return u
+        full = np.empty((*u.shape[:-1], len(self._held)))
+        full[...] = self._held
+        full[..., self._kept] = u
+        return full
+
+    def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return the residuals of the declared constraints at a point, or at many."""
+        return self.constraints.residuals(t, x, u, z)
+
+    def _residual_slopes(
+        self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
+    ) -> FloatArray:
+        """Return the slopes of the residuals along the columns of dx, du, and dz (nz, k)."""
+        g = self.constraints.partials(*point, self._seen(*point))
+        slopes: FloatArray = g.states @ dx + g.inputs @ du + g.observed @ dz
+        return slopes
+
+    def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""
+        if not self.constraints.observed:
+            return np.empty(0)
+        if not self._bends:
+            return np.zeros(len(self.constraints.observed))
+        if self._last is None or self._last[:3] != (t, x.tobytes(), u.tobytes()):
+            self.evaluate(t, x, u)
+        assert self._last is not None  # noqa: S101 - evaluate() has just kept it
+        return self._last[3]
+
+
+def offered(
+    states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
+) -> dict[str, Quantity]:
+    """Return everything that may be an output, by name: what is declared goes before states, these before the rest.
+
+    Parameters
+    ----------
+    states, inputs : Signals
+        Their sources are ``("state", i)``, ``("rate", i)`` and ``("input", i)``.
+    declared, further : iterable of Quantity
+        Outputs, and quantities that nobody declared.
+
+    Returns
+    -------
+    dict of str to Quantity
+        ``further``, ``der(state)``, inputs, states, ``declared``: later ones replace earlier ones of the same name.
+    """
+    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
+    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
+    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
+    return {q.signal.name: q for q in (*further, *own, *declared)}

@@ -1,0 +1,128 @@
+"""What is zero, what is close enough, what is refused: every limit that decides about a number, once.
+
+A limit stands here when loosening it would let a wrong number pass, or when several rooms must mean the same by it;
+each has a test that fails when it is loosened. Steps, iterations and sizes of one procedure stay with that procedure.
+These orders must hold: ``REACHED < ON_MANIFOLD < CONSISTENT`` and ``BALANCED_EXACTLY < EQUILIBRIUM``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "AGREEMENT",
+    "BALANCED",
+    "BALANCED_EXACTLY",
+    "CLEAR_GAP",
+    "CLOSED",
+    "CONSISTENT",
+    "DOUBTFUL",
+    "EQUILIBRIUM",
+    "INVARIANT",
+    "INVARIANT_MEASURED",
+    "KINK",
+    "ON_MANIFOLD",
+    "PRECISE",
+    "PSEUDO_INVERSE",
+    "RANK",
+    "RANK_MEASURED",
+    "RANK_UNKNOWN",
+    "RATES",
+    "REACHED",
+    "REFUSED",
+    "SAME",
+    "SLOPES_AGREE",
+    "STAYS",
+    "STEADY",
+    "SYMMETRIC",
+]
+
+# -- the point -------------------------------------------------------------------------------------------------------
+
+ON_MANIFOLD: Final = 1e-8
+"""Distance from the manifold, in sizes of the states, beyond which a point is refused, and a simulation has lost it.
+Looser: A of a point that does not exist, wrong by about the distance."""
+
+REACHED: Final = 1e-9
+"""Distance at which a projection has arrived. Looser: points called consistent that :data:`ON_MANIFOLD` refuses."""
+
+CONSISTENT: Final = 1e-6
+"""Gap of start values, in sizes of the states, that is closed by a projection without being asked for. Looser: a typing
+error in a start value or a wrong length in a constraint is moved to another point silently."""
+
+CLOSED: Final = 1e-9
+"""Gap of an assembled loop, in sizes of the mechanism or rad. Looser: a mechanism with a gap."""
+
+EQUILIBRIUM: Final = 1e-9
+"""Rates, in sizes of the states per second, that count as rest: here f0 = 0, and the terms of a motion may be left out.
+Looser: formulations drop terms, and eigenvalues of a moving point are shown without a remark."""
+
+BALANCED: Final = 1e-9
+"""Accelerations over stiffness that count as rest in statics. Looser: a penalized rest point that is none."""
+
+BALANCED_EXACTLY: Final = 1e-10
+"""What a trim without noise must reach. Looser: an equilibrium that moves."""
+
+STEADY: Final = 1e-7
+"""Change of the rates along a motion, relative, that counts as none. Looser: a steady motion that is not steady."""
+
+STAYS: Final = 1e-5
+"""Growth of the residual along a free direction of a trim, over the step, up to which equilibria form a family."""
+
+RATES: Final = 1e-8
+"""How well given rates must satisfy the equations, relative to their terms (A of Kane's method contains them)."""
+
+# -- rank and coordinates --------------------------------------------------------------------------------------------
+
+RANK: Final = 1e-8
+"""Singular values of an exact, scaled constraint gradient below this fraction of the largest are zero. Looser: freedoms
+are invented; tighter: redundant constraints count twice."""
+
+RANK_MEASURED: Final = 1e-5
+"""The least that is asked of a gradient that was measured by differences; more where its error is larger."""
+
+RANK_UNKNOWN: Final = 1e-2
+"""The most that is asked of it."""
+
+CLEAR_GAP: Final = 1e2
+"""Ratio of singular values across the decision about the rank below which the decision is remarked on."""
+
+PSEUDO_INVERSE: Final = 1e-10
+"""Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
+
+REFUSED: Final = 1e8
+"""Condition number of a choice of coordinates beyond which it is refused. Looser: A is wrong by eps times this."""
+
+DOUBTFUL: Final = 1e4
+"""Condition number of a choice of coordinates that is remarked on, and for which others are looked for."""
+
+# -- slopes and invariants -------------------------------------------------------------------------------------------
+
+AGREEMENT: Final = 1e-7
+"""Disagreement of an exact derivative with a difference, relative to its row, that is put down to the model's accuracy.
+Looser: a wrong derivative enters A."""
+
+PRECISE: Final = 1e-8
+"""Error of a quick difference, relative to its row, up to which the model has no noise: later points are checked along
+one direction only. Looser: wrong derivatives beside noise pass unseen."""
+
+KINK: Final = 1e-3
+"""Jump of a slope, relative to the largest of its row, that is a kink. Looser: the slope of one side for both."""
+
+INVARIANT: Final = 1e-6
+"""H f and H f_u relative to the sizes of their terms, up to which a constraint is an invariant of the motion. Looser: a
+wrong constraint is accepted."""
+
+INVARIANT_MEASURED: Final = 1e-4
+"""The same where H is measured by differences."""
+
+SYMMETRIC: Final = 1e-9
+"""Asymmetry of a mass matrix, relative to its largest entry, that is rounding."""
+
+# -- verification ----------------------------------------------------------------------------------------------------
+
+SLOPES_AGREE: Final = 1e-5
+"""Relative error of a slope that ``fmilin verify`` accepts of a model without noise."""
+
+SAME: Final = 1e-6
+"""Difference of values at the point up to which a linear model was made at this point."""

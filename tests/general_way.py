@@ -1,0 +1,24 @@
+"""A model as one that has no exact procedure: what a procedure is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fmilin.model.counting import CountedModel
+from fmilin.model.interface import ExactSlopes, Model
+from fmilin.signals import FloatArray
+
+__all__ = ["GeneralWay"]
+
+
+class GeneralWay(CountedModel):
+    """Linearized from exact products, each compared with a difference."""
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return None."""
+        del t, x, u
+        return None
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
+        """Keep the way."""
+        return GeneralWay(self.source.with_interface(inputs, outputs))
