@@ -18,6 +18,7 @@ from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.discrete_states import held_values
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
+from fmilin.fmi.read.residuals import Residuals
 from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
@@ -27,8 +28,6 @@ from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, Operating
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["FmuModel", "model_on", "open_fmu"]
-
-_NOTHING = np.empty(0)
 
 S = TypeVar("S", bound=Session)
 M = TypeVar("M", bound="FmuModel")
@@ -152,6 +151,7 @@ class FmuModel(Model, Hybrid):
         self._output_positions = self._positions(outputs)
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
+        self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
         rates = any(getattr(layout.place(s), "kind", "") == "derivative" for s in observed)
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
@@ -182,22 +182,22 @@ class FmuModel(Model, Hybrid):
         """
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
-        return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals(buffers))
+        return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`.
 
         Some code calculates its variables only together with the derivatives, against the standard: whether this one
         does is found out once.
         """
         if self._reads_alone is False:
-            return self.evaluate(t, x, u).residuals
+            return None
         buffers = self._aim(t, x, u)
         before = buffers.values[self._observed_positions]
         self._session.visit(buffers, "observed")
         if self._reads_alone is None:
             self._compare_readings(before)
-        return self._residuals(buffers)
+        return self._residuals.values()
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
@@ -222,7 +222,7 @@ class FmuModel(Model, Hybrid):
             if found is None:
                 return None
             values, changes = found
-            residuals = self._residual_products(values, changes, dx, du)
+            residuals = self._residuals.along(values, changes)
         first = 1 + n + buffers.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
 
@@ -319,28 +319,6 @@ class FmuModel(Model, Hybrid):
             self._reads_alone = False
         elif not np.isnan(before).any() and not np.array_equal(before, now):
             self._reads_alone = True
-
-    def _residuals(self, buffers: Buffers) -> FloatArray:
-        if not self.constraints.rows:
-            return _NOTHING
-        z = buffers.values[self._observed_positions]
-        return self.constraints.residuals(buffers.time.value, buffers.x, buffers.u[self._input_positions], z)
-
-    def _residual_products(self, values: FloatArray, changes: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
-        """Return dg = g_x dx + g_u du + g_z dz; NaN rows only where an unknown dz has a part in g."""
-        if not len(self.constraints):
-            return np.zeros((0, dx.shape[1]))
-        n, k = self._buffers.n, self._buffers.k
-        x, u = values[1 : 1 + n], values[1 + n : 1 + n + k][self._input_positions]
-        partials = self.constraints.partials(float(values[0]), x, u, values[self._observed_positions])
-        dg = partials.states @ dx + partials.inputs @ du
-        observed = changes[self._observed_positions]
-        if np.isfinite(observed).all():
-            known: FloatArray = dg + partials.observed @ observed
-            return known
-        for g_z, dz in zip(partials.observed.T, observed, strict=True):
-            dg[g_z != 0] += np.outer(g_z[g_z != 0], dz)
-        return dg
 
     def _positions(self, scalars: Iterable[Scalar]) -> NDArray[np.intp]:
         return np.array([self._buffers.position(s) for s in scalars], dtype=np.intp)
