@@ -116,6 +116,10 @@ class LargeSequence(Sequence[Variable]):
     """Variables that are too many to be read at once, and what can be found among them without doing so."""
 
     @abstractmethod
+    def at(self, index: int) -> Variable | None:
+        """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
+
+    @abstractmethod
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
         """Yield the variables of these causalities, none of which is ``local``, in order."""
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
 from fmilin.fmi.read.component import Call, Component
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.platforms import library_suffix
 from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.variable_access import VariableAccess
 from fmilin.signals import FloatArray
 
 __all__ = ["Event", "Instance"]
@@ -34,7 +35,7 @@ class Event(NamedTuple):
     next_time: float | None
 
 
-class Instance(ABC):
+class Instance(VariableAccess):
     """One instance of an FMU's code, from instantiation to continuous-time mode and back.
 
     Parameters
@@ -57,10 +58,6 @@ class Instance(ABC):
     """``"fmi2"`` or ``"fmi3"``."""
     binaries: ClassVar[tuple[str, ...]]
     """Folders under ``binaries/`` that may hold this platform's library, the first choice first."""
-    types: ClassVar[Mapping[str, tuple[str, Any]]]
-    """By type of variable: what the functions that get and set it are called, and its type in C."""
-    truth: ClassVar[Any]
-    """The C type of a Boolean."""
     tells_states: ClassVar[bool] = False
     """Whether the code alone knows which variables are states."""
     frees_with: ClassVar[str] = "FreeInstance"
@@ -92,10 +89,6 @@ class Instance(ABC):
     @abstractmethod
     def _iterate(self) -> Event:
         """Do one round of the event iteration."""
-
-    @abstractmethod
-    def _get_or_set(self, verb: str, group: Group) -> Call:
-        """Return the call that reads or writes a group."""
 
     @abstractmethod
     def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
@@ -162,45 +155,6 @@ class Instance(ABC):
         """Free the component and the library."""
         self.end()
         self.component.unload()
-
-    # ------------------------------------------------------------------ variables
-
-    def read(self, group: Group) -> None:
-        """Read a group of variables into its buffer."""
-        self.component.run(self._reading(group))
-
-    def write(self, group: Group) -> None:
-        """Set a group of variables from its buffer."""
-        self.component.run(self._writing(group))
-
-    def values(self, variable: Variable, size: int) -> list[Any]:
-        """Read a variable of any type: all its elements, as Python has them."""
-        kind, c_type = self.types[variable.type]
-        found = (c_type * size)()
-        self.component.call(f"Get{kind}", *self._located(variable, found))
-        return list(found)
-
-    def _apply(self, setting: Setting) -> None:
-        """Set one variable of any type."""
-        kind, c_type = self.types[setting.variable.type]
-        values = (str(v).encode() for v in setting.values) if kind == "String" else setting.values
-        self.component.call(f"Set{kind}", *self._located(setting.variable, (c_type * len(setting.values))(*values)))
-
-    def _located(self, variable: Variable, numbers: Any) -> tuple[Any, ...]:
-        """Return what a function is told that gets or sets one variable."""
-        return (ctypes.c_uint32 * 1)(variable.reference), ctypes.c_size_t(1), numbers
-
-    def _reading(self, group: Group) -> tuple[Call, ...]:
-        if not group.reading:
-            call = self._get_or_set("Get", group)
-            group.reading = (call,) if group.buffer is None else (call, (group.after_reading, call[1]))
-        return group.reading
-
-    def _writing(self, group: Group) -> tuple[Call, ...]:
-        if not group.writing:
-            call = self._get_or_set("Set", group)
-            group.writing = (call,) if group.buffer is None else ((group.before_writing, call[1]), call)
-        return group.writing
 
     # ------------------------------------------------------------------ continuous-time mode
 

@@ -21,10 +21,7 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import LargeSequence, Variable
 
-__all__ = ["LARGE", "Scanned", "cut"]
-
-LARGE = 4_000_000
-"""Bytes from which a description is scanned."""
+__all__ = ["Scanned", "cut"]
 
 _OPENINGS = {
     "2": re.compile(rb"<ScalarVariable\s"),

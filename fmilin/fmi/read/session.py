@@ -6,7 +6,6 @@ import itertools
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -16,19 +15,14 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.instance1 import Instance1
-from fmilin.fmi.read.instance2 import Instance2
-from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled
 from fmilin.fmi.read.log import LogSink
-from fmilin.fmi.read.platforms import library_suffix
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Session"]
-
-_INSTANCES: dict[str, type[Instance]] = {"1": Instance1, "2": Instance2, "3": Instance3}
 
 
 class Session:
@@ -88,7 +82,7 @@ class Session:
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
-        compiles = _check_platform(fmu, description, kind)
+        compiles = must_be_compiled(fmu, description, kind)
         self._instance: Instance | None = None
         sources = ("sources",) if compiles else ()
         self._folder = fmu.unpack(("resources", *sources, *(f"binaries/{b}" for b in kind.binaries)))
@@ -259,7 +253,7 @@ class Session:
         self.left_start = False
 
     def _class_of_instances(self, description: Description) -> type[Instance]:
-        return _INSTANCES[description.fmi_version.split(".")[0]]
+        return class_of_instances(description)
 
     def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> dict[str, Value]:
         """Return what is set before initialization: of ``settings`` neither states nor inputs.
@@ -344,21 +338,3 @@ class Session:
                     f"The state '{name}' was set to {asked[i]:.17g}, but the model holds {held[i]:.17g}: "
                     f"it changes states that it is given."
                 )
-
-
-def _check_platform(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
-    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
-    library = description.model_identifier + library_suffix()
-    paths = {Path(m.filename.replace("\\", "/")).as_posix() for m in fmu.members}
-    if any(f"binaries/{folder}/{library}" in paths for folder in kind.binaries):
-        return False
-    if fmu.options.compile_sources and "C sources" in fmu.platforms:
-        return True
-    here = kind.binaries[0]
-    inside = ", ".join(fmu.platforms) or "none at all"
-    advice = "Ask for an export that includes this platform."
-    if "C sources" in fmu.platforms:
-        advice = "Its sources can be compiled with this machine's compiler: say so with --compile."
-    elif any(folder in fmu.platforms for folder in kind.binaries):
-        advice = f"The folder is there, but not '{library}', the name that the model description gives."
-    raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")

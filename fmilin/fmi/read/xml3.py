@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable
 from fmilin.fmi.read.elements import (
@@ -16,7 +16,9 @@ from fmilin.fmi.read.elements import (
     nominal,
     references,
 )
-from fmilin.fmi.read.large import Scanned
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.large import Scanned
 
 __all__ = ["read_structure"]
 
