@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -62,8 +63,8 @@ def complains():
 
 
 @pytest.fixture(scope="module")
-def pendulum(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build("pendulum", tmp_path_factory.mktemp("pendulum"))
+def pendulum(zoo: Callable[[str], Path]) -> Path:
+    return zoo("pendulum")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.options import is_fmu
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -13,12 +14,7 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions
     from fmilin.model.interface import Model
 
-__all__ = ["is_fmu", "open_model"]
-
-
-def is_fmu(source: str) -> bool:
-    """Whether ``source`` names an FMU: foreign code that should not run in this process."""
-    return source.lower().endswith(".fmu")
+__all__ = ["open_model"]
 
 
 def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, float]]:

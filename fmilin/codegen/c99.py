@@ -1,4 +1,4 @@
-"""A symbolic system as C99 code.
+"""A system as C99 code.
 
 W w = r is filled in and solved in C, then z = (f, c): the derivatives of the states and the outputs. With
 e(s; w) = r - W w, the directional derivatives for s = (x, u, t, p) are
@@ -17,15 +17,21 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from fmilin.codegen.c99_writer import Assignment, Writer, c_string, wrapped
-from fmilin.codegen.program import Atom, Program
-from fmilin.codegen.structure import Order, band_order, dependencies_of_unknowns
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.codegen.band import Order, band_order
+from fmilin.codegen.c_text import c_string, wrapped
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.statements import Statements
 from fmilin.errors import ModelError
-from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["GeneratedModel", "generate"]
 
-Expr = Any  # sympy.Expr: sympy ships no types
+SX = Any  # casadi.SX: casadi ships no types
+Sparsity = Any  # casadi.Sparsity
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -36,199 +42,189 @@ class GeneratedModel:
     ----------
     sources : mapping of str to str
         File name to text. ``model.c`` includes the others and leaves only static functions.
-    depends : tuple of frozenset of Symbol
-        For each row of z, derivatives of the states first, the symbols among time, states, inputs and
-        parameters on which it depends, directly or through the unknowns: by sparsity, not by value.
+    depends : tuple of tuple of int
+        For each row of z, derivatives of the states first, the entries of (x, u, t, p) on which it depends, directly
+        or through the unknowns: by sparsity, not by value.
     """
 
     sources: Mapping[str, str]
-    depends: tuple[frozenset[Any], ...]
+    depends: tuple[tuple[int, ...], ...]
 
 
-def generate(
-    system: SymbolicSystem, outputs: Sequence[Expr], watched: Sequence[Expr] = (), *, derivatives: bool = True
-) -> GeneratedModel:
-    """Return C99 code for a system.
+def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives: bool = True) -> GeneratedModel:
+    """Return C99 code for a system and its outputs.
 
     Parameters
     ----------
-    system : SymbolicSystem
-        Its own ``outputs`` and ``constraints`` are not looked at: the caller says what is wanted.
-    outputs : sequence of Expr
-        Over time, states, inputs, parameters and unknowns.
-    watched : sequence of Expr
-        More of the same, without derivatives.
+    system : ImplicitSystem
+    watched : sequence of SX
+        Further quantities over time, states, inputs, parameters and unknowns, without derivatives.
     derivatives : bool
         Whether the code can differentiate; without, it is a third of the size.
 
     Raises
     ------
     ModelError
-        When an expression has an unknown symbol, or something that is no arithmetic or has no C code.
+        When r or W contains an unknown, or an operation has no C code.
     """
-    equations = _Equations(system, outputs, watched)
-    writer = Writer(equations.program, equations.stages(derivatives=derivatives))
-    sizes = equations.sizes() | equations.table_sizes()
-    sizes |= {"NV": len(writer.stored), "HAS_DERIVATIVES": int(derivatives)}
+    equations = _Equations(system, watched)
+    statements, tables = equations.statements(derivatives=derivatives)
+    sizes = equations.sizes() | _table_sizes(tables)
+    sizes |= {"NV": statements.stored, "HAS_DERIVATIVES": int(derivatives)}
     title = f"/* The equations of {_comment(system.name)}. Generated; model.c says how they are used. */\n"
     runtime = files("fmilin.codegen") / "runtime"
     sources = {name: (runtime / name).read_text(encoding="utf-8") for name in ("model.h", "model.c", "adjoint.c")}
     sources["equations.h"] = title + "".join(f"#define {name} {value}\n" for name, value in sizes.items())
     sources["equations.c"] = "\n".join(
-        [title, *_data(system, equations.order), *equations.tables(), *writer.functions()]
+        [title, *_data(system, equations.order), *_printed(tables), *statements.functions()]
     )
     return GeneratedModel(sources, equations.depends())
 
 
+_Table = list[tuple[int, int]]
+
+
 class _Equations:
-    """The statements of a system, and where their results go."""
+    """What is computed, and where the results go."""
 
-    def __init__(self, system: SymbolicSystem, outputs: Sequence[Expr], watched: Sequence[Expr]) -> None:
-        n = len(system.unknowns)
+    def __init__(self, system: ImplicitSystem, watched: Sequence[SX]) -> None:
         self.system = system
-        self.known = [*system.states, *system.inputs, system.time, *system.parameters]
-        pattern = {(i, j): w for i, row in enumerate(system.matrix) for j, w in enumerate(row) if w != 0}
-        self.order = band_order(pattern.keys(), n)
-        self.program = program = Program(_leaves(system, self.order))
-        for symbol, expression in system.intermediate:
-            program.define(symbol, expression)
-        self.W = {place: program.add(w) for place, w in pattern.items()}
-        self.r = [program.add(r) for r in system.right_hand_side]
-        self.z = [program.add(z) for z in (*system.derivatives, *outputs, *watched)]
-        self.differentiated = len(system.derivatives) + len(outputs)
-        self._bits = {symbol: program.reach(leaf) for symbol, leaf in program.leaves.items()}
-        self._check()
-        self._tables: dict[str, list[tuple[int, int]]] = {}
-
-    def _check(self) -> None:
-        unknowns = sum(self._bits[w] for w in self.system.unknowns)
-        if any(self.program.reach(a) & unknowns for a in (*self.W.values(), *self.r)):
+        self.differentiated = ca.vertcat(system.derivatives, system.outputs)
+        self.z = ca.vertcat(self.differentiated, *watched)
+        self.settings = ca.vertcat(system.time, system.parameters)
+        if ca.depends_on(ca.veccat(system.matrix, system.right_hand_side), system.unknowns):
             raise ModelError(
-                f"In {self.system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
+                f"In {system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
                 f"W w = r shall determine. Solve for them, or move them into W."
             )
+        self.order = band_order(set(_places(system.matrix)), system.unknowns.numel())
 
-    def stages(self, *, derivatives: bool) -> dict[str, list[Assignment]]:
-        """Return the functions of the code: what each assigns, to which place."""
-        n = len(self.r)
-        W = [
-            (f"m->W[{self.order.rows[i] * n + self.order.columns[j]}]", atom) for (i, j), atom in sorted(self.W.items())
-        ]
-        r = [(f"m->w[{self.order.rows[i]}]", atom) for i, atom in enumerate(self.r)]
-        z = [(f"m->z[{i}]", atom) for i, atom in enumerate(self.z)]
-        stages = {"equations_system": W + r, "equations_values": z}
-        if derivatives:
-            motion, settings = self._jacobians()
-            stages |= {"equations_motion": motion, "equations_settings": settings}
-        return stages
+    def statements(self, *, derivatives: bool) -> tuple[Statements, dict[str, _Table]]:
+        """Return the functions of the code, and the table of places for each block of partial derivatives."""
+        s, n = self.system, self.system.unknowns.numel()
+        rows, columns = self.order.rows, self.order.columns
+        results = [s.matrix, s.right_hand_side, self.z]
+        W = [f"m->W[{rows[i] * n + columns[j]}]" for i, j in _places(s.matrix)]
+        r = [f"m->w[{rows[i]}]" for i in range(n)]
+        z = [f"m->z[{i}]" for i in range(self.z.numel())]
+        stages = {"equations_system": {0: W, 1: r}, "equations_values": {2: z}}
+        tables = self._jacobians(results) if derivatives else {}
+        start = 0
+        for k, (name, table) in enumerate(tables.items(), 3):
+            stage = stages.setdefault("equations_settings" if name.endswith("SETTINGS") else "equations_motion", {})
+            stage[k] = [f"m->jacobian[{start + i}]" for i in range(len(table))]
+            start += len(table)
+        arguments = [*s.arguments, s.unknowns]
+        function = ca.Function("equations", arguments, [_dense(e) for e in results], {"cse": True})
+        vectors = {"x": s.states, "u": s.inputs, "p": s.parameters}
+        inputs = [["m->time"], *([f"m->{a}[{i}]" for i in range(v.numel())] for a, v in vectors.items())]
+        inputs.append([f"m->w[{column}]" for column in columns])
+        return Statements(function, inputs, stages, arguments=("Model *m",), array="m->v"), tables
 
-    def _jacobians(self) -> tuple[list[Assignment], list[Assignment]]:
-        """Differentiate e = r - W w and z; number the non-zero entries."""
-        program, system = self.program, self.system
-        columns = len(system.states) + len(system.inputs)
-        z = self.z[: self.differentiated]
-        of_unknowns = program.gradients(z, system.unknowns)
-        by_unknowns = [{self.order.columns[j]: atom for j, atom in row.items()} for row in of_unknowns]
-        e = self._given_slopes() if system.slopes else self._residual_gradients(self.known[:columns])
-        e_settings = self._residual_gradients(self.known[columns:], columns)
-        z_motion = program.gradients(z, self.known[:columns])
-        z_settings = [
-            {columns + i: atom for i, atom in row.items()} for row in program.gradients(z, self.known[columns:])
-        ]
-        motion = [
-            *self._numbered("E_MOTION", e),
-            *self._numbered("Z_MOTION", z_motion),
-            *self._numbered("Z_W", by_unknowns),
-        ]
-        return motion, [*self._numbered("E_SETTINGS", e_settings), *self._numbered("Z_SETTINGS", z_settings)]
-
-    def _given_slopes(self) -> list[dict[int, Atom]]:
-        """Return the derivatives of e = r - W w that came with the system, rows in their order of elimination."""
-        rows: list[dict[int, Atom]] = [{} for _ in self.r]
-        for i, row in enumerate(self.system.slopes):
-            atoms = {k: self.program.add(slope) for k, slope in enumerate(row) if slope != 0}
-            rows[self.order.rows[i]] = {k: atom for k, atom in atoms.items() if atom != 0}
-        return rows
-
-    def _residual_gradients(self, wanted: Sequence[Any], first: int = 0) -> list[dict[int, Atom]]:
-        """Return the derivatives of e = r - W w with w held, rows in their order of elimination."""
-        program, w = self.program, self.system.unknowns
-        places = sorted(self.W)
-        gradients = program.gradients([*self.r, *(self.W[place] for place in places)], wanted)
-        terms: list[dict[int, list[Atom]]] = [
-            {k: [atom] for k, atom in gradient.items()} for gradient in gradients[: len(self.r)]
-        ]
-        for (i, j), gradient in zip(places, gradients[len(self.r) :], strict=True):
-            for k, slope in gradient.items():
-                terms[i].setdefault(k, []).append(program.product(-1, slope, program.leaves[w[j]]))
-        rows: list[dict[int, Atom]] = [{} for _ in self.r]
-        for i, row in enumerate(terms):
-            totals = {first + k: program.total(row[k]) for k in sorted(row)}
-            rows[self.order.rows[i]] = {k: atom for k, atom in totals.items() if atom != 0}
-        return rows
-
-    def _numbered(self, name: str, rows: Sequence[Mapping[int, Atom]]) -> list[Assignment]:
-        start = sum(len(table) for table in self._tables.values())
-        entries = [((i, j), atom) for i, row in enumerate(rows) for j, atom in sorted(row.items())]
-        self._tables[name] = [place for place, _ in entries]
-        return [(f"m->jacobian[{start + k}]", atom) for k, (_, atom) in enumerate(entries)]
+    def _jacobians(self, results: list[SX]) -> dict[str, _Table]:
+        """Differentiate e = r - W w and z; append the blocks to ``results`` and return their tables."""
+        s, rows, columns = self.system, self.order.rows, self.order.columns
+        first = s.motion.numel()
+        known = ca.vertcat(s.motion, self.settings)
+        e_known = s.residual_slopes(known)  # at once: the sweeps for both share most of their steps
+        z_known = ca.jacobian(self.differentiated, known)
+        blocks = {
+            "E_MOTION": e_known[:, :first] if s.slopes is None else s.slopes,
+            "Z_MOTION": z_known[:, :first],
+            "Z_W": ca.jacobian(self.differentiated, s.unknowns),
+            "E_SETTINGS": e_known[:, first:],
+            "Z_SETTINGS": z_known[:, first:],
+        }
+        blocks = {name: ca.sparsify(block) for name, block in blocks.items()}
+        results += blocks.values()
+        tables = {name: _places(block) for name, block in blocks.items()}
+        for name in ("E_MOTION", "E_SETTINGS"):
+            tables[name] = [(rows[i], j) for i, j in tables[name]]
+        for name in ("E_SETTINGS", "Z_SETTINGS"):
+            tables[name] = [(i, first + j) for i, j in tables[name]]
+        tables["Z_W"] = [(i, columns[j]) for i, j in tables["Z_W"]]
+        return tables
 
     def sizes(self) -> dict[str, int]:
         s = self.system
+        n = s.states.numel()
         return {
-            "NX": len(s.states), "NU": len(s.inputs), "NP": len(s.parameters), "NW": len(s.unknowns),
-            "NY": len(self.z) - len(s.states), "ND": self.differentiated - len(s.states),
+            "NX": n, "NU": s.inputs.numel(), "NP": s.parameters.numel(), "NW": s.unknowns.numel(),
+            "NY": self.z.numel() - n, "ND": self.differentiated.numel() - n,
             "BAND_LOWER": self.order.lower, "BAND_UPPER": self.order.upper,
         }  # fmt: skip
 
-    def table_sizes(self) -> dict[str, int]:
-        sizes: dict[str, int] = {}
-        start = 0
-        for name, table in self._tables.items():
-            sizes |= {f"AT_{name}": start, f"N_{name}": len(table)}
-            start += len(table)
-        return sizes | {"NJ": start}
-
-    def tables(self) -> Iterator[str]:
-        """Yield one table of places for each block of partial derivatives."""
-        for name, table in self._tables.items():
-            places = [f"{{{i}, {j}}}" for i, j in table]
-            yield _array("const Place", name, places or ["{0, 0}"])
-
-    def depends(self) -> tuple[frozenset[Any], ...]:
-        program, system = self.program, self.system
-        rows = [program.reach(r) for r in self.r]
-        for (i, _), atom in self.W.items():
-            rows[i] |= program.reach(atom)
-        through = dependencies_of_unknowns(self.W.keys(), rows)
-        result = []
-        for atom in self.z:
-            reach = program.reach(atom)
-            for w, more in zip(system.unknowns, through, strict=True):
-                reach |= more if reach & self._bits[w] else 0
-            result.append(frozenset(symbol for symbol in self.known if reach & self._bits[symbol]))
-        return tuple(result)
+    def depends(self) -> tuple[tuple[int, ...], ...]:
+        s = self.system
+        known, n = ca.vertcat(s.motion, self.settings), s.unknowns.numel()
+        of_entries = _pattern(ca.vertcat(_dense(s.matrix), s.right_hand_side), known)
+        of_rows = of_entries[s.matrix.nnz() :]
+        np.logical_or.at(of_rows, s.matrix.sparsity().row(), of_entries[: s.matrix.nnz()])
+        of_unknowns = _through(s.matrix.sparsity(), of_rows) if n else of_rows
+        of_z = _pattern(self.z, known) | (_pattern(self.z, s.unknowns) @ of_unknowns)
+        return tuple(tuple(np.flatnonzero(row).tolist()) for row in of_z)
 
 
-def _leaves(system: SymbolicSystem, order: Order) -> dict[Any, str]:
-    """Return how each symbol of the system is written in C."""
-    leaves = {system.time: "m->time"}
-    leaves |= {symbol: f"m->x[{i}]" for i, symbol in enumerate(system.states)}
-    leaves |= {symbol: f"m->u[{i}]" for i, symbol in enumerate(system.inputs)}
-    leaves |= {symbol: f"m->p[{i}]" for i, symbol in enumerate(system.parameters)}
-    return leaves | {symbol: f"m->w[{order.columns[j]}]" for j, symbol in enumerate(system.unknowns)}
+def _through(W: Sparsity, of_rows: Flags) -> Flags:
+    """Return on what each unknown in W w = r depends, for what the rows of (W, r) contain.
+
+    The unknowns of a block of the block triangular form of W depend on what their rows contain and on the unknowns
+    of the blocks before there (Davis, Direct Methods for Sparse Linear Systems, section 7.4).
+    """
+    if ca.sprank(W) < W.size1():  # singular in structure: nothing can be said
+        return np.broadcast_to(of_rows.any(axis=0), of_rows.shape)
+    entries = np.array(ca.DM.ones(W).full(), dtype=bool)
+    count, rows, columns, row_ends, column_ends, _, _ = W.btf()
+    found = np.zeros_like(of_rows)
+    for k in range(count):
+        own, solved = rows[row_ends[k] : row_ends[k + 1]], columns[column_ends[k] : column_ends[k + 1]]
+        others = entries[own].any(axis=0)
+        others[solved] = False
+        found[solved] = of_rows[own].any(axis=0) | found[others].any(axis=0)
+    return found
 
 
-def _data(system: SymbolicSystem, order: Order) -> Iterator[str]:
+def _pattern(e: SX, symbols: SX) -> Flags:
+    """Return which entries of a column contain which symbols, shape (entries, symbols)."""
+    return np.array(ca.DM.ones(ca.jacobian_sparsity(e, symbols)).full(), dtype=bool).reshape(e.numel(), symbols.numel())
+
+
+def _dense(e: SX) -> SX:
+    """Return the nonzeros as a column."""
+    return ca.vertcat(ca.SX(0, 1), *e.nonzeros())
+
+
+def _places(e: Any) -> _Table:
+    """Return rows and columns of the nonzeros of a matrix."""
+    return list(zip(*e.sparsity().get_triplet(), strict=True))
+
+
+def _table_sizes(tables: Mapping[str, _Table]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    start = 0
+    for name, table in tables.items():
+        sizes |= {f"AT_{name}": start, f"N_{name}": len(table)}
+        start += len(table)
+    return sizes | {"NJ": start}
+
+
+def _printed(tables: Mapping[str, _Table]) -> Iterator[str]:
+    """Yield one table of places for each block of partial derivatives."""
+    for name, table in tables.items():
+        places = [f"{{{i}, {j}}}" for i, j in table]
+        yield _array("const Place", name, places or ["{0, 0}"])
+
+
+def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:
     """Yield the numbers and names that belong to a system."""
     states, inputs = system.state_signals, system.input_signals
     nominals = [s.nominal if s.nominal is not None and 0 < s.nominal < math.inf else 1.0 for s in states]
     yield _array("const double", "X_START", _numbers(s.start for s in states))
     yield _array("const double", "X_NOMINAL", _numbers(nominals))
     yield _array("const double", "U_START", _numbers(s.start for s in inputs))
-    yield _array("const double", "P_START", _numbers(system.parameters.values()))
-    names = dict(zip(order.columns, system.unknowns, strict=True))
-    yield _array("const char *const", "UNKNOWN_NAMES", [c_string(str(names[k])) for k in sorted(names)] or ['""'])
+    yield _array("const double", "P_START", _numbers(system.parameter_values.tolist()))
+    names = dict(zip(order.columns, system.unknown_names, strict=True))
+    yield _array("const char *const", "UNKNOWN_NAMES", [c_string(names[k]) for k in sorted(names)] or ['""'])
 
 
 def _array(kind: str, name: str, items: Sequence[str]) -> str:

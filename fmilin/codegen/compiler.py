@@ -22,7 +22,7 @@ CANDIDATES = ("cc", "gcc", "clang")
 
 FLAGS = (
     "-std=c99",
-    "-O2",
+    "-O1",
     "-Wall",
     "-Wextra",
     "-shared",
@@ -30,7 +30,9 @@ FLAGS = (
     "-ffp-contract=off",
     "-fno-math-errno",
 )
-"""No fused multiply-add, so that a model gives the same numbers on every machine with the same C library."""
+"""No fused multiply-add, so that a model gives the same numbers on every machine with the same C library. Straight-line
+code gains nothing beyond ``-O1``, which takes the compiler half the time of ``-O2`` or less (Stewart platform, gcc 12:
+6 s instead of 20 s for code of the same speed)."""
 
 
 @dataclass(frozen=True, slots=True)

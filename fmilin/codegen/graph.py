@@ -8,21 +8,28 @@ ever expanded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import sympy
+from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or, Xor
 
 from fmilin.errors import ModelError
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "minus", "over", "plus", "sparse", "times"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr
 SX = Any  # casadi.SX: neither does casadi
+
+plus: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_ADD)
+"""The operations on scalar nodes without the conversions of their operators, which take ten times as long."""
+minus: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_SUB)
+times: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_MUL)
+over: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_DIV)
 
 _FUNCTIONS: Mapping[Any, Callable[..., SX]] = {
     sympy.sin: ca.sin, sympy.cos: ca.cos, sympy.tan: ca.tan,
@@ -30,8 +37,13 @@ _FUNCTIONS: Mapping[Any, Callable[..., SX]] = {
     sympy.sinh: ca.sinh, sympy.cosh: ca.cosh, sympy.tanh: ca.tanh,
     sympy.asinh: ca.asinh, sympy.acosh: ca.acosh, sympy.atanh: ca.atanh,
     sympy.cot: lambda x: ca.cos(x) / ca.sin(x), sympy.sec: lambda x: 1 / ca.cos(x), sympy.csc: lambda x: 1 / ca.sin(x),
-    sympy.exp: ca.exp, sympy.log: ca.log, sympy.erf: ca.erf, sympy.Abs: ca.fabs, sympy.sign: ca.sign,
-    sympy.floor: ca.floor, sympy.ceiling: ca.ceil,
+    sympy.acot: lambda x: ca.atan(1 / x), sympy.asec: lambda x: ca.acos(1 / x), sympy.acsc: lambda x: ca.asin(1 / x),
+    sympy.coth: lambda x: 1 / ca.tanh(x), sympy.sech: lambda x: 1 / ca.cosh(x), sympy.csch: lambda x: 1 / ca.sinh(x),
+    sympy.acoth: lambda x: ca.atanh(1 / x), sympy.asech: lambda x: ca.acosh(1 / x),
+    sympy.acsch: lambda x: ca.asinh(1 / x), sympy.sinc: lambda x: ca.if_else(x == 0, 1, ca.sin(x) / x),
+    sympy.exp: ca.exp, sympy.log: ca.log, sympy.Abs: ca.fabs, sympy.sign: ca.sign,
+    sympy.erf: ca.erf, sympy.erfc: lambda x: 1 - ca.erf(x),
+    sympy.floor: ca.floor, sympy.ceiling: ca.ceil, sympy.frac: lambda x: x - ca.floor(x),
     sympy.Min: lambda *parts: reduce(lambda a, b: ca.if_else(a < b, a, b), parts),
     sympy.Max: lambda *parts: reduce(lambda a, b: ca.if_else(a > b, a, b), parts),
     sympy.Mod: lambda a, b: a - b * ca.floor(a / b),
@@ -82,12 +94,8 @@ class Graph:
 
     def matrix(self, rows: Sequence[Sequence[Expr]], columns: int) -> SX:
         """Return rows of expressions as a sparse matrix, shape (len(rows), columns); zeros are left out."""
-        found = ca.SX(len(rows), columns)
-        for i, row in enumerate(rows):
-            for j, e in enumerate(row):
-                if e != 0:
-                    found[i, j] = self.node(e)
-        return found
+        entries = {(i, j): self.node(e) for i, row in enumerate(rows) for j, e in enumerate(row) if e != 0}
+        return sparse(entries, (len(rows), columns))
 
     def node(self, expression: Expr) -> SX:
         """Return the node that holds the value of a sympy expression.
@@ -97,8 +105,10 @@ class Graph:
         ModelError
             When the expression contains an unknown symbol or something that is no arithmetic.
         """
-        nodes, stack = self._nodes, [sympy.sympify(expression, strict=True)]
-        wanted = stack[0]
+        wanted = sympy.sympify(expression, strict=True)
+        if not isinstance(wanted, sympy.Expr):
+            raise _no_arithmetic(wanted)
+        nodes, stack = self._nodes, [wanted]
         while stack:  # expressions may be deeper than Python lets functions call each other
             e = stack[-1]
             if e in nodes:
@@ -125,10 +135,12 @@ class Graph:
             return [part for branch in e.args for part in branch.args]
         if e.func in _CONDITIONS or e.is_Add or e.is_Mul or e.is_Pow or e.func in _FUNCTIONS:
             return e.args  # type: ignore[no-any-return]
-        raise ModelError(
-            f"'{_short(e)}' is no arithmetic of plain symbols, or its function has no known derivative, so no code can "
-            "be made from it. Write it with other functions."
-        )
+        if isinstance(e, sympy.Function) and not isinstance(e, AppliedUndef):
+            raise ModelError(
+                f"There is no C code for the function '{e.func.__name__}', which appears in the equations. Write it "
+                "with elementary functions."
+            )
+        raise _no_arithmetic(e)
 
     def _made(self, e: Expr) -> SX:
         """Return the node of ``e``, whose parts are known."""
@@ -143,7 +155,7 @@ class Graph:
             return ca.SX(_number_of(e))
         parts = [self._nodes[a] for a in e.args]
         if e.is_Add:
-            return reduce(lambda a, b: a + b, parts)
+            return reduce(plus, parts)
         if e.is_Mul:
             return self._product(e)
         if e.is_Pow:
@@ -152,13 +164,22 @@ class Graph:
 
     def _product(self, e: Expr) -> SX:
         """Return a product; factors with negative powers are divided by."""
-        above, below = ca.SX(1), ca.SX(1)
+        above, below = [], []
         for factor in e.args:
-            if factor.is_Pow and factor.exp == -1:
-                below = below * self._nodes[factor.base] if factor.base in self._nodes else below / self._nodes[factor]
+            if factor.is_Pow and factor.exp == -1 and factor.base in self._nodes:
+                below.append(self._nodes[factor.base])
             else:
-                above = above * self._nodes[factor]
-        return above / below
+                above.append(self._nodes[factor])
+        product = reduce(times, above) if above else ca.SX(1)
+        return over(product, reduce(times, below)) if below else product
+
+
+def sparse(entries: Mapping[tuple[int, int], SX], shape: tuple[int, int]) -> SX:
+    """Return a matrix of the nodes at their places (row, column), without those that are zero."""
+    places = sorted(entries, key=lambda place: place[::-1])  # column by column, as CasADi keeps them
+    rows, columns = [i for i, _ in places], [j for _, j in places]
+    nonzeros = ca.vertcat(ca.SX(0, 1), *(entries[place] for place in places))
+    return ca.sparsify(ca.SX(ca.Sparsity.triplet(*shape, rows, columns), nonzeros))
 
 
 def _power(base: SX, exponent: Expr, node: SX) -> SX:
@@ -168,7 +189,7 @@ def _power(base: SX, exponent: Expr, node: SX) -> SX:
         return 1 / ca.sqrt(base)
     if exponent.is_Integer and abs(int(exponent)) <= HIGHEST_PRODUCT:
         power = _whole_power(base, abs(int(exponent)))
-        return power if exponent > 0 else 1 / power
+        return power if exponent > 0 else over(ca.SX(1), power)
     return base**node
 
 
@@ -176,8 +197,12 @@ def _whole_power(base: SX, exponent: int) -> SX:
     if exponent == 1:
         return base
     half = _whole_power(base, exponent // 2)
-    square = half * half
-    return square * base if exponent % 2 else square
+    square = times(half, half)
+    return times(square, base) if exponent % 2 else square
+
+
+def _no_arithmetic(e: Any) -> ModelError:
+    return ModelError(f"'{_short(e)}' is no arithmetic of plain symbols, so no code can be made from it.")
 
 
 def _number_of(e: Expr) -> float:

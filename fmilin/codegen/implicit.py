@@ -13,11 +13,12 @@ equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import casadi as ca
+import numpy as np
 
 from fmilin.signals import FloatArray, Signals
 
@@ -81,6 +82,24 @@ class ImplicitSystem:
     def motion(self) -> SX:
         """(x, u), shape (N + nu, 1)."""
         return ca.vertcat(self.states, self.inputs)
+
+    def with_inputs(self, kept: Sequence[int]) -> Self:
+        """Return the system with some of its inputs, in that order; the others become parameters at start values."""
+        n, k = len(self.state_signals), len(self.input_signals)
+        if list(kept) == list(range(k)):
+            return self
+        held = [i for i in range(k) if i not in kept]
+        columns = [*range(n), *(n + i for i in kept)]
+        signals = self.input_signals.select(held)
+        return replace(
+            self,
+            inputs=ca.vertcat(ca.SX(0, 1), *(self.inputs[i] for i in kept)),
+            input_signals=self.input_signals.select(kept),
+            parameters=ca.vertcat(self.parameters, *(self.inputs[i] for i in held)),
+            parameter_signals=Signals([*self.parameter_signals, *signals]),
+            parameter_values=np.concatenate((self.parameter_values, signals.starts)),
+            slopes=None if self.slopes is None else self.slopes[:, columns],
+        )
 
     def residual_slopes(self, columns: SX) -> SX:
         """Return d(r - W w)/d ``columns`` with w held, shape (nw, columns); sparse."""

@@ -26,7 +26,7 @@ SECONDS_PER_INSTRUCTION = 3e-9
 """What the virtual machine takes; compiled code takes about a fifth."""
 
 COMPILING = 1.3e-4
-"""Seconds of a compiler for each instruction, at ``-O1``."""
+"""Seconds of a compiler for each instruction."""
 
 STARTING = 0.1
 """Seconds that a compiler takes for nothing."""
@@ -42,11 +42,10 @@ class Backend:
         ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
         (:class:`Patience`) if there is a compiler.
     compiler : Compiler
-        Optimization beyond ``-O1`` costs more time than it gains in straight-line code.
     """
 
     kind: Literal["auto", "c", "casadi"] = "auto"
-    compiler: Compiler = field(default_factory=lambda: Compiler(flags=("-O1",)))
+    compiler: Compiler = field(default_factory=Compiler)
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,6 +197,12 @@ class Constraints:
             found: FloatArray = s[..., self.variables]  # nothing to compute: CasADi need not be loaded
             return found
         return self._functions.values(s)
+
+    def graph(self, t: Any, x: Any, u: Any, z: Any) -> Any:
+        """Return g as a column of CasADi's nodes for such columns t, x, u and z."""
+        import casadi as ca
+
+        return self._functions.graph(ca.vertcat(t, x, u, z))
 
     def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
         """Return the exact partial derivatives of g."""

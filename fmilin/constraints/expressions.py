@@ -11,18 +11,18 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from fmilin.constraints.arithmetic import Arithmetic
 from fmilin.errors import UsageError
 
 __all__ = [
     "CONSTANTS",
     "FUNCTIONS",
-    "Arithmetic",
     "Expression",
     "ExpressionError",
     "Step",
@@ -89,43 +89,28 @@ class Step(NamedTuple):
     """The variable's name; the number; a sympy expression; for a rate what the derivative of each variable is."""
 
 
-class Arithmetic(ABC):
-    """What an expression is made into: sympy's expressions, CasADi's nodes."""
-
-    @abstractmethod
-    def number(self, value: float) -> Any:
-        """Return a number."""
-
-    @abstractmethod
-    def operation(self, name: str, operands: Sequence[Any]) -> Any:
-        """Return the result of an operator or function; NaN for a constant part that is no real number (``1/0``)."""
-
-    @abstractmethod
-    def sympy(self, expression: Any, values: Mapping[Any, Any]) -> Any:
-        """Return what the sympy ``expression`` means where its symbols have these ``values``."""
-
-    @abstractmethod
-    def rate(self, value: Any, rates: Sequence[tuple[Any, Any]]) -> Any:
-        """Return the sum of d ``value``/d x times x' over the pairs (x, x')."""
-
-
 @dataclass(frozen=True)
 class Expression:
     """An expression over named variables.
 
     Parameters
     ----------
-    text : str
-        As written.
+    written : str or None
+        Its text; None where it came from sympy.
     names : tuple of str
         The variables in it, in order of appearance.
     steps : tuple of Step
         How it is computed, its value last; what appears twice is computed once.
     """
 
-    text: str
+    written: str | None
     names: tuple[str, ...]
-    steps: tuple[Step, ...] = field(repr=False, compare=False)
+    steps: tuple[Step, ...] = field(repr=False, hash=False)
+
+    @cached_property
+    def text(self) -> str:
+        """As written, or as sympy prints it: of a large model's constraint that takes a while."""
+        return str(self.steps[-1].value[0]).replace("**", "^") if self.written is None else self.written
 
     def built(self, arithmetic: Arithmetic, variables: Mapping[str, Any]) -> Any:
         """Return what the expression is in an ``arithmetic``, with ``variables[name]`` for every variable."""
@@ -166,10 +151,9 @@ class Expression:
     def from_sympy(cls, expression: Any, names: Mapping[Any, str]) -> Expression:
         """Return a sympy expression as an Expression; ``names`` maps its symbols to variable names."""
         used = {s: names[s] for s in sorted(expression.free_symbols, key=lambda s: names[s])}
-        text = str(expression).replace("**", "^")
         if expression in used:
-            return cls(text, tuple(used.values()), (Step("variable", value=used[expression]),))
-        return cls(text, tuple(used.values()), (Step("sympy", value=(expression, used)),))
+            return cls(str(expression), tuple(used.values()), (Step("variable", value=used[expression]),))
+        return cls(None, tuple(used.values()), (Step("sympy", value=(expression, used)),))
 
     def minus(self, number: float) -> Expression:
         """Return the expression less a number."""

@@ -122,6 +122,5 @@ def with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
 
 
 def _relative(error: FloatArray, matrix: FloatArray) -> float:
-    largest = float(np.max(np.abs(matrix), initial=0.0))
-    worst = float(np.max(error, initial=0.0))
+    largest, worst = float(np.abs(matrix).max(initial=0.0)), float(error.max(initial=0.0))
     return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,10 @@ class Coordinates(ABC):
     @abstractmethod
     def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return d/dx (D rho w) for a fixed vector w (N,), shape (P, N): zero for linear coordinates."""
+
+    @abstractmethod
+    def graph(self, x: Any) -> Any:
+        """Return y as a column of CasADi's nodes for a column x."""
 
     @abstractmethod
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
@@ -92,6 +97,12 @@ class LinearCoordinates(Coordinates):
         del x, w
         return np.zeros_like(self.R)
 
+    def graph(self, x: Any) -> Any:
+        """Return R x for a column of nodes."""
+        import casadi as ca
+
+        return ca.mtimes(ca.sparsify(ca.DM(self.R)), x)
+
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
         """Factor the M x M matrix H Sbar of eq. (2.37); a solution moves along Sbar alone where r = 0."""
         del x
@@ -131,6 +142,10 @@ class NonlinearCoordinates(Coordinates):
     def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return the second derivative of rho contracted with w."""
         return self._functions.curvature(x, w)
+
+    def graph(self, x: Any) -> Any:
+        """Return rho(x) for a column of nodes."""
+        return self._functions.graph(x)
 
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
         """Factor the N x N matrix of eq. (2.29)."""

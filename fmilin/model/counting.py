@@ -10,8 +10,8 @@ from fmilin.model.interface import Evaluation, ExactSlopes, Model, SecondOrderFo
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
-    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["CountedModel", "RememberingModel"]
 
@@ -65,9 +65,9 @@ class CountedModel(Model):
         """Those of the source, as they are now."""
         return self.source.notes
 
-    def symbolic_system(self) -> SymbolicSystem | None:
+    def in_graph(self) -> ImplicitSystem | None:
         """Pass on."""
-        return self.source.symbolic_system()
+        return self.source.in_graph()
 
     def formula(self, name: str) -> Expression | None:
         """Pass on."""

@@ -20,8 +20,8 @@ from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
-    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
@@ -192,6 +192,10 @@ class ExactSlopes(ABC):
     constraint_gradient: FloatArray | None = None
     smooth: bool = True
 
+    def rate_gradient(self) -> FloatArray | None:
+        """Return the slopes of all rates along all states, shape (N, N); None where they are not at hand."""
+        return None
+
     @abstractmethod
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order, by the published recursion.
@@ -226,7 +230,7 @@ class Model(ABC):
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     compilable : bool
-        Whether there is a :meth:`symbolic_system`.
+        Whether there is a graph, :meth:`in_graph`.
     """
 
     info: ModelInfo
@@ -304,8 +308,11 @@ class Model(ABC):
         del t, x, u
         return None
 
-    def symbolic_system(self) -> SymbolicSystem | None:
-        """Return the equations in symbols, which C code and FMUs are made from; None unless ``compilable``."""
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations as a graph, which C code and FMUs are made from; None unless ``compilable``.
+
+        What constraints observe is among its outputs or ``further`` quantities.
+        """
         return None
 
     def formula(self, name: str) -> Expression | None:

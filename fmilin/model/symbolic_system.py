@@ -14,7 +14,7 @@ equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -81,13 +81,11 @@ class SymbolicSystem:
     """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""
     intermediate: tuple[tuple[Symbol, Expr], ...] = ()
     """Quantities computed on the way, each over what is known and those before it; all expressions may use them."""
-    slopes: tuple[tuple[Expr, ...], ...] = ()
-    """d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W; else empty."""
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 
-    def in_graph(self, observed: Sequence[Expr] = ()) -> ImplicitSystem:
-        """Return the equations as a graph, whose outputs are followed by what else is to be ``observed``.
+    def in_graph(self) -> ImplicitSystem:
+        """Return the equations as a graph.
 
         Raises
         ------
@@ -101,6 +99,8 @@ class SymbolicSystem:
         time, states, inputs, parameters, unknowns = (
             graph.declare(s) for s in ((self.time,), self.states, self.inputs, tuple(self.parameters), self.unknowns)
         )
+        for symbol, expression in self.intermediate:
+            graph.define(symbol, expression)
         return ImplicitSystem(
             name=self.name,
             description=self.description,
@@ -113,7 +113,7 @@ class SymbolicSystem:
             matrix=graph.matrix(self.matrix, len(self.unknowns)),
             right_hand_side=graph.column(self.right_hand_side),
             derivatives=graph.column(self.derivatives),
-            outputs=graph.column((*self.outputs, *observed)),
+            outputs=graph.column(self.outputs),
             further={name: graph.node(e) for name, e in self.extra_names.items()},
             state_signals=self.state_signals,
             input_signals=self.input_signals,

@@ -31,13 +31,14 @@ class Given:
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations in the form that everything reduces to: W w = r, x' = f(t, x, u, p, w)."""
+    """Equations in the form that everything reduces to: W w = r, x' = f(t, x, u, p, w); see ``SymbolicSystem``."""
 
     states: tuple[Symbol, ...]
     derivatives: Sequence[Any]
     unknowns: Sequence[Symbol] = ()
     W: Sequence[Sequence[Any]] = ()
     r: Sequence[Any] = ()
+    intermediate: Sequence[tuple[Symbol, Any]] = ()
     extra_names: Mapping[str, Any] = field(default_factory=dict)
 
     def named(self) -> dict[str, Any]:
@@ -87,6 +88,7 @@ def assembled(
         right_hand_side=tuple(equations.r),
         constraints=tuple(constraints),
         description=labels.description,
+        intermediate=tuple(equations.intermediate),
         extra_names=dict(equations.extra_names),
         independent=independent,
     )

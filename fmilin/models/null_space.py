@@ -89,7 +89,7 @@ class _SaddlePointModel(SymbolicModel):
 
     def __init__(self, model: SymbolicModel, factors: Callable[[FloatArray], Factors]) -> None:
         _require_lagrange(model)
-        engine = _SaddlePointEngine(model.engine.system, model.system.constraints, factors)
+        engine = _SaddlePointEngine(model.system, model.constraints.declared, factors)
         self._set_up(engine, model._choice)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
@@ -213,7 +213,7 @@ def _require_lagrange(model: SymbolicModel) -> None:
             f"The model '{system.name}' is not made of Lagrange's equations with multipliers: build it as a "
             "LagrangeModel, with all its velocities among the states."
         )
-    if len(system.constraints) != len(multipliers):
+    if len(model.constraints.declared) != len(multipliers):
         raise UsageError(
             f"The constraints of '{system.name}' were replaced and no longer belong to its {len(multipliers)} "
             "multipliers: take the model as it was built, and replace constraints afterwards."

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from fmilin.codegen.functions import SystemFunctions
-from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.saddle_point import NullSpaceFactors
 from fmilin.model.interface import SecondOrderForm
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK
+
+if TYPE_CHECKING:
+    from fmilin.codegen.functions import SystemFunctions
+    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = ["is_lagrange", "second_order_form"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = ["AdjustableEngine", "Choice", "Evaluator", "NativeEngine", "NativeModel", "Quantity", "offered"]
 
@@ -98,6 +101,8 @@ class NativeEngine(ABC):
         What a user should know about this model.
     batches : bool
         Whether :meth:`Evaluator.visit` takes many points at once.
+    compilable : bool
+        Whether there is a graph, :meth:`in_graph`.
     """
 
     info: ModelInfo
@@ -109,6 +114,7 @@ class NativeEngine(ABC):
     parameters: Mapping[str, float] = MappingProxyType({})
     notes: Sequence[str] = ()
     batches: bool = False
+    compilable: bool = False
 
     @property
     @abstractmethod
@@ -128,6 +134,14 @@ class NativeEngine(ABC):
         ModelError
             When one of the outputs is not determined.
         """
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
+        """Return the equations as a graph with all inputs, ``observed`` among its further quantities; None without one.
+
+        Where there is one, ``compilable`` is true.
+        """
+        del outputs, observed
+        return None
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing
         """Give back what the engine holds."""
@@ -193,7 +207,7 @@ class NativeModel(Model):
 
     def _set_up(self, engine: NativeEngine, choice: Choice) -> None:
         self.engine, self._choice = engine, choice
-        self.info, self.batches = engine.info, engine.batches
+        self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if self._has_own_constraints else ()
@@ -329,6 +343,11 @@ class NativeModel(Model):
             output_inputs=form.output_inputs[:, self._kept],
             constraint_inputs=form.constraint_inputs[:, self._kept],
         )
+
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""
+        system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
+        return None if system is None else system.with_inputs(self._kept)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.

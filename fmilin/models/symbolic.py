@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.second_order import second_order_form
 from fmilin.models.shell import AdjustableEngine, Evaluator, NativeModel, Quantity, offered
-from fmilin.models.with_inputs import with_inputs
 from fmilin.signals import FloatArray, Signal, Signals
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = ["Numeric", "SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
 
@@ -47,6 +48,8 @@ class SymbolicEngine(AdjustableEngine):
     p : array
         Values of the parameters, in the order of ``system.parameters``.
     """
+
+    compilable = True
 
     def __init__(self, system: SymbolicSystem) -> None:
         self._made: dict[tuple[Any, ...], Numeric] = {}
@@ -111,8 +114,18 @@ class SymbolicEngine(AdjustableEngine):
             self._made[key] = self.numeric(replace(self.system, outputs=expressions))
         return self._made[key]
 
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph."""
+        system, signals = self.system, Signals(quantity.signal for quantity in outputs)
+        further = {quantity.signal.name: self.expression(quantity) for quantity in observed}
+        chosen = tuple(self.expression(quantity) for quantity in outputs)
+        further = {**system.extra_names, **further}
+        return replace(system, outputs=chosen, output_signals=signals, extra_names=further).in_graph()
+
     def numeric(self, system: SymbolicSystem) -> Numeric:
         """Return ``system``, which is this one with other outputs, as numbers."""
+        from fmilin.codegen.functions import SystemFunctions
+
         return SystemFunctions(system.in_graph())
 
 
@@ -179,26 +192,14 @@ class SymbolicModel(NativeModel):
     """
 
     engine: SymbolicEngine
-    compilable = True
 
     def __init__(self, system: SymbolicSystem) -> None:
         super().__init__(SymbolicEngine(system))
 
-    @cached_property
+    @property
     def system(self) -> SymbolicSystem:
-        """With the chosen inputs, outputs, constraints and parameter values: what is printed as code."""
-        engine, chosen = self.engine, self._choice
-        system = engine.system
-        if chosen.outputs is not None:
-            expressions = tuple(engine.expression(quantity) for quantity in self._chosen)
-            system = replace(system, output_signals=self.outputs, outputs=expressions)
-        if chosen.constraints is not None:
-            system = replace(system, constraints=chosen.constraints, independent=())
-        return system if chosen.inputs is None else with_inputs(system, chosen.inputs)
-
-    def symbolic_system(self) -> SymbolicSystem:
-        """Return :attr:`system`."""
-        return self.system
+        """As it was declared, with the parameter values in use."""
+        return self.engine.system
 
     def formula(self, name: str) -> Expression | None:
         """Return a known quantity as an expression over states, inputs, parameters and time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ class Native:
         derivatives: bool = True,
         flags: tuple[str, ...] = (),
     ) -> None:
-        self.code: GeneratedModel = generate(system, system.outputs, watched, derivatives=derivatives)
+        graph = replace(system, extra_names={f"watched {i}": e for i, e in enumerate(watched)}).in_graph()
+        self.code: GeneratedModel = generate(graph, list(graph.further.values()), derivatives=derivatives)
         self.system = system
         sources = {name: text.encode() for name, text in self.code.sources.items()} | {"harness.c": HARNESS.encode()}
         library = compile_library(

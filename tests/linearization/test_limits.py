@@ -6,6 +6,7 @@ The cases lie a factor of thirty or more beside a limit, so that no rounding dec
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 
-SYSTEMS = {
+SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),
     "Lagrange's equations": lambda: systems.cartesian_pendulum(angle=0.7),
     "a mechanism": systems.four_bar_mechanism,
@@ -130,7 +131,7 @@ def nearly_parallel(*parts: float, measured: bool = False) -> FunctionModel:
             [0.0] * len(names) + [1.0],
             lambda t, s, u: np.array([*np.zeros(len(names)), -s[-1]]),
             constraints=[Constraint.from_text(c, level="velocity") for c in (observed if measured else texts)],
-            observed=observed if measured else None,  # type: ignore[arg-type]
+            observed=observed if measured else None,
         )
     )
 
@@ -206,8 +207,8 @@ def test_an_input_that_hardly_lifts_the_model_off_is_refused(part: float) -> Non
     right = pendulum(angle=0.7)
 
     def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        radial = np.array([0.0, 0.0, s[0], s[1]])
-        return right.parts.rates(t, s, u) + part * u[0] * radial
+        lifted: FloatArray = right.parts.rates(t, s, u) + part * u[0] * np.array([0.0, 0.0, s[0], s[1]])
+        return lifted
 
     with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
         fl.linearize(FunctionModel(dataclasses.replace(right.parts, rates=rates)))

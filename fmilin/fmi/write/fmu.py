@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fmilin.codegen.c99 import GeneratedModel, generate
-from fmilin.codegen.c99_writer import c_string
+from fmilin.codegen.c_text import c_string
 from fmilin.codegen.compiler import Compiler
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
@@ -23,6 +23,10 @@ from fmilin.fmi.write.variables import Interface, lay_out
 from fmilin.model.interface import Model
 from fmilin.model.symbolic_system import SymbolicSystem
 
+if TYPE_CHECKING:
+    from fmilin.codegen.c99 import GeneratedModel
+    from fmilin.codegen.implicit import ImplicitSystem
+
 __all__ = ["build_fmu", "can_be_compiled"]
 
 
@@ -30,7 +34,7 @@ __all__ = ["build_fmu", "can_be_compiled"]
 class _Native:
     """What an FMU is made from."""
 
-    system: SymbolicSystem
+    system: ImplicitSystem
     constraints: Sequence[Constraint]
     independent: tuple[str, ...]
     start_time: float
@@ -60,7 +64,7 @@ def build_fmu(
     Parameters
     ----------
     model : Model or SymbolicSystem
-        A native description: a model with a :meth:`~fmilin.Model.symbolic_system`, such as those of
+        A native description: a model with a graph, :meth:`~fmilin.Model.in_graph`, such as those of
         :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
     path : str or Path
         Where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
@@ -93,6 +97,10 @@ def build_fmu(
     >>> build_fmu(four_bar(), "four_bar.fmu")  # doctest: +SKIP
     PosixPath('four_bar.fmu')
     """
+    import casadi as ca
+
+    from fmilin.codegen.c99 import generate
+
     path = Path(path)
     standard = standard_of(fmi_version)
     targets = machines(platforms)
@@ -101,7 +109,9 @@ def build_fmu(
     identifier = identifier_like(native.system.name)
     interface = lay_out(native.system, native.constraints)
     code = generate(
-        native.system, interface.output_expressions, interface.local_expressions, derivatives=directional_derivatives
+        replace(native.system, outputs=ca.vertcat(ca.SX(0, 1), *interface.output_expressions)),
+        interface.local_expressions,
+        derivatives=directional_derivatives,
     )
     description = Description(
         name=native.system.name,
@@ -136,8 +146,8 @@ def can_be_compiled(model: Model | SymbolicSystem) -> bool:
 
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
-        return _Native(model, model.constraints, model.independent, 0.0)
-    system = model.symbolic_system() if isinstance(model, Model) else None
+        return _Native(model.in_graph(), model.constraints, model.independent, 0.0)
+    system = model.in_graph() if isinstance(model, Model) else None
     if system is None:
         name = model.info.name if isinstance(model, Model) else type(model).__name__
         raise UsageError(
@@ -154,6 +164,6 @@ def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple
     first = 1 + 2 * n + inputs
     outputs = range(first, first + len(interface.output_expressions))
     return {
-        reference: tuple(sorted(interface.knowns[symbol] for symbol in row))
+        reference: tuple(sorted(interface.knowns[k] for k in row))
         for reference, row in zip((*derivatives, *outputs), code.depends, strict=False)
     }

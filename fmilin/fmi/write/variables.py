@@ -1,4 +1,4 @@
-"""The variables of an FMU that is made from a symbolic system: names, references, and what is computed for them."""
+"""The variables of an FMU that is made from a system of equations: names, references, and what is computed for them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.signals import Signal, rate_unit
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = [
     "ILLEGAL",
@@ -27,8 +29,7 @@ __all__ = [
     "usable_nominal",
 ]
 
-Symbol = Any  # sympy.Symbol: sympy ships no types
-Expr = Any  # sympy.Expr
+SX = Any  # casadi.SX: casadi ships no types
 
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML document can contain."""
@@ -96,19 +97,19 @@ class Interface:
         computed local variables, parameters.
     outputs : tuple of int
         References of the outputs, in their order.
-    output_expressions, local_expressions : tuple of Expr
+    output_expressions, local_expressions : tuple of SX
         For the computed outputs and local variables.
     constraints : tuple of DeclaredConstraint
-    knowns : dict of Symbol to int
-        The reference of each symbol of the system that has a variable.
+    knowns : tuple of int
+        The references of states, inputs, time and parameters.
     """
 
     variables: tuple[Variable, ...]
     outputs: tuple[int, ...]
-    output_expressions: tuple[Expr, ...]
-    local_expressions: tuple[Expr, ...]
+    output_expressions: tuple[SX, ...]
+    local_expressions: tuple[SX, ...]
     constraints: tuple[DeclaredConstraint, ...]
-    knowns: dict[Symbol, int]
+    knowns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,10 @@ class _Computed:
     """A variable with an expression of its own."""
 
     signal: Signal
-    expression: Expr
+    expression: SX
 
 
-def lay_out(system: SymbolicSystem, constraints: Sequence[Constraint]) -> Interface:
+def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> Interface:
     """Decide the variables of an FMU.
 
     An output that is a state, or the derivative of one, under the same name is that variable; every other
@@ -128,7 +129,7 @@ def lay_out(system: SymbolicSystem, constraints: Sequence[Constraint]) -> Interf
 
     Parameters
     ----------
-    system : SymbolicSystem
+    system : ImplicitSystem
     constraints : sequence of Constraint
 
     Raises
@@ -142,37 +143,37 @@ def lay_out(system: SymbolicSystem, constraints: Sequence[Constraint]) -> Interf
     residuals, declared = _residuals(system, constraints, taken={*_names(system), *(o.signal.name for o in own)})
     outputs = [*own, *residuals]
     taken = {*_names(system), *(o.signal.name for o in outputs)}
-    local = [_Computed(Signal(name), e) for name, e in system.extra_names.items() if name not in taken]
+    local = [_Computed(Signal(name), e) for name, e in system.further.items() if name not in taken]
     variables = _variables(system, outputs, local, passed_on)
     check(variables, system.name)
     reference = {v.name: v.reference for v in variables}
     order = [*system.output_signals.names, *(o.signal.name for o in residuals)]
-    knowns = [system.time, *system.states, *system.inputs, *system.parameters]
-    named = ["time", *system.state_signals.names, *system.input_signals.names, *system.parameter_signals.names]
+    known = [*system.state_signals.names, *system.input_signals.names, "time", *system.parameter_signals.names]
     return Interface(
         variables=variables,
         outputs=tuple(reference[name] for name in order),
         output_expressions=tuple(o.expression for o in outputs),
         local_expressions=tuple(o.expression for o in local),
         constraints=declared,
-        knowns={symbol: reference[name] for symbol, name in zip(knowns, named, strict=True)},
+        knowns=tuple(reference[name] for name in known),
     )
 
 
-def _names(system: SymbolicSystem) -> list[str]:
+def _names(system: ImplicitSystem) -> list[str]:
     states = system.state_signals.names
     rates = [f"der({name})" for name in states]
     return ["time", *states, *rates, *system.input_signals.names, *system.parameter_signals.names]
 
 
-def _sorted_outputs(system: SymbolicSystem) -> tuple[list[_Computed], set[str]]:
+def _sorted_outputs(system: ImplicitSystem) -> tuple[list[_Computed], set[str]]:
     """Return the outputs with variables of their own, and the names of those that are that state or derivative."""
-    same = dict(zip(system.state_signals.names, system.states, strict=True))
-    same |= {f"der({n})": f for n, f in zip(system.state_signals.names, system.derivatives, strict=True)}
+    from casadi import is_equal
+
+    same = _of_states(system)
     own: list[_Computed] = []
     passed_on: set[str] = set()
-    for signal, expression in zip(system.output_signals, system.outputs, strict=True):
-        if signal.name in same and same[signal.name] == expression:
+    for signal, expression in zip(system.output_signals, system.outputs.elements(), strict=True):
+        if signal.name in same and is_equal(same[signal.name], expression):
             passed_on.add(signal.name)
         else:
             own.append(_Computed(signal, expression))
@@ -180,7 +181,7 @@ def _sorted_outputs(system: SymbolicSystem) -> tuple[list[_Computed], set[str]]:
 
 
 def _residuals(
-    system: SymbolicSystem, constraints: Sequence[Constraint], taken: set[str]
+    system: ImplicitSystem, constraints: Sequence[Constraint], taken: set[str]
 ) -> tuple[list[_Computed], tuple[DeclaredConstraint, ...]]:
     computed: list[_Computed] = []
     rates: list[_Computed] = []
@@ -196,26 +197,36 @@ def _residuals(
     return computed + rates, tuple(declared)
 
 
-def _residual(system: SymbolicSystem, name: str, label: str, expression: Expression) -> _Computed:
+def _residual(system: ImplicitSystem, name: str, label: str, expression: Expression) -> _Computed:
+    from fmilin.constraints.in_graph import InGraph
+
     text = f"zero on the manifold: {label}"
-    return _Computed(Signal(name, description=text), expression.to_sympy(_meanings(system, expression.names, label)))
+    value = expression.built(InGraph(), _meanings(system, expression.names, label))
+    return _Computed(Signal(name, description=text), value)
 
 
-def _meanings(system: SymbolicSystem, names: Sequence[str], label: str) -> dict[str, Expr]:
+def _meanings(system: ImplicitSystem, names: Sequence[str], label: str) -> dict[str, SX]:
     """Return what the names in a constraint stand for; the same precedence as in :class:`Constraints`."""
-    known: dict[str, Expr] = {"time": system.time}
-    known |= system.extra_names
-    known |= {f"der({n})": f for n, f in zip(system.state_signals.names, system.derivatives, strict=True)}
-    known |= dict(zip(system.output_signals.names, system.outputs, strict=True))
-    known |= dict(zip(system.parameter_signals.names, system.parameters, strict=True))
-    known |= {str(symbol): symbol for symbol in system.parameters}
-    known |= dict(zip(system.input_signals.names, system.inputs, strict=True))
-    known |= dict(zip(system.state_signals.names, system.states, strict=True))
+    known: dict[str, SX] = {"time": system.time}
+    known |= system.further
+    known |= _of_states(system)
+    known |= dict(zip(system.output_signals.names, system.outputs.elements(), strict=True))
+    known |= dict(zip(system.parameter_signals.names, system.parameters.elements(), strict=True))
+    known |= {symbol.name(): symbol for symbol in system.parameters.elements()}
+    known |= dict(zip(system.input_signals.names, system.inputs.elements(), strict=True))
+    known |= dict(zip(system.state_signals.names, system.states.elements(), strict=True))
     for name in names:
         if name not in known:
             error = UnknownNameError.among(name, known, f"a variable of '{system.name}'")
             raise ConstraintError(f"In the constraint '{label}': {error}")
     return {name: known[name] for name in names}
+
+
+def _of_states(system: ImplicitSystem) -> dict[str, SX]:
+    """Return states and their derivatives by name."""
+    names = system.state_signals.names
+    rates = {f"der({name})": f for name, f in zip(names, system.derivatives.elements(), strict=True)}
+    return rates | dict(zip(names, system.states.elements(), strict=True))
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -226,9 +237,9 @@ def free_name(name: str, taken: set[str]) -> str:
 
 
 def _variables(
-    system: SymbolicSystem, outputs: Sequence[_Computed], local: Sequence[_Computed], passed_on: set[str]
+    system: ImplicitSystem, outputs: Sequence[_Computed], local: Sequence[_Computed], passed_on: set[str]
 ) -> tuple[Variable, ...]:
-    n = len(system.states)
+    n = len(system.state_signals)
     found = [Variable("time", 0, "independent", unit="s", description="Time")]
 
     def add(signal: Signal, causality: Causality, start: float | None = None) -> None:
@@ -249,7 +260,7 @@ def _variables(
         add(output.signal, "output")
     for item in local:
         add(item.signal, "local")
-    for signal, value in zip(system.parameter_signals, system.parameters.values(), strict=True):
+    for signal, value in zip(system.parameter_signals, system.parameter_values, strict=True):
         add(signal, "parameter", float(value))
     return tuple(found)
 

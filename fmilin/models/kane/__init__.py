@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin.codegen.staged import Backend
+from fmilin.codegen.native import Backend
 from fmilin.models.kane.equations import KaneEquations
 from fmilin.models.kane.functions import Numerics
 from fmilin.models.kane.model import KaneModel

@@ -10,15 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.codegen.factorized import Factorized
-from fmilin.codegen.program import Program
-from fmilin.codegen.python_writer import PythonFunction
-from fmilin.codegen.staged import leaf_names
 from fmilin.errors import ConstraintError
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
-from fmilin.models.kane.blocks import AtomMatrix
-from fmilin.models.kane.form import KaneForm
+from fmilin.models.kane.functions import KaneFunctions
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INVARIANT
 
@@ -31,7 +26,7 @@ BESIDE = 0.1
 ITERATIONS = 30
 
 
-def check_constraints(form: KaneForm, system: SymbolicSystem) -> None:
+def check_constraints(functions: KaneFunctions, system: SymbolicSystem) -> None:
     """Raise when f_c, f_v and f_a contradict each other; say nothing where no consistent point is found near the start.
 
     Raises
@@ -39,59 +34,13 @@ def check_constraints(form: KaneForm, system: SymbolicSystem) -> None:
     ConstraintError
         With the residuals.
     """
-    if not form.f_c and not form.velocity:
+    if not functions.form.f_c and not functions.form.velocity:
         return
-    parts = _Parts(form)
-    for point in _points(parts, system):
-        _check(parts, form, point, system.name)
+    for known, q_dot in _points(functions, system):
+        _check(functions, known, q_dot, system.name)
 
 
-class _Parts:
-    """Constraints, kinematic equations and acceleration constraints as functions of (t, q, u, r, p, q')."""
-
-    def __init__(self, form: KaneForm) -> None:
-        leaves = (form.time, *form.states, *form.inputs, *form.parameters, *form.q_dot)
-        self.n, self.o = len(form.q), len(form.u)
-        self.configuration, self.count = len(form.f_c), len(form.f_c) + len(form.velocity)
-        self.columns = 1 + self.n + self.o + len(form.inputs)
-        """Of (t, q, u, r): the first leaves."""
-        self.size = len(leaves)
-        program = Program(leaf_names(leaves))
-        constraints = [program.add(e) for e in (*form.f_c, *form.f_v)]
-        gradients = program.gradients(constraints, leaves[: self.columns])
-        self._G = AtomMatrix(
-            (self.count, self.columns), {(i, j): a for i, row in enumerate(gradients) for j, a in row.items()}
-        )
-        self._K = AtomMatrix.of_rows(program, form.kinematics, form.q_dot)
-        self._M = AtomMatrix.of_rows(program, form.acceleration, form.u_dot)
-        self._constraints = PythonFunction(program, [*constraints, *self._G.atoms])
-        self._kinematics = PythonFunction(program, [*self._K.atoms, *(program.add(r.rest) for r in form.kinematics)])
-        self._acceleration = PythonFunction(
-            program, [*self._M.atoms, *(program.add(r.rest) for r in form.acceleration)]
-        )
-
-    def constraints(self, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (f_c, f_v) and the gradient for (t, q, u, r)."""
-        values = self._constraints(s)
-        return values[: self.count], self._G.filled(values[self.count :])
-
-    def with_rates(self, s: FloatArray) -> FloatArray:
-        """Return the leaves with q' as the kinematic equations say, NaN where they do not."""
-        values = self._kinematics(s)
-        size = len(self._K.atoms)
-        K = Factorized(self._K.filled(values[:size]))
-        s = s.copy()
-        s[self.size - self.n :] = np.nan if K.is_singular else -K.solve(values[size:])
-        return s
-
-    def acceleration(self, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return M~uuc and the rest of f_a."""
-        values = self._acceleration(s)
-        size = len(self._M.atoms)
-        return self._M.filled(values[:size]), values[size:]
-
-
-def _points(parts: _Parts, system: SymbolicSystem) -> Iterator[FloatArray]:
+def _points(functions: KaneFunctions, system: SymbolicSystem) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield consistent points beside the start, with q'."""
     random = np.random.default_rng(2014)
     x0, r0 = system.state_signals.starts, system.input_signals.starts
@@ -100,39 +49,40 @@ def _points(parts: _Parts, system: SymbolicSystem) -> Iterator[FloatArray]:
     for k in range(SAMPLES):
         x = x0 + (BESIDE / 2**k) * scales * random.uniform(-1.0, 1.0, len(x0))
         r = r0 + (BESIDE / 2**k) * random.uniform(-1.0, 1.0, len(r0))
-        s = np.concatenate(([random.uniform(0.0, 0.1)], x, r, p, np.zeros(parts.n)))
-        s = parts.with_rates(_projected(parts, s, scales))
-        if np.isfinite(s).all():
-            yield s
+        known = np.concatenate(([random.uniform(0.0, 0.1)], x, r, p))
+        if _project(functions, known, scales):
+            q_dot = functions.coordinate_rates(known)
+            if np.isfinite(q_dot).all():
+                yield known, q_dot
 
 
-def _projected(parts: _Parts, s: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return the nearest point with f_c = 0 and f_v = 0, first q, then u; NaN where there is none."""
-    n, first_v = parts.n, parts.configuration
-    s = s.copy()
-    q, u = slice(1, 1 + n), slice(1 + n, 1 + n + parts.o)
-    for span, rows, D in ((q, slice(0, first_v), scales[:n]), (u, slice(first_v, None), scales[n:])):
+def _project(functions: KaneFunctions, known: FloatArray, scales: FloatArray) -> bool:
+    """Move to the nearest point with f_c = 0 and f_v = 0, first q, then u; return whether there is one."""
+    n, o, first_v = len(functions.form.q), len(functions.form.u), len(functions.form.f_c)
+    for span, place, rows, D in (
+        (slice(1, 1 + n), slice(1, 1 + n), slice(0, first_v), scales[:n]),
+        (slice(1 + n, 1 + n + o), slice(1 + 2 * n, 1 + 2 * n + o), slice(first_v, None), scales[n:]),
+    ):
         for _ in range(ITERATIONS):
-            values, G = parts.constraints(s)
+            values, G = functions.constraints(known)
             if not (np.isfinite(values).all() and np.isfinite(G).all()):
-                return np.full_like(s, np.nan)
-            step = D * (np.linalg.pinv(G[rows, span] * D, rcond=1e-10) @ values[rows])
-            s[span] -= step
+                return False
+            step = D * (np.linalg.pinv(G[rows, place] * D, rcond=1e-10) @ values[rows])
+            known[span] -= step
             if np.max(np.abs(step) / D, initial=0.0) < 1e-13:
                 break
         else:
-            return np.full_like(s, np.nan)
-    return s
+            return False
+    return True
 
 
-def _check(parts: _Parts, form: KaneForm, s: FloatArray, name: str) -> None:
-    n, o, first_v = parts.n, parts.o, parts.configuration
-    _, G = parts.constraints(s)
-    r = s[1 + n + o : parts.columns]
-    moving = np.zeros(parts.columns)  # how (t, q, u, r) change, u' left out
-    moving[0], moving[1 : 1 + n] = 1.0, s[parts.size - n :]
-    inputs = list(form.inputs)
-    moving[1 + n + o :] = [r[inputs.index(der(a))] if der(a) in inputs else 0.0 for a in inputs]
+def _check(functions: KaneFunctions, known: FloatArray, q_dot: FloatArray, name: str) -> None:
+    form = functions.form
+    n, o, first_v, inputs = len(form.q), len(form.u), len(form.f_c), list(form.inputs)
+    _, G = functions.constraints(known)
+    r = known[1 + n + o : 1 + n + o + len(inputs)]
+    r_dot = [r[inputs.index(der(a))] if der(a) in inputs else 0.0 for a in inputs]
+    moving = np.concatenate(([1.0], q_dot, np.zeros(n + o), r_dot))  # how (t, q, q', u, r) change, u' left out
     drift = G @ moving
     size = np.abs(G) @ np.abs(moving) + 1e-3 * np.abs(G).sum(axis=1)
     if bad := _residuals(form.configuration_names, drift[:first_v], size[:first_v]):
@@ -142,7 +92,7 @@ def _check(parts: _Parts, form: KaneForm, s: FloatArray, name: str) -> None:
             "written in the speeds u.",
             residuals=bad,
         )
-    B, (M, rest) = G[first_v:, 1 + n : 1 + n + o], parts.acceleration(s)
+    B, (M, rest) = G[first_v:, 1 + 2 * n : 1 + 2 * n + o], functions.acceleration_constraints(known, q_dot)
     if not (np.isfinite(M).all() and np.isfinite(rest).all()):
         return
     u_dot = -np.linalg.pinv(M, rcond=1e-10) @ rest

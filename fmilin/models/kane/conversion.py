@@ -17,6 +17,7 @@ from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
 from fmilin.errors import UsageError
 from fmilin.models.declaration import der
 from fmilin.models.kane.form import Row
+from fmilin.models.kane.linear import linear_row
 from fmilin.models.kane.translation import Translation
 
 __all__ = ["Found", "equations_in"]
@@ -65,15 +66,13 @@ class Found:
     def row(self, name: str, entries: dict[Symbol, Expr], rest: Expr, symbols: Sequence[Symbol]) -> Row:
         """Return one row ``entries symbols + rest = 0``; what of ``symbols`` the rest contains is moved."""
         inside = self.translate.symbols_in
-        hidden = [w for w in symbols if w in inside(rest)]
-        slopes = {w: rest.diff(w) for w in hidden}
-        total = {w: entries.get(w, sympy.S.Zero) + slopes.get(w, sympy.S.Zero) for w in {**entries, **slopes}}
-        nonlinear = sorted({str(w) for w in symbols for c in total.values() if w in inside(c)})
+        hidden, found = linear_row(name, rest, symbols, inside)
+        nonlinear = {*found, *(w for w in symbols for c in entries.values() if w in inside(c))}
         if nonlinear:
-            self.problems.append(f"{name} is not linear in {', '.join(nonlinear)}")
-        if hidden:
-            rest = rest.xreplace(dict.fromkeys(hidden, sympy.S.Zero))
-        return Row(name, {w: c for w, c in total.items() if c != 0}, rest)
+            self.problems.append(f"{name} is not linear in {', '.join(sorted(map(str, nonlinear)))}")
+        slopes = hidden.coefficients
+        total = {w: entries.get(w, sympy.S.Zero) + slopes.get(w, sympy.S.Zero) for w in {**entries, **slopes}}
+        return Row(name, {w: c for w, c in total.items() if c != 0}, hidden.rest)
 
 
 def equations_in(method: Any, reactions: Sequence[Any] = ()) -> Found:

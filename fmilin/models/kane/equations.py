@@ -9,7 +9,8 @@ from typing import Any
 import sympy
 
 from fmilin.models.declaration import Declaration, Expr, Name, Symbol, der
-from fmilin.models.kane.form import KaneForm, Row, in_order_of, linear_row
+from fmilin.models.kane.form import KaneForm, Row, in_order_of
+from fmilin.models.kane.linear import linear_row
 
 __all__ = ["KaneEquations", "derivative_of_velocity_constraints", "form_of"]
 

@@ -13,13 +13,13 @@ everywhere, in the constraints, too, where they prescribe a motion and bring the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 
-__all__ = ["KaneForm", "Row", "in_order_of", "linear_row"]
+__all__ = ["KaneForm", "Row", "in_order_of"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr
@@ -170,45 +170,3 @@ def in_order_of(symbols: Sequence[Symbol], rows: Sequence[Row]) -> tuple[Row, ..
             others.append(row)
     left = iter(others)
     return tuple(places[i] if i in places else next(left) for i in range(len(rows)))
-
-
-def linear_row(
-    name: str,
-    expression: Expr,
-    symbols: Sequence[Symbol],
-    *,
-    contains: Callable[[Expr], frozenset[Symbol]] = lambda e: frozenset(e.free_symbols),
-) -> tuple[Row, tuple[Symbol, ...]]:
-    """Take an expression apart into coefficients of ``symbols`` and the rest.
-
-    Parameters
-    ----------
-    name : str
-    expression : Expr
-    symbols : sequence of Symbol
-    contains : callable
-        The symbols in an expression.
-
-    Returns
-    -------
-    row : Row
-    nonlinear : tuple of Symbol
-        Those of ``symbols`` in which the expression is not linear; the row means nothing if there are any.
-    """
-    row, nonlinear = _taken_apart(name, expression, symbols, contains)
-    if nonlinear:  # maybe only in form: (w + 1)^2 - w^2
-        row, nonlinear = _taken_apart(name, sympy.expand(expression), symbols, lambda e: frozenset(e.free_symbols))
-    return row, nonlinear
-
-
-def _taken_apart(
-    name: str, expression: Expr, symbols: Sequence[Symbol], contains: Callable[[Expr], frozenset[Symbol]]
-) -> tuple[Row, tuple[Symbol, ...]]:
-    present = [w for w in symbols if w in contains(expression)]
-    if not present:
-        return Row(name, {}, expression), ()
-    slopes = {w: expression.diff(w) for w in present}
-    inside = frozenset().union(*(frozenset(slope.free_symbols) for slope in slopes.values()))
-    nonlinear = tuple(w for w in present if w in inside)
-    rest = expression.xreplace(dict.fromkeys(present, sympy.S.Zero))
-    return Row(name, {w: slope for w, slope in slopes.items() if slope != 0}, rest), nonlinear

@@ -1,4 +1,4 @@
-"""The general form as compiled functions: constraints, rates, and the gradients of all equations at a point.
+"""The general form as functions: constraints, rates, and the gradients of all equations at a point.
 
 The order at a point is that of the equations: q' from the kinematic ones, then u' and lambda from f_a and
 f_2 + f_3 + f_4, then every gradient with these values held, which is what the table of definitions asks for.
@@ -9,28 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from fmilin.codegen.evaluator import Evaluator
 from fmilin.codegen.factorized import Factorized
-from fmilin.codegen.program import Atom, Program
-from fmilin.codegen.stacked import StackedSystems
-from fmilin.codegen.staged import Backend, Staged, Visit, leaf_names, staged
-from fmilin.derivatives.complex_step import ComplexStep, is_analytic
-from fmilin.errors import NumericalError, UsageError
-from fmilin.models.kane.blocks import AtomMatrix
-from fmilin.models.kane.form import KaneForm, Row
+from fmilin.codegen.native import Backend
+from fmilin.errors import NumericalError
+from fmilin.models.kane.form import KaneForm
+from fmilin.models.kane.graph import KaneGraph
+from fmilin.models.kane.stacked import systems
 from fmilin.signals import FloatArray
 
-__all__ = ["Expansion", "KaneFunctions", "Numerics"]
+__all__ = ["Expansion", "KaneFunctions", "Numerics", "OutputFunctions"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
-
-LARGE = 200_000
-"""Statements for the gradients beyond which a complex step is preferred: the compiler would take minutes."""
-
-_GRADIENTS = ("auto", "program", "complex step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +34,10 @@ class Numerics:
     Parameters
     ----------
     backend : Backend
-        C or NumPy.
-    gradients : {"auto", "program", "complex step"}
-        ``"program"``: derivatives are statements of the compiled program. ``"complex step"``: the equations are
-        evaluated once for each variable, exact to rounding, too; needs analytic functions. ``"auto"``: a program,
-        unless it became very large.
+        CasADi's virtual machine, C, or by default the one at first and the other as soon as that pays.
     """
 
     backend: Backend = field(default_factory=Backend)
-    gradients: Literal["auto", "program", "complex step"] = "auto"
-
-    def __post_init__(self) -> None:
-        if self.gradients not in _GRADIENTS:
-            raise UsageError(f"'{self.gradients}' is no way to gradients: use {', '.join(_GRADIENTS)}.")
 
 
 @dataclass(frozen=True)
@@ -109,96 +94,88 @@ class Expansion:
 
 
 class KaneFunctions:
-    """Compiled once for a form; values of inputs and parameters are arguments.
+    """Made once for a form; values of inputs and parameters are arguments.
+
+    Points are arrays (t, q, u, r, p), called ``known``, or stacks of them.
 
     Parameters
     ----------
     form : KaneForm
     numerics : Numerics
 
-    Attributes
-    ----------
-    leaves : tuple of Symbol
-        What a point consists of: (t, q, u, r, p, q', u', lambda); the rates are filled in here.
-    columns : tuple of Symbol
-        (t, q, q', u, r): what J is the gradient for.
+    Raises
+    ------
+    ModelError
+        When an equation contains something that is no arithmetic.
     """
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
         self.form = form
         self.numerics = numerics
-        self.leaves = (form.time, *form.states, *form.inputs, *form.parameters, *form.unknowns)
-        self.columns = (form.time, *form.q, *form.q_dot, *form.u, *form.inputs)
-        self.first_unknown = len(self.leaves) - len(form.unknowns)
-        self.count = len(form.f_c) + len(form.velocity)
-        """l + m."""
+        self.graph = KaneGraph(form)
 
     def at(self, known: FloatArray) -> Expansion:
-        """Return the expansion at points.
-
-        Parameters
-        ----------
-        known : array, shape (k, leaves without rates)
-            (t, q, u, r, p) at each point.
+        """Return the expansion at k points, shape (k, known).
 
         Raises
         ------
         NumericalError
             When the rates are not determined.
         """
-        parts, form, n, first = self._parts, self.form, len(self.form.q), self.first_unknown
-        visit = self._visit(known)
-        constraints = visit.run("constraints")
-        K, k = parts.kinematic_block.cut(visit.run("kinematics"))
-        M_qq = None if parts.kinematic_block.is_identity else StackedSystems(K)
+        form, n, o = self.form, len(self.form.q), len(self.form.u)
+        H, constraints = _stacks(self._constraints, known)
+        K, k = _stacks(self._kinematics, known)
+        M_qq = None if self.graph.kinematics_are_explicit else systems(K)
         if M_qq is not None and len(M_qq.singular):
-            raise self._singular(K[M_qq.singular[0]], form.q_dot, "kinematic")
-        q_dot = -k if M_qq is None else M_qq.solve(-k[:, :, None])[:, :, 0]
-        visit.leaves[:, first : first + n] = q_dot
-        W, rest = parts.dynamic_block.cut(visit.run("dynamics"))
-        M_uu = StackedSystems(W)
+            raise _singular(K[M_qq.singular[0]], form.q_dot, "kinematic")
+        q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
+        W, b = _stacks(self._dynamics, known, q_dot)
+        M_uu = systems(W)
         if len(M_uu.singular):
-            raise self._singular(W[M_uu.singular[0]], (*form.u_dot, *form.multipliers), "dynamic")
-        w = M_uu.solve(-rest[:, :, None])[:, :, 0]
-        visit.leaves[:, first + n :] = w
-        J = self._gradients(visit, constraints)
-        lower = J[:, self.count + n :, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
+            raise _singular(W[M_uu.singular[0]], (*form.u_dot, *form.multipliers), "dynamic")
+        w = M_uu.solve(-b)[:, :, 0]
+        (J,) = _stacks(self._gradients, known, q_dot, w)
+        lower = J[:, n:, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
 
-        def solve(b: FloatArray) -> FloatArray:
-            x = b[:, :n] if M_qq is None else M_qq.solve(b[:, :n])
-            return np.concatenate((x, M_uu.solve(b[:, n:] - lower @ x)), axis=1)
+        def solve(right: FloatArray) -> FloatArray:
+            x = right[:, :n] if M_qq is None else M_qq.solve(right[:, :n])
+            return np.concatenate((x, M_uu.solve(right[:, n:] - lower @ x)), axis=1)
 
-        o = len(form.u)
         rates = np.concatenate((q_dot, w[:, :o]), axis=1)
-        return Expansion(constraints[:, : self.count], rates, w[:, o:], J, K, W, solve)
+        J = np.concatenate((H, J), axis=1)
+        return Expansion(constraints[:, :, 0], rates, w[:, o:], J, K, W, solve)
 
-    def solve(self, known: FloatArray) -> FloatArray:
-        """Return (q', u', lambda) at one point (t, q, u, r, p), shape (n + o + k,).
+    def solve(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point.
 
         Raises
         ------
         NumericalError
             When the rates are not determined.
         """
-        parts, form, n, first = self._parts, self.form, len(self.form.q), self.first_unknown
-        visit = self._visit(known[None])
-        visit.run("constraints")
-        K, k = parts.kinematic_block.cut(visit.run("kinematics")[0])
-        q_dot = -k
-        if not parts.kinematic_block.is_identity:
-            q_dot = self._factorized(K, form.q_dot, "kinematic").solve(-k)
-        visit.leaves[0, first : first + n] = q_dot
-        W, rest = parts.dynamic_block.cut(visit.run("dynamics")[0])
-        w = self._factorized(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-rest)
-        return np.concatenate((q_dot, w))
+        form = self.form
+        K, k = self._kinematics(known)
+        explicit = self.graph.kinematics_are_explicit
+        q_dot = -k[:, 0] if explicit else _factorized(K, form.q_dot, "kinematic").solve(-k[:, 0])
+        W, b = self._dynamics(known, q_dot)
+        return q_dot, _factorized(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
 
     def constraints(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return f_c and f_v, shape (l + m,), and their gradients, shape (l + m, columns), at (t, q, u, r, p)."""
-        visit = self._visit(known[None])
-        values = visit.run("constraints")[0]
-        if self._complex is None:
-            return values[: self.count].copy(), self._parts.constraint_block.filled(values[self.count :])
-        return values.copy(), self._complex(visit.leaves[0])[: self.count]
+        """Return f_c and f_v, shape (l + m,), and their gradients for (t, q, q', u, r), at one point."""
+        H, values = self._constraints(known)
+        return values[:, 0], H
+
+    def coordinate_rates(self, known: FloatArray) -> FloatArray:
+        """Return q' at one point, shape (n,), NaN where the kinematic equations do not determine it."""
+        K, k = self._kinematics(known)
+        factors = Factorized(K)
+        return np.full(len(k), np.nan) if factors.is_singular else -factors.solve(k[:, 0])
+
+    def acceleration_constraints(self, known: FloatArray, q_dot: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return M~uuc, shape (m, o), and the rest of f_a, shape (m,), at one point with its q'."""
+        m, o = len(self.form.acceleration), len(self.form.u)
+        W, b = self._dynamics(known, q_dot)
+        return W[:m, :o], b[:m, 0]
 
     def left_hand_sides(self, known: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
         """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
@@ -212,137 +189,111 @@ class KaneFunctions:
         given : mapping of int to float
             Entries of (q', u') that are not solved for.
         """
-        parts, n = self._parts, len(self.form.q)
-        w = self.solve(known)
-        w[list(given)] = list(given.values())
-        visit = self._visit(known[None])
-        visit.run("constraints")
-        visit.leaves[0, self.first_unknown : self.first_unknown + n] = w[:n]
-        K, k = parts.kinematic_block.cut(visit.run("kinematics")[0])
-        W, rest = parts.dynamic_block.cut(visit.run("dynamics")[0])
-        left = np.concatenate((K @ w[:n] + k, W @ w[n:] + rest))
-        known_rates = np.nan_to_num(np.abs(w))
-        sizes = np.concatenate((np.abs(K) @ known_rates[:n] + np.abs(k), np.abs(W) @ known_rates[n:] + np.abs(rest)))
-        return left, sizes
+        rates = np.concatenate(self.solve(known))
+        rates[list(given)] = list(given.values())
+        q_dot, w = rates[: len(self.form.q)], rates[len(self.form.q) :]
+        left, sizes = [], []
+        for matrix, column, x in (
+            (*self._kinematics(known), q_dot),
+            (*self._dynamics(known, q_dot), w),
+        ):
+            rest = column[:, 0]
+            left.append(matrix @ x + rest)
+            sizes.append(np.abs(matrix) @ np.nan_to_num(np.abs(x)) + np.abs(rest))
+        return np.concatenate(left), np.concatenate(sizes)
 
-    @property
-    def backend(self) -> str:
-        """What computes: ``"c"`` or ``"numpy"``."""
-        return self._staged.kind
-
-    def _visit(self, known: FloatArray) -> Visit:
-        visit = self._staged.visit(len(known))
-        visit.leaves[:, : self.first_unknown] = known
-        visit.leaves[:, self.first_unknown :] = 0.0
-        return visit
-
-    def _gradients(self, visit: Visit, constraints: FloatArray) -> FloatArray:
-        if self._complex is not None:
-            return np.array([self._complex(leaves) for leaves in visit.leaves])
-        upper = self._parts.constraint_block.filled(constraints[:, self.count :])
-        lower = self._parts.gradient_block.filled(visit.run("gradients"))
-        return np.concatenate((upper, lower), axis=1)
-
-    def _factorized(self, W: FloatArray, symbols: Sequence[Symbol], which: str) -> Factorized:
-        factors = Factorized(W)
-        if factors.is_singular:
-            raise self._singular(W, symbols, which)
-        return factors
-
-    def _singular(self, W: FloatArray, symbols: Sequence[Symbol], which: str) -> NumericalError:
-        factors = Factorized(W)
-        direction = np.abs(factors.null_vector())
-        loose = [str(symbols[i]) for i in np.argsort(-direction, kind="stable") if direction[i] > 1e-6]
-        shown = ", ".join(loose[:6]) + (", ..." if len(loose) > 6 else "")
-        return NumericalError(
-            f"The {which} equations have no unique solution at this point: the matrix that multiplies "
-            f"{len(symbols)} rates is singular (reciprocal condition number {factors.rcond:.1e}) and leaves {shown} "
-            "undetermined. Constraints depend on each other here, a mass is missing, or angles meet their "
-            "singularity: choose another point, or describe the system with other coordinates.",
-            condition_number=1.0 / factors.rcond if factors.rcond > 0 else float("inf"),
-            variable=loose[0],
-        )
-
-    # -- what is compiled --------------------------------------------------------------------------
+    # -- what is evaluated -------------------------------------------------------------------------
 
     @cached_property
-    def _parts(self) -> _Parts:
-        return _Parts(self.form, self.leaves, self.columns, with_gradients=self.numerics.gradients != "complex step")
+    def _constraints(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known], graph.constraint_gradients, graph.constraints)
 
     @cached_property
-    def _complex(self) -> ComplexStep | None:
-        """The gradients by complex steps, where these were asked for or the program became too large."""
-        parts, wanted = self._parts, self.numerics.gradients
-        if parts.has_gradients:
-            return None
-        if not is_analytic(parts.program, parts.equations):
-            if wanted == "complex step":
-                raise UsageError(
-                    "A complex step needs analytic functions, and the equations contain absolute values, signs or "
-                    "case distinctions: take the gradients as a program."
-                )
-            parts.add_gradients()
-            return None
-        places = [self.leaves.index(s) for s in self.columns]
-        return ComplexStep(parts.program, parts.equations, places, self.numerics.backend)
+    def _kinematics(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known], graph.K, graph.k)
 
     @cached_property
-    def _staged(self) -> Staged:
-        parts, _ = self._parts, self._complex
-        return staged(parts.program, parts.stages(), self.numerics.backend)
+    def _dynamics(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known, graph.q_dot], graph.W, graph.b)
+
+    @cached_property
+    def _gradients(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known, graph.q_dot, graph.w], graph.gradients)
+
+    def _evaluator(self, arguments: list[Any], *results: Any) -> Evaluator:
+        return Evaluator(arguments, results, self.numerics.backend)
 
 
-class _Parts:
-    """The program of a form, and what belongs to which stage."""
+class OutputFunctions:
+    """Outputs c(t, q, u, r, p, q', u', lambda) and their gradients.
 
-    def __init__(
-        self, form: KaneForm, leaves: Sequence[Symbol], columns: Sequence[Symbol], *, with_gradients: bool
-    ) -> None:
-        self.program = program = Program(leaf_names(leaves))
-        self._form, self._columns = form, columns
-        self._f_c = [program.add(e) for e in form.f_c]
-        self._f_v = [self._total(row) for row in form.velocity]
-        self._k = [program.add(row.rest) for row in form.kinematics]
-        lower = (*form.acceleration, *form.dynamics)
-        self._rest = [program.add(row.rest) for row in lower]
-        self.kinematic_block = AtomMatrix.of_rows(program, form.kinematics, form.q_dot)
-        self.dynamic_block = AtomMatrix.of_rows(program, lower, (*form.u_dot, *form.multipliers))
-        rows = (*form.kinematics, *lower)
-        self.equations = [*self._f_c, *self._f_v, *(self._total(row) for row in rows)]
-        self.has_gradients = with_gradients and self._size_of_gradients() <= LARGE
-        if self.has_gradients:
-            self.add_gradients()
+    Parameters
+    ----------
+    functions : KaneFunctions
+    expressions : sequence of Expr
+        c, in the form's symbols.
+    """
 
-    def add_gradients(self) -> None:
-        """Append the gradients of all equations to the program."""
-        count, width = len(self._f_c) + len(self._f_v), len(self._columns)
-        gradients = self.program.gradients(self.equations, self._columns)
-        rows = [{(i, j): atom for j, atom in row.items()} for i, row in enumerate(gradients)]
-        upper = {place: atom for row in rows[:count] for place, atom in row.items()}
-        lower = {(i - count, j): atom for row in rows[count:] for (i, j), atom in row.items()}
-        self.constraint_block = AtomMatrix((count, width), upper)
-        self.gradient_block = AtomMatrix((len(rows) - count, width), lower)
-        self.has_gradients = True
+    def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:
+        self._functions, self._expressions = functions, tuple(expressions)
 
-    def stages(self) -> dict[str, list[Atom]]:
-        """Return the stages in their order."""
-        stages = {
-            "constraints": [*self._f_c, *self._f_v],
-            "kinematics": [*self.kinematic_block.atoms, *self._k],
-            "dynamics": [*self.dynamic_block.atoms, *self._rest],
-        }
-        if self.has_gradients:
-            stages["constraints"] += self.constraint_block.atoms
-            stages["gradients"] = self.gradient_block.atoms
-        return stages
+    def values(self, known: FloatArray, q_dot: FloatArray, w: FloatArray) -> FloatArray:
+        """Return c, shape (ny,)."""
+        (c,) = self._values(known, q_dot, w)
+        return c[:, 0]
 
-    def _total(self, row: Row) -> Atom:
-        program = self.program
-        terms = [program.product(program.add(c), program.leaves[w]) for w, c in row.coefficients.items()]
-        return program.total([program.add(row.rest), *terms])
+    def gradients(
+        self, known: FloatArray, q_dot: FloatArray, w: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return c, and its gradients for (t, q, u, r, p) and for (q', u', lambda)."""
+        c, c_known, c_w = self._all(known, q_dot, w)
+        return c[:, 0], c_known, c_w
 
-    def _size_of_gradients(self) -> int:
-        """Return how many partial derivatives have to be carried through the program, about two statements each."""
-        program = self.program
-        mask = sum(program.reach(program.leaves[s]) for s in self._columns)
-        return 2 * sum((program.reach(s) & mask).bit_count() for s in program.statements)
+    @cached_property
+    def _nodes(self) -> tuple[Any, Any, Any]:
+        return self._functions.graph.outputs(self._expressions)
+
+    @cached_property
+    def _values(self) -> Evaluator:
+        return self._evaluator(self._nodes[:1])
+
+    @cached_property
+    def _all(self) -> Evaluator:
+        return self._evaluator(self._nodes)
+
+    def _evaluator(self, results: Sequence[Any]) -> Evaluator:
+        graph = self._functions.graph
+        return Evaluator([graph.known, graph.q_dot, graph.w], results, self._functions.numerics.backend)
+
+
+def _stacks(function: Evaluator, *arguments: FloatArray) -> list[FloatArray]:
+    """Return the matrices at all points, with the points along the first axis."""
+    if len(arguments[0]) == 1:
+        return [matrix[None] for matrix in function(*(a[0] for a in arguments))]
+    return function.at_points(*arguments)
+
+
+def _factorized(W: FloatArray, symbols: Sequence[Symbol], which: str) -> Factorized:
+    factors = Factorized(W)
+    if factors.is_singular:
+        raise _singular(W, symbols, which)
+    return factors
+
+
+def _singular(W: FloatArray, symbols: Sequence[Symbol], which: str) -> NumericalError:
+    factors = Factorized(W)
+    direction = np.abs(factors.null_vector())
+    loose = [str(symbols[i]) for i in np.argsort(-direction, kind="stable") if direction[i] > 1e-6]
+    shown = ", ".join(loose[:6]) + (", ..." if len(loose) > 6 else "")
+    return NumericalError(
+        f"The {which} equations have no unique solution at this point: the matrix that multiplies "
+        f"{len(symbols)} rates is singular (reciprocal condition number {factors.rcond:.1e}) and leaves {shown} "
+        "undetermined. Constraints depend on each other here, a mass is missing, or angles meet their "
+        "singularity: choose another point, or describe the system with other coordinates.",
+        condition_number=1.0 / factors.rcond if factors.rcond > 0 else float("inf"),
+        variable=loose[0],
+    )

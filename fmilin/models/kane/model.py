@@ -23,7 +23,7 @@ from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
 from fmilin.models.kane.numeric import KaneNumeric
 from fmilin.models.kane.partition import Partition, dependence
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
-from fmilin.models.kane.residuals import require_consistent_point, residuals_at
+from fmilin.models.kane.residuals import PointToCheck, require_consistent_point, residuals_at
 from fmilin.models.kane.slopes import KaneSlopes, are_smooth
 from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import gathered
@@ -49,8 +49,8 @@ class KaneModel(SymbolicModel):
         f_0(q, q', t) + f_1(q, u, t) = 0,   f_2(q, u', t) + f_3(q, q', u, r, t) = 0,   f_a(q, q', u, u', t) = 0,
 
     and the constraints are f_c(q, t) = 0 and f_v(q, u, t) = 0. Everything is evaluated numerically: the equations
-    and their first derivatives become one program without repeated subexpressions, compiled once, so that a further
-    point costs a fraction of a millisecond. Exact directional derivatives are the blocks M~, A~ and B~ of the source,
+    and their first derivatives become one graph without repeated subexpressions, so that a further point costs a
+    fraction of a millisecond. Exact directional derivatives are the blocks M~, A~ and B~ of the source,
     and :func:`fmilin.linearize` takes the procedure of the source.
 
     Parameters
@@ -250,7 +250,7 @@ class KaneModel(SymbolicModel):
         rates : mapping of str to float, optional
             Rates of states by the states' names; those not given are solved for.
         """
-        return residuals_at(self, point, rates or {})
+        return residuals_at(self._to_check(point, rates))
 
     def require_consistent(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> None:
         """Raise when a point, or a rate that it is meant to have, does not satisfy the equations.
@@ -272,8 +272,7 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When a rate of something else than a state is given.
         """
-        require_sizes(self, point)
-        require_consistent_point(self, point, rates or {})
+        require_consistent_point(self._to_check(point, rates), self.info.name)
 
     def partition(self, independent: Sequence[str]) -> Partition:
         """Return the partition that keeps the named states.
@@ -328,7 +327,7 @@ class KaneModel(SymbolicModel):
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
-        return linearize_symbolic(self, values or {}, self.partition(chosen), simplify=simplify)
+        return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
 
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
@@ -375,6 +374,9 @@ class KaneModel(SymbolicModel):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
+
+    def _to_check(self, point: OperatingPoint, rates: Mapping[str, float] | None) -> PointToCheck:
+        return PointToCheck(self._functions, self.states, self._known(point), rates or {})
 
     def _known(self, point: OperatingPoint) -> FloatArray:
         require_sizes(self, point)
@@ -436,5 +438,6 @@ def _engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics:
     equations = solved_form(form)
     declaration.derived |= equations.named()
     system = assembled(declaration, equations, constraints_of(form, equations), given)
-    check_constraints(form, system)
-    return KaneEngine(system, KaneFunctions(form, numerics or Numerics()))
+    functions = KaneFunctions(form, numerics or Numerics())
+    check_constraints(functions, system)
+    return KaneEngine(system, functions)

@@ -5,22 +5,15 @@ Along (dx, dr) the equations of Peterson et al. say M~ dx' = A~ dx + B~ dr: the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from fmilin.codegen.program import Atom, Program
-from fmilin.codegen.staged import Staged, leaf_names, staged
 from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.models.kane.functions import Expansion, KaneFunctions
+from fmilin.models.kane.functions import Expansion, KaneFunctions, OutputFunctions
 from fmilin.signals import FloatArray
 
 __all__ = ["KaneNumeric", "OutputSlopes"]
-
-Symbol = Any  # sympy.Symbol: sympy ships no types
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]
 
@@ -40,7 +33,7 @@ class OutputSlopes:
 
 
 class KaneNumeric:
-    """What :class:`fmilin.codegen.numeric.NumericSystem` offers, from Kane's equations.
+    """What the models made of a symbolic system ask of their functions, from Kane's equations.
 
     Parameters
     ----------
@@ -53,14 +46,18 @@ class KaneNumeric:
     def __init__(self, functions: KaneFunctions, system: SymbolicSystem) -> None:
         self.functions = functions
         self.system = system
-        form = functions.form
+        form, graph = functions.form, functions.graph
         arguments = [form.time, *form.states, *system.inputs, *system.parameters]
         place = {str(s): i for i, s in enumerate(arguments)}
-        self._order = np.array([place[str(s)] for s in functions.leaves[: functions.first_unknown]], dtype=np.intp)
+        self._order = np.array([place[str(s)] for s in graph.symbols], dtype=np.intp)
         names = [str(r) for r in form.inputs]
-        first = 1 + 2 * len(form.q) + len(form.u)
-        self.input_columns = [first + names.index(str(r)) for r in system.inputs]
+        chosen = [names.index(str(r)) for r in system.inputs]
+        n = len(form.states)
+        self.input_columns = [1 + len(form.q) + n + i for i in chosen]
         """Where the chosen inputs stand among the columns of J."""
+        self._inputs = [1 + n + i for i in chosen]
+        """Where they stand among (t, q, u, r, p)."""
+        self._outputs = OutputFunctions(functions, system.outputs)
 
     def known(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return (t, q, u, r, p) as the functions take it."""
@@ -79,8 +76,8 @@ class KaneNumeric:
             When the rates are not determined.
         """
         known = self.known(t, x, u, p)
-        w = self.functions.solve(known)
-        return w[: len(x)], self._output_values(np.concatenate((known, w)))
+        q_dot, w = self.functions.solve(known)
+        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(known, q_dot, w)
 
     def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return (q', u', lambda).
@@ -90,7 +87,7 @@ class KaneNumeric:
         NumericalError
             When they are not determined.
         """
-        return self.functions.solve(self.known(t, x, u, p))
+        return np.concatenate(self.functions.solve(self.known(t, x, u, p)))
 
     def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du).
@@ -110,45 +107,15 @@ class KaneNumeric:
         """Return M~^-1 (A~ dx + B~ du): how (q', u', lambda) change, shape (n + o + k, columns)."""
         form = self.functions.form
         n, o = len(form.q), len(form.u)
-        J = expansion.J[0, self.functions.count :]
+        J = expansion.J[0, len(form.f_c) + len(form.velocity) :]
         A_dx = J[:, 1 : 1 + n] @ dx[:n] + J[:, 1 + 2 * n : 1 + 2 * n + o] @ dx[n:]
         along: FloatArray = expansion.solve(-(A_dx + J[:, self.input_columns] @ du)[None])[0]
         return along
 
     def outputs(self, known: FloatArray, expansion: Expansion) -> OutputSlopes:
         """Return the outputs and their gradients."""
-        form, s = self.functions.form, self.system
-        leaves = np.concatenate((known, expansion.rates[0], expansion.multipliers[0]))
-        visit = self._output_functions.visit()
-        visit.leaves[0] = leaves
-        values = visit.run("values")[0].copy()
-        J = np.zeros((len(s.outputs), len(leaves)))
-        rows, columns = self._output_places
-        if rows:
-            J[rows, columns] = visit.run("gradients")[0]
-        n = len(form.states)
-        inputs = [1 + n + form.inputs.index(r) for r in s.inputs]
-        return OutputSlopes(values, J[:, 1 : 1 + n], J[:, inputs], J[:, self.functions.first_unknown :])
-
-    def _output_values(self, leaves: FloatArray) -> FloatArray:
-        visit = self._output_functions.visit()
-        visit.leaves[0] = leaves
-        values: FloatArray = visit.run("values")[0].copy()
-        return values
-
-    @cached_property
-    def _output_program(self) -> tuple[Program, list[Atom], list[dict[int, Atom]]]:
-        program = Program(leaf_names(self.functions.leaves))
-        values = [program.add(c) for c in self.system.outputs]
-        return program, values, program.gradients(values, self.functions.leaves)
-
-    @cached_property
-    def _output_places(self) -> tuple[Sequence[int], Sequence[int]]:
-        places = [(i, j) for i, row in enumerate(self._output_program[2]) for j in row]
-        return [i for i, _ in places], [j for _, j in places]
-
-    @cached_property
-    def _output_functions(self) -> Staged:
-        program, values, gradients = self._output_program
-        stages = {"values": values, "gradients": [atom for row in gradients for atom in row.values()]}
-        return staged(program, stages, self.functions.numerics.backend)
+        n = len(self.functions.form.q)
+        q_dot, u_dot = expansion.rates[0, :n], expansion.rates[0, n:]
+        w = np.concatenate((u_dot, expansion.multipliers[0]))
+        values, c, c_w = self._outputs.gradients(known, q_dot, w)
+        return OutputSlopes(values, c[:, 1 : 1 + n + len(u_dot)], c[:, self._inputs], c_w)

@@ -1,7 +1,7 @@
 """From the general form to the one symbolic form that all code is made from: W w = r, x' = f(t, x, u, p, w).
 
 With w = (q', u', lambda), W is the matrix M~ of Peterson et al.; rates q' that one kinematic equation gives
-explicitly are written down instead, so that q' = u stays visible.
+explicitly are intermediate quantities instead, so that q' = u stays visible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import sympy
 from fmilin.constraints.declared import Constraint
 from fmilin.models.assembly import Equations
 from fmilin.models.declaration import SymbolicConstraint, named_constraint
-from fmilin.models.kane.form import KaneForm, Row, linear_row
+from fmilin.models.kane.form import KaneForm, Row
+from fmilin.models.kane.linear import SymbolsIn, linear_row
 
 __all__ = ["constraints_of", "solved_form"]
 
@@ -39,20 +40,24 @@ class _Kinematics:
 def solved_form(form: KaneForm) -> Equations:
     """Return the equations with q', u' and lambda as unknowns of a linear system."""
     kinematics = _explicit(form.kinematics, numbers_only=True)
+    inside = SymbolsIn()
     rows = [*form.acceleration, *form.dynamics]
-    rates = set(form.q_dot)
-    if any(row.rest.free_symbols & set(kinematics.implicit) for row in rows) and not _linear(rows, kinematics.implicit):
+    found = [linear_row(row.name, row.rest, kinematics.implicit, inside) for row in rows]
+    if any(nonlinear for _, nonlinear in found):
         kinematics = _Kinematics(_all_explicit(form), ())
-    substituted = [_without(row, kinematics.explicit) if row.rest.free_symbols & rates else row for row in rows]
+    else:  # rates that the rows contain stand among their coefficients
+        rows = [
+            Row(r.name, {**a.coefficients, **r.coefficients}, a.rest) for r, (a, _) in zip(rows, found, strict=True)
+        ]
     unknowns = [w for w in form.q_dot if w not in kinematics.explicit] + [*form.u_dot, *form.multipliers]
-    taken_apart = [_with_rates(row, kinematics.implicit) for row in substituted]
-    all_rows = [*kinematics.remaining, *taken_apart]
+    all_rows = [*kinematics.remaining, *rows]
     return Equations(
         states=form.states,
         derivatives=[*(kinematics.explicit.get(w, w) for w in form.q_dot), *form.u_dot],
         unknowns=unknowns,
         W=[[row.coefficients.get(w, sympy.S.Zero) for w in unknowns] for row in all_rows],
         r=[-row.rest for row in all_rows],
+        intermediate=[(w, kinematics.explicit[w]) for w in form.q_dot if w in kinematics.explicit],
         extra_names={str(symbol): symbol for symbol in form.multipliers},
     )
 
@@ -108,23 +113,6 @@ def _all_explicit(form: KaneForm) -> Mapping[Symbol, Expr]:
     K = sympy.Matrix([[row.coefficients.get(w, 0) for w in rates] for row in first.remaining])
     solution = K.LUsolve(sympy.Matrix([-row.rest for row in first.remaining]))
     return {**first.explicit, **dict(zip(rates, solution, strict=True))}
-
-
-def _linear(rows: Sequence[Row], rates: Sequence[Symbol]) -> bool:
-    """Whether rates may stand on the left-hand side: linear, and not multiplied with other unknowns."""
-    return not any(linear_row(row.name, row.rest, rates)[1] for row in rows)
-
-
-def _without(row: Row, explicit: Mapping[Symbol, Expr]) -> Row:
-    return Row(row.name, row.coefficients, row.rest.xreplace(dict(explicit)))
-
-
-def _with_rates(row: Row, rates: Sequence[Symbol]) -> Row:
-    """Return the row with the rates that it contains among its coefficients."""
-    if not rates or not row.rest.free_symbols & set(rates):
-        return row
-    apart, _ = linear_row(row.name, row.rest, rates)
-    return Row(row.name, {**apart.coefficients, **row.coefficients}, apart.rest)
 
 
 def _cancels(rate: Expr) -> bool:

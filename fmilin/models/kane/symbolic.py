@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 
@@ -12,9 +12,6 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.models.declaration import Name
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.partition import Partition
-
-if TYPE_CHECKING:
-    from fmilin.models.kane.model import KaneModel
 
 __all__ = ["SymbolicLinearization", "linearize_symbolic"]
 
@@ -59,11 +56,10 @@ class SymbolicLinearization:
 
 
 def linearize_symbolic(
-    model: KaneModel, values: Mapping[Name, Any], partition: Partition, *, simplify: bool
+    form: KaneForm, system: str, values: Mapping[Name, Any], partition: Partition, *, simplify: bool
 ) -> SymbolicLinearization:
-    """Return A and B in symbols; see :meth:`fmilin.models.kane.KaneModel.linearize_symbolic`."""
-    form = model.form
-    _require_small(form, model.info.name)
+    """Return A and B of ``system`` in symbols; see :meth:`fmilin.models.kane.KaneModel.linearize_symbolic`."""
+    _require_small(form, system)
     at = _substitution(form, values)
     tidy = sympy.simplify if simplify else (lambda e: e)
     rates = _rates(form, at, tidy)

@@ -9,6 +9,7 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from fmilin.models.declaration import TIME, der
+from fmilin.models.kane.linear import SymbolsIn
 
 __all__ = ["Translation"]
 
@@ -38,32 +39,24 @@ class Translation:
         Other symbols that were met and had no meaning.
     problems : list of str
         What cannot be translated.
+    symbols_in : SymbolsIn
+        The symbols in translated expressions.
     """
 
     def __init__(self, time: Symbol, meanings: Mapping[Expr, Expr | Callable[[], Expr]]) -> None:
         self._time = time
         self._meanings = dict(meanings)
         self._known: dict[Expr, Expr] = {}
-        self._inside: dict[Expr, frozenset[Symbol]] = {}
         self.dynamic: dict[str, Symbol] = {}
         self.constants: dict[str, Symbol] = {}
         self.problems: list[str] = []
+        self.symbols_in = SymbolsIn()
 
     def __call__(self, expression: Expr) -> Expr:
         """Return ``expression`` in plain symbols."""
         found = self._known.get(expression)
         if found is None:
             found = self._known[expression] = self._translated(expression)
-        return found
-
-    def symbols_in(self, expression: Expr) -> frozenset[Symbol]:
-        """Return the symbols in a translated expression."""
-        if expression.is_Symbol:
-            return frozenset((expression,))
-        found = self._inside.get(expression)
-        if found is None:
-            found = frozenset().union(*(self.symbols_in(a) for a in expression.args))
-            self._inside[expression] = found
         return found
 
     def _translated(self, e: Expr) -> Expr:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,17 +13,14 @@ from fmilin.constraints.declared import Constraint
 from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.engine import MechanismEngine, MechanismEvaluator
+from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes, matrices_of
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.models.shell import NativeModel
-from fmilin.models.with_inputs import with_inputs
 from fmilin.signals import FloatArray
-
-if TYPE_CHECKING:
-    from fmilin.model.symbolic_system import SymbolicSystem
 
 __all__ = ["Mechanism"]
 
@@ -64,7 +60,6 @@ class Mechanism(NativeModel):
     """
 
     engine: MechanismEngine
-    compilable = True
 
     def __init__(self, description: MechanismDescription) -> None:
         super().__init__(MechanismEngine(description))
@@ -198,15 +193,6 @@ class Mechanism(NativeModel):
             key = (bond.of, bond.index)
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
-
-    def symbolic_system(self) -> SymbolicSystem:
-        """Return the equations in symbols, as statements of the recursion: what C code and FMUs are made from."""
-        from fmilin.models.mechanism.tracing import symbolic_system
-
-        observed = [self._quantity(name) for name in self.constraints.observed]
-        system = symbolic_system(self.engine, self._chosen, observed)
-        system = replace(system, constraints=self.constraints.declared, independent=self.independent)
-        return system if self._takes_all else with_inputs(system, self._kept)
 
     # -- its parts, for algorithms ---------------------------------------------------------------------
 

@@ -108,21 +108,12 @@ class Outputs:
             self._energies.append((i, quantity))
 
     def _add_joint(self, i: int, sensor: Sensor) -> None:
-        tree = self.system.tree
-        speed = tree.speeds_of[sensor.of][sensor.coordinate]
-        what = sensor.quantity.removeprefix("joint_")
-        if what == "position":
-            if speed not in tree.screw_speeds:
-                raise ModelError(
-                    f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
-                    " use sensors of the body, or the quaternion's states."
-                )
-            place = int(tree.screw_coordinates[tree.screw_speeds.tolist().index(speed)])
-            self._direct.append((i, "q_state", place))
-        elif what == "force":
-            self._forces.append((i, speed))
-        else:
-            self._direct.append((i, "v_state" if what == "velocity" else "v_rate", speed))
+        if sensor.quantity == "joint_position":  # others are states
+            raise ModelError(
+                f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
+                " use sensors of the body, or the quaternion's states."
+            )
+        self._forces.append((i, self.system.tree.speeds_of[sensor.of][sensor.coordinate]))
 
     @cached_property
     def _by_kind(self) -> dict[str, tuple[list[int], list[int]]]:

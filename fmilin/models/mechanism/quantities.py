@@ -99,13 +99,27 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
 
 def _of(sensor: Sensor, system: System | None = None) -> Quantity:
     unit = UNITS.get(sensor.quantity, "")
-    if system is not None and sensor.quantity.startswith("joint_"):
-        joint = next(j for j in system.description.joints if j.name == sensor.of)
-        base = "m" if speed_is_linear(joint, sensor.coordinate) else "rad"
-        unit = {
-            "joint_position": base,
-            "joint_velocity": f"{base}/s",
-            "joint_acceleration": f"{base}/s2",
-            "joint_force": "N" if base == "m" else "N.m",
-        }[sensor.quantity]
-    return Quantity(Signal(sensor.name, unit), sensor)
+    if system is None or not sensor.quantity.startswith("joint_"):
+        return Quantity(Signal(sensor.name, unit), sensor)
+    joint = next(j for j in system.description.joints if j.name == sensor.of)
+    base = "m" if speed_is_linear(joint, sensor.coordinate) else "rad"
+    unit = {
+        "joint_position": base,
+        "joint_velocity": f"{base}/s",
+        "joint_acceleration": f"{base}/s2",
+        "joint_force": "N" if base == "m" else "N.m",
+    }[sensor.quantity]
+    return Quantity(Signal(sensor.name, unit), _state_or_rate(sensor, system) or sensor)
+
+
+def _state_or_rate(sensor: Sensor, system: System) -> tuple[str, int] | None:
+    """Return which state or rate the sensor of a joint looks at; None for forces and for angles that balls lack."""
+    tree = system.tree
+    speed = tree.speeds_of[sensor.of][sensor.coordinate]
+    if sensor.quantity == "joint_velocity":
+        return "state", tree.n_q + speed
+    if sensor.quantity == "joint_acceleration":
+        return "rate", tree.n_q + speed
+    if sensor.quantity == "joint_position" and speed in tree.screw_speeds:
+        return "state", int(tree.screw_coordinates[tree.screw_speeds.tolist().index(speed)])
+    return None

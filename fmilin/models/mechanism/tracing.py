@@ -1,8 +1,8 @@
-"""The equations of a mechanism in symbols, for compiled code: the recursions themselves, written down while they run.
+"""The equations of a mechanism as a graph, for compiled code: the recursions themselves, written down while they run.
 
-Nothing is derived anew and nothing is expanded. The code of the other modules runs once with numbers that record what
-is done with them (:class:`fmilin.codegen.recorder.Number`): products, sums, sines become statements, and what is zero
-by the structure of the mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
+Nothing is derived anew and nothing is expanded. The code of the other modules runs once with numbers that are nodes of
+a graph (:mod:`fmilin.codegen.scalars`): products, sums, sines become nodes, and what is zero by the structure of the
+mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
 
     [ M  G' ] [  vdot  ]   [     F     ]
     [ G  0  ] [ lambda ] = [ -Gdot v   ]
@@ -15,95 +15,86 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
-import sympy
 
-from fmilin.codegen.recorder import Recorder
-from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.scalars import column_of, matrix_of, scalars
+from fmilin.models.mechanism.evaluator import MechanismEvaluator
+from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
+from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.system import Solution, State, System
 from fmilin.models.shell import Quantity
 from fmilin.signals import Signals
 
-__all__ = ["symbolic_system"]
+__all__ = ["in_graph"]
 
 
-def symbolic_system(
-    engine: MechanismEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]
-) -> SymbolicSystem:
-    """Return the equations of a mechanism in symbols.
+def in_graph(
+    evaluator: MechanismEvaluator, found: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+) -> ImplicitSystem:
+    """Return the equations of a mechanism as a graph.
 
     Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
     that are determined, and whatever the constraints observe are further named quantities.
 
     Parameters
     ----------
-    engine : MechanismEngine
+    evaluator : MechanismEvaluator
+        Of these quantities.
+    found : Independence
     outputs, observed : sequence of Quantity
-        Those of the model, and what its constraints observe.
-
-    Returns
-    -------
-    SymbolicSystem
-        With all inputs and the constraints of the engine.
     """
-    evaluator, used = engine.evaluator(outputs, observed), engine.independence.all
     system = evaluator.system
-    recorder = Recorder()
-    x = [sympy.Symbol(name, real=True) for name in engine.states.names]
-    u = [sympy.Symbol(name, real=True) for name in engine.inputs.names]
-    unknowns = _unknowns(engine)
-    w = recorder.numbers([sympy.Symbol(name, real=True) for name in unknowns])
-    state = evaluator.state(recorder.numbers(x), recorder.numbers(u))
-    solution = _solution(system, used, state, w)
-    names = _further(engine)
-    further = Outputs(system, [engine.available[name] for name in names])  # of kinds that add no markers
+    states, inputs = state_signals(system), input_signals(system)
+    unknowns = _unknowns(system, found, states)
+    x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
+    state = evaluator.state(scalars(x), scalars(u))
+    solution = _solution(system, found, state, scalars(w))
+    names, every = _further(system, found), available(system, states, inputs)
+    further = Outputs(system, [every[name] for name in names])  # of kinds that add no markers
+    named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
+    seen = column_of(evaluator.observing.values(solution)).elements()
+    named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
+    matrix, right = _saddle_point(state, found.all)
     rates = coordinate_rates(system.tree, state.q, state.v)
-    seen = recorder.expressions(evaluator.outputs.values(solution))
-    named = dict(zip(names, recorder.expressions(further.values(solution)), strict=True))
-    watched = recorder.expressions(evaluator.observing.values(solution))
-    named |= {quantity.signal.name: e for quantity, e in zip(observed, watched, strict=True)}
-    matrix, right = (recorder.expressions(a) for a in _saddle_point(state, used))
-    slopes = recorder.expressions(_slopes(system, used, solution))
-    derivatives = (*recorder.expressions(rates), *recorder.expressions(solution.v_dot))
-    needed = [*matrix.ravel(), *right, *slopes.ravel(), *derivatives, *seen, *named.values()]
-    return SymbolicSystem(
-        name=engine.info.name,
-        time=sympy.Symbol("time", real=True),
-        states=tuple(x),
-        inputs=tuple(u),
-        parameters={},
-        derivatives=derivatives,
-        outputs=tuple(seen),
-        state_signals=engine.states,
-        input_signals=engine.inputs,
+    return ImplicitSystem(
+        name=system.description.name,
+        time=ca.SX.sym("time"),
+        states=x,
+        inputs=u,
+        parameters=ca.SX(0, 1),
+        unknowns=w,
+        unknown_names=tuple(unknowns),
+        matrix=matrix_of(matrix),
+        right_hand_side=column_of(right),
+        derivatives=ca.vertcat(column_of(rates), column_of(solution.v_dot)),
+        outputs=column_of(evaluator.outputs.values(solution)),
+        further=named,
+        slopes=matrix_of(_slopes(system, found, solution)),
+        state_signals=states,
+        input_signals=inputs,
         output_signals=Signals(quantity.signal for quantity in outputs),
         parameter_signals=Signals(()),
-        unknowns=tuple(sympy.Symbol(name, real=True) for name in unknowns),
-        matrix=tuple(tuple(row) for row in matrix),
-        right_hand_side=tuple(right),
-        constraints=tuple(engine.constraints),
-        extra_names=named,
-        intermediate=recorder.needed_by(needed),
-        slopes=tuple(tuple(row) for row in slopes),
-        independent=engine.independent,
+        parameter_values=np.empty(0),
     )
 
 
-def _unknowns(engine: MechanismEngine) -> list[str]:
+def _unknowns(system: System, found: Independence, states: Signals) -> list[str]:
     """Return the names of accelerations and multipliers."""
-    n_q, bonds = engine.system.tree.n_q, [engine.system.bonds[i] for i in engine.independence.all]
+    n_q, bonds = system.tree.n_q, [system.bonds[i] for i in found.all]
     return [
-        *(f"der({name})" for name in engine.states.names[n_q:]),
+        *(f"der({name})" for name in states.names[n_q:]),
         *(f"{bond.of}.reaction[{bond.index}]" for bond in bonds),
     ]
 
 
-def _solution(system: System, used: Any, state: State, w: Any) -> Solution:
+def _solution(system: System, found: Independence, state: State, w: Any) -> Solution:
     """Return a solution whose accelerations and multipliers are symbols."""
+    used = found.all
     n = system.tree.n
     multipliers = np.zeros(len(system.bonds), dtype=object)
     multipliers[used] = w[n:]
@@ -118,12 +109,13 @@ def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
     return np.block([[state.M, G.T], [G, zero]]), np.concatenate((state.F, -state.c[used]))
 
 
-def _slopes(system: System, used: Any, solution: Solution) -> Any:
+def _slopes(system: System, found: Independence, solution: Solution) -> Any:
     """Return d(r - W w)/d(x, u) by the recursions of section 4.3, shape (n + m, N + nu).
 
     They take a few operations for each entry, where differentiating the statements takes a few for each statement and
     each column.
     """
+    used = found.all
     columns, q = system.columns(solution), solution.state.q
     theta = displacement_of(system.tree, q, np.eye(len(q)))
     pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u))
@@ -131,11 +123,11 @@ def _slopes(system: System, used: Any, solution: Solution) -> Any:
     return -np.vstack((pushes, bends))
 
 
-def _further(engine: MechanismEngine) -> list[str]:
+def _further(system: System, found: Independence) -> list[str]:
     """Return the names of what belongs to loops, wheels and skates."""
-    lost = engine.independence.undetermined
+    lost = found.undetermined
     names = []
-    for bond in engine.system.bonds:
+    for bond in system.bonds:
         if bond.level == "position":
             names.append(f"{bond.of}.gap[{bond.index}]")
         names.append(f"{bond.of}.slip[{bond.index}]")

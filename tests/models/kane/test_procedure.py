@@ -133,9 +133,7 @@ def test_the_compiled_fmu_agrees(make: object, tmp_path: Path) -> None:
 
 NUMERICS = {
     "C": Numerics(Backend("c")),
-    "NumPy": Numerics(Backend("numpy")),
-    "complex steps in C": Numerics(Backend("c"), "complex step"),
-    "complex steps in NumPy": Numerics(Backend("numpy"), "complex step"),
+    "virtual machine": Numerics(Backend("casadi")),
 }
 
 
@@ -154,7 +152,6 @@ def test_every_way_to_numbers_gives_the_same(way: str) -> None:
     found = fl.linearize(made)
     np.testing.assert_allclose(found.A, expected.A, atol=1e-14)
     np.testing.assert_allclose(found.C, expected.C, atol=1e-14)
-    assert made._functions.backend == ("c" if way.endswith("C") else "numpy")
 
 
 def test_the_form_for_code_is_the_same_system() -> None:
@@ -200,7 +197,7 @@ def test_a_singular_choice_is_refused_and_another_one_named() -> None:
     """Upright, q6 = -r cos(q2) does not determine q2."""
     model = rolling_disk()
     names = ["q1", "q6", "q3", "q4", "q5", "u1", "u2", "u3"]
-    with pytest.raises(NumericalError, match=r"q1, q6.* do not determine.*q1, q2, q3, q4, q5, u1, u3, \w+ would") as e:
+    with pytest.raises(NumericalError, match=r"q1, q6.* do not determine.*q1, q2, q3, q4, q5, u3, u4, u5 would") as e:
         fl.linearize(model, independent=names)
     assert e.value.condition_number == np.inf
     point = fl.operating_point(model, {"q2": 1e-9, "u2": -1.0})
@@ -220,8 +217,6 @@ def test_a_singular_choice_is_refused_and_another_one_named() -> None:
 def test_other_choices_are_refused(names: list[str], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         rolling_disk().matrices(independent=names)
-    with pytest.raises(error):
-        fl.linearize(rolling_disk(), independent=names)
 
 
 def circle(turns: int) -> tuple[KaneModel, list[OperatingPoint]]:
@@ -272,7 +267,7 @@ def test_a_point_off_the_constraints_is_refused_with_each_residual() -> None:
     states = model.start.states.copy()
     states[5] += 0.1
     states[9] += 0.2
-    with pytest.raises(ConstraintError, match=r"contact is 0\.1 instead of 0; slip along c_x is 0\.2") as caught:
+    with pytest.raises(ConstraintError, match=r"'contact' is 0\.1 instead of 0; 'slip along c_x' is 0\.2") as caught:
         fl.linearize(model, OperatingPoint(0.0, states, np.zeros(2)))
     assert set(caught.value.residuals) == {"contact", "slip along c_x"}
 
@@ -398,10 +393,3 @@ def test_another_start_needs_known_names() -> None:
 def test_numerics_are_checked() -> None:
     with pytest.raises(UsageError, match="backends are"):
         Backend("fortran")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no way to gradients"):
-        Numerics(gradients="finite")  # type: ignore[arg-type]
-    kinked = KaneModel(
-        "kink", bead(f_3=["m*g*abs(x)"]), parameters={"m": 2, "g": 9.81}, numerics=Numerics(gradients="complex step")
-    )
-    with pytest.raises(UsageError, match="analytic functions"):
-        kinked.matrices()

@@ -1,17 +1,50 @@
-"""Small dense systems at many points at once."""
+"""Small dense systems at many points at once, or at one."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.codegen.factorized import Factorized
 from fmilin.signals import FloatArray
 
-__all__ = ["StackedSystems"]
+__all__ = ["StackedSystems", "Systems", "systems"]
+
+
+class Systems(Protocol):
+    """W b = r for a stack of square matrices W."""
+
+    @property
+    def singular(self) -> NDArray[np.intp]:
+        """Positions of the matrices that are singular to working precision."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return W^-1 right, for right (k, n, columns), when no matrix is singular."""
+
+
+def systems(W: FloatArray) -> Systems:
+    """Return the systems of a stack of matrices, shape (k, n, n)."""
+    return _OneSystem(W) if len(W) == 1 else StackedSystems(W)
+
+
+class _OneSystem:
+    """A stack of a single matrix: its factors are computed once, which the functions for stacks cannot."""
+
+    def __init__(self, W: FloatArray) -> None:
+        self._factors = Factorized(W[0])
+
+    @property
+    def singular(self) -> NDArray[np.intp]:
+        return np.flatnonzero([self._factors.is_singular])
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return self._factors.solve(right[0])[None]
 
 
 class StackedSystems:
-    """W b = r for a stack of square matrices W, rows and columns scaled to largest entries of one.
+    """Several systems, rows and columns scaled to largest entries of one.
 
     Parameters
     ----------

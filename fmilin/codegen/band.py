@@ -1,4 +1,4 @@
-"""The sparsity of W w = r: an order in which its band is narrow, and what each unknown depends on."""
+"""An order of the rows and columns of W in which its band is narrow."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching, reverse_cuthill_mckee
+from scipy.sparse.csgraph import maximum_bipartite_matching, reverse_cuthill_mckee
 
-__all__ = ["Order", "band_order", "dependencies_of_unknowns"]
+__all__ = ["Order", "band_order"]
 
 Pattern = Collection[tuple[int, int]]
 
@@ -52,42 +52,6 @@ def band_order(pattern: Pattern, n: int) -> Order:
     return min((_cuthill_mckee(pattern, partner) for partner in partners), key=lambda order: order.cost)
 
 
-def dependencies_of_unknowns(pattern: Pattern, rows: Sequence[int]) -> list[int]:
-    """Return the set of variables on which each unknown depends, through the structure of the inverse.
-
-    Unknown j is matched with a row; it depends on what that row contains and on the other unknowns of that
-    row. Unknowns that depend on each other (the strong components) depend on the same.
-
-    Parameters
-    ----------
-    pattern : collection of (int, int)
-        Where W is not zero.
-    rows : sequence of int
-        What each row of r - W w depends on, W and r together, as a set of bits; the unknowns left out.
-    """
-    n = len(rows)
-    if n == 0:
-        return []
-    matched = _matching(pattern, n)
-    if matched is None:  # singular in structure: nothing can be said
-        return [_union(rows)] * n
-    column_of = dict(enumerate(matched))
-    edges = [(column_of[i], j) for i, j in pattern]
-    _, component = connected_components(_graph(edges, n), directed=True, connection="strong")
-    found = [0] * (int(component.max()) + 1)
-    for row, reach in enumerate(rows):
-        found[component[column_of[row]]] |= reach
-    between = sorted({(int(component[j]), int(component[k])) for j, k in edges if component[j] != component[k]})
-    changed = True
-    while changed:
-        changed = False
-        for a, b in between:
-            if found[a] | found[b] != found[a]:
-                found[a] |= found[b]
-                changed = True
-    return [found[c] for c in component]
-
-
 def _matching(pattern: Pattern, n: int) -> list[int] | None:
     """Return a column for each row such that the entry there is not zero, or None where there is no such choice."""
     columns = maximum_bipartite_matching(_graph(pattern, n), perm_type="column")
@@ -109,10 +73,3 @@ def _cuthill_mckee(pattern: Pattern, partner: Sequence[int]) -> Order:
 def _graph(edges: Collection[tuple[int, int]], n: int) -> csr_array:
     i, j = zip(*edges, strict=True) if edges else ((), ())
     return csr_array(coo_array((np.ones(len(i), dtype=np.int8), (i, j)), shape=(n, n)))
-
-
-def _union(sets: Sequence[int]) -> int:
-    union = 0
-    for s in sets:
-        union |= s
-    return union
