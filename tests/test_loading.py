@@ -251,7 +251,7 @@ def test_a_model_that_brings_constraints_says_so_when_they_are_left_out(tmp_path
     path = build_fmu(cartesian_pendulum(), tmp_path / "own.fmu")
     with load(path) as model:
         assert not any("residual" in name for name in model.outputs.names)  # they are zero: outputs of no use
-        assert not model.notes  # type: ignore[attr-defined]
+        assert not model.notes
         asked = model.with_interface(outputs=["residual[1]"])
         assert asked.outputs.names == ("residual[1]",)
     with load(path, constraints=[]) as model:
