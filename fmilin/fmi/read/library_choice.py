@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
@@ -38,8 +36,7 @@ def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance
         When there is no library for this platform, and no sources or no leave to compile them.
     """
     library = description.model_identifier + library_suffix()
-    paths = {Path(m.filename.replace("\\", "/")).as_posix() for m in fmu.members}
-    if any(f"binaries/{folder}/{library}" in paths for folder in kind.binaries):
+    if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
         return False
     if fmu.options.compile_sources and "C sources" in fmu.platforms:
         return True
