@@ -20,9 +20,29 @@ import numpy as np
 import fmilin as fl
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
-from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+from fmilin.manifold.frame import kept_states
+from fmilin.systems import (
+    cartesian_pendulum,
+    double_wishbone,
+    four_bar,
+    four_bar_mechanism,
+    loader,
+    rolling_disk,
+    skate,
+    stewart_platform,
+)
 
 ROUNDS = 7
+TARGET = 1.3
+
+PROCEDURES: dict[str, Callable[[], fl.Model]] = {
+    "skate (Kane)": skate,
+    "rolling disk (Kane)": rolling_disk,
+    "four-bar (mechanism)": four_bar_mechanism,
+    "double wishbone (mechanism)": double_wishbone,
+    "loader (mechanism)": loader,
+    "Stewart platform (mechanism)": stewart_platform,
+}
 
 
 @dataclass(frozen=True)
@@ -52,6 +72,7 @@ WAYS: dict[str, Callable[[fl.Model, fl.Model], fl.LinearModel]] = {
 
 
 def main() -> None:
+    procedures()
     rows = []
     with tempfile.TemporaryDirectory(prefix="fmilin-") as folder:
         for number, system in enumerate(SYSTEMS):
@@ -69,6 +90,60 @@ def main() -> None:
         "comes with the result. false: eigenvalues that belong to no motion. time: ratio to the "
         f"all-state Jacobian of the same source by differences, medians of {ROUNDS} interleaved rounds.",
     )
+
+
+def procedures() -> None:
+    """Compare a warm call with the published recursion alone, from the equations to A, B, C, D."""
+    rows = []
+    for name, make in PROCEDURES.items():
+        model = make()
+        point = fl.operating_point(model)
+        kept = kept_states(model, point, model.independent)
+
+        def recursion(model: fl.Model = model, point: fl.OperatingPoint = point, kept: tuple[int, ...] = kept) -> None:
+            found = model.exact_slopes(point.time, point.states, point.inputs)
+            assert found is not None
+            found.along(kept)
+
+        def whole(model: fl.Model = model, point: fl.OperatingPoint = point) -> None:
+            fl.linearize(model, point)
+
+        begin = time.process_time()
+        first = fl.linearize(make(), point)
+        cold = time.process_time() - begin
+        bare, warm = quickest(recursion), quickest(whole)
+        rows.append(
+            [
+                name,
+                f"{len(model.states)}",
+                f"{1e3 * bare:.2f} ms",
+                f"{1e3 * warm:.2f} ms",
+                f"{warm / bare:.2f}",
+                f"<= {TARGET:g}: {'kept' if warm <= TARGET * bare else 'MISSED'}",
+                f"{1e3 * cold:.0f} ms",
+                f"{first.method.evaluations}",
+            ]
+        )
+    show(
+        "fl.linearize against the recursion alone",
+        ["model", "states", "recursion", "warm call", "ratio", "target", "made and first call", "visits"],
+        rows,
+        "recursion: values, slopes and their elimination at one point (Model.exact_slopes, along), nothing verified. "
+        "warm call: fl.linearize at the same point, verified, with names, accuracy and remarks. Processor time, the "
+        f"best of {ROUNDS} rounds. visits: of the first call.",
+    )
+
+
+def quickest(call: Callable[[], None], repeat: int = 5) -> float:
+    """Return seconds of processor time for one call."""
+    call()
+    best = float("inf")
+    for _ in range(ROUNDS):
+        begin = time.process_time()
+        for _ in range(repeat):
+            call()
+        best = min(best, (time.process_time() - begin) / repeat)
+    return best
 
 
 def rows_of(system: System, source: str, model: fl.Model, free: fl.Model) -> list[list[str]]:

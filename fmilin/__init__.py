@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.model.stepping import Stepping
+    from fmilin.models.to_casadi import to_casadi
     from fmilin.signals import Signal, Signals
     from fmilin.simulation.run import simulate, snapshots
     from fmilin.simulation.trajectory import Trajectory
@@ -61,6 +62,7 @@ _HOMES = {
     "operating_point": "manifold.operating_points",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
+    "to_casadi": "models.to_casadi",
     "trim": "trimming.procedure",
     "trim_each": "trimming.procedure",
     "verify": "verifying.procedure",
@@ -94,6 +96,7 @@ __all__ = [
     "operating_point",
     "simulate",
     "snapshots",
+    "to_casadi",
     "trim",
     "trim_each",
     "verify",

@@ -17,6 +17,8 @@ __all__ = ["FloatArray", "Signal", "Signals", "rate_unit"]
 
 FloatArray = NDArray[np.float64]
 
+LARGEST = float(np.finfo(np.float64).max)
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -139,7 +141,7 @@ class Signals(Sequence[Signal]):
         if values is None:
             values = self.starts
         usable, declared = self._nominals
-        return np.where(usable, declared, np.maximum(np.abs(np.nan_to_num(values)), 1.0))
+        return np.where(usable, declared, np.minimum(np.fmax(np.abs(values), 1.0), LARGEST))
 
     @cached_property
     def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray]:

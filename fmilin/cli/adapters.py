@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.options import DEBUG, json_option
 
 if TYPE_CHECKING:
     from fmilin.adapters import Installed
@@ -16,17 +17,17 @@ __all__ = ["command"]
 Row = dict[str, object]
 
 
-def command(
-    json: Annotated[bool, typer.Option("--json", help="The same as one JSON document on standard output.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> int:
+@click.command()
+@json_option("The same as one JSON document on standard output.")
+@DEBUG
+def command(*, as_json: bool, debug: bool) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
         from fmilin.adapters import installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
-        if json:
+        if as_json:
             from fmilin.export.json_file import text_of
 
             runner.results.write(text_of({"adapters": rows}))

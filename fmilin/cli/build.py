@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from fmilin.cli.fmus import FmiOption, FmiVersion, PlatformsOption, platforms_of
+from fmilin.cli.fmus import FMI, PLATFORMS, platforms_of
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.opening import is_fmu
+from fmilin.cli.options import DEBUG, MODEL, is_fmu, path_option
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable
 
 __all__ = ["command"]
 
 
+@click.command()
+@MODEL
+@path_option("-o", "--output", metavar="FILE.fmu", required=True, help="Where the FMU goes.")
+@FMI
+@PLATFORMS
+@click.option("--no-directional-derivatives", is_flag=True, help="Leave out the exact directional derivatives.")
+@DEBUG
 def command(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="path/to/file.py:name or package.module:name")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.fmu", help="Where the FMU goes.")],
-    fmi: FmiOption = FmiVersion.FMI2,
-    platforms: PlatformsOption = None,
-    no_directional_derivatives: Annotated[
-        bool, typer.Option("--no-directional-derivatives", help="Leave out the exact directional derivatives.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    model: str, output: Path, fmi: str, platforms: str | None, *, no_directional_derivatives: bool, debug: bool
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
-    Needs a C compiler. A model that cannot print itself as C (an engine's, or Python functions) becomes an FMU 2.0 for
-    co-simulation that runs Python: this needs the package pythonfmu.
+    MODEL is path/to/file.py:name or package.module:name. Needs a C compiler. A model that cannot print itself as C (an
+    engine's, or Python functions) becomes an FMU 2.0 for co-simulation that runs Python: this needs the package
+    pythonfmu.
     """
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
@@ -47,7 +47,7 @@ def command(
 
         found = runner.borrow(fl.load(model))
         if not can_be_compiled(found):
-            if fmi is not FmiVersion.FMI2 or wanted:
+            if fmi != "2.0" or wanted:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
@@ -58,10 +58,10 @@ def command(
         build_fmu(
             found,
             output,
-            fmi_version=fmi.value,
+            fmi_version=fmi,
             directional_derivatives=not no_directional_derivatives,
             platforms=wanted,
         )
-        sys.stderr.write(f"{output}: FMI {fmi.value}, model exchange and co-simulation\n")
+        sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 
     return work(job, isolate=False, debug=debug)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-import typer
+import click
 
-from fmilin.cli import options
+from fmilin.cli.options import finite, grouped, one_of
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,86 +16,64 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.reduction.procedure import Conditioning
 
-__all__ = [
-    "BalanceOption",
-    "Balancing",
-    "DiscretizeOption",
-    "Hold",
-    "KeepOption",
-    "MinimalOption",
-    "ModalOption",
-    "ReduceOption",
-    "SampleTimeOption",
-    "conditioned",
-    "conditioning",
-]
+__all__ = ["Steps", "conditioned", "steps_options"]
 
 
-class Balancing(StrEnum):
-    """What states are divided by."""
+@dataclass(frozen=True)
+class Steps:
+    """What stands on the command line about what is done to a linear model."""
 
-    NOMINALS = "nominals"
-    NORMS = "norms"
+    minimal: bool
+    keep_frequencies: str | None
+    reduce: int | None
+    discretize: Literal["zoh", "foh", "tustin"] | None
+    sample_time: float | None
+    modal: bool
+    balance: Literal["nominals", "norms"] | None
+
+    def asked(self) -> Conditioning | None:
+        """Return what the options ask for; None when they ask for nothing.
+
+        Raises
+        ------
+        UsageError
+            When they contradict each other, or make no sense.
+        """
+        chosen = (self.keep_frequencies, self.reduce, self.discretize, self.sample_time, self.balance)
+        if not (self.minimal or self.modal) and all(choice is None for choice in chosen):
+            return None
+        from fmilin.reduction.procedure import Conditioning
+
+        return Conditioning(
+            minimal=self.minimal,
+            frequencies=None if self.keep_frequencies is None else _range(self.keep_frequencies),
+            order=self.reduce,
+            hold=self.discretize,
+            sample_time=finite(self.sample_time, "--sample-time"),
+            modal=self.modal,
+            balance=self.balance,
+        )
 
 
-class Hold(StrEnum):
-    """What inputs do between samples."""
-
-    ZOH = "zoh"
-    FOH = "foh"
-    TUSTIN = "tustin"
-
-
-MinimalOption = Annotated[bool, typer.Option("--minimal", help="Leave out what no input reaches or no output shows.")]
-KeepOption = Annotated[
-    str | None,
-    typer.Option("--keep-frequencies", metavar="LOW:HIGH", help="Keep the modes of these rad/s."),
-]
-ReduceOption = Annotated[
-    int | None,
-    typer.Option("--reduce", metavar="ORDER", help="Truncate a balanced realization to this order."),
-]
-DiscretizeOption = Annotated[
-    Hold | None, typer.Option("--discretize", help="Sample; inputs are held, straight lines, or as Tustin has it.")
-]
-SampleTimeOption = Annotated[float | None, typer.Option("--sample-time", metavar="T", help="In seconds.")]
-ModalOption = Annotated[bool, typer.Option("--modal", help="One state per eigenvalue.")]
-BalanceOption = Annotated[
-    Balancing | None, typer.Option("--balance", help="Divide states by their nominal values or by norms of A.")
-]
-
-
-def conditioning(
-    *,
-    minimal: bool,
-    keep: str | None,
-    reduce: int | None,
-    hold: Hold | None,
-    sample_time: float | None,
-    modal: bool,
-    balance: Balancing | None,
-) -> Conditioning | None:
-    """Return what the options ask for; None when they ask for nothing.
-
-    Raises
-    ------
-    UsageError
-        When they contradict each other, or make no sense.
-    """
-    chosen = (keep, reduce, hold, sample_time, balance)
-    if not (minimal or modal) and all(choice is None for choice in chosen):
-        return None
-    from fmilin.reduction.procedure import Conditioning
-
-    return Conditioning(
-        minimal=minimal,
-        frequencies=None if keep is None else _range(keep),
-        order=reduce,
-        hold=None if hold is None else hold.value,
-        sample_time=options.finite(sample_time, "--sample-time"),
-        modal=modal,
-        balance=None if balance is None else balance.value,
-    )
+steps_options = grouped(
+    "steps",
+    Steps,
+    click.option("--minimal", is_flag=True, help="Leave out what no input reaches or no output shows."),
+    click.option("--keep-frequencies", metavar="LOW:HIGH", help="Keep the modes of these rad/s."),
+    click.option("--reduce", metavar="ORDER", type=int, help="Truncate a balanced realization to this order."),
+    click.option(
+        "--discretize",
+        type=one_of("zoh", "foh", "tustin"),
+        help="Sample; inputs are held, straight lines, or as Tustin has it.",
+    ),
+    click.option("--sample-time", metavar="T", type=float, help="In seconds."),
+    click.option("--modal", is_flag=True, help="One state per eigenvalue."),
+    click.option(
+        "--balance",
+        type=one_of("nominals", "norms"),
+        help="Divide states by their nominal values or by norms of A.",
+    ),
+)
 
 
 def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Literal
 
-import typer
+import click
 
-from fmilin.cli import options
-from fmilin.cli.conditioning import (
-    BalanceOption,
-    DiscretizeOption,
-    KeepOption,
-    MinimalOption,
-    ModalOption,
-    ReduceOption,
-    SampleTimeOption,
-    conditioned,
-    conditioning,
-)
-from fmilin.cli.fmus import FmiOption, FmiVersion, PlatformsOption, platforms_of
+from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.fmus import FMI, PLATFORMS, platforms_of
 from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.options import DEBUG, checked_outputs, files_option, names, one_of
 from fmilin.errors import UsageError
 from fmilin.export.registry import holds_arrays
 from fmilin.export.writing import Writing
@@ -34,72 +23,52 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-class Modelica(StrEnum):
-    """How a Modelica model meets its surroundings."""
-
-    BLOCKS = "blocks"
-    EQUATIONS = "equations"
-
-
+@click.command()
+@click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
+@files_option(required=True)
+@click.option("--grid", metavar="A,B,...", help="What an array runs over: time, inputs, parameters, states or outputs.")
+@click.option("--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice.")
+@click.option(
+    "--modelica",
+    type=one_of("blocks", "equations"),
+    default="blocks",
+    help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
+)
+@FMI
+@PLATFORMS
+@steps_options
+@DEBUG
 def command(
-    linear: Annotated[
-        list[Path],
-        typer.Argument(metavar="LINEAR...", help="A linear model: .mat .npz .json .fmu; several make an array (.m)"),
-    ],
-    output: Annotated[
-        list[Path],
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Repeatable; the suffix picks the format: .mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola).",
-        ),
-    ],
-    grid: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="What an array runs over: time, inputs, parameters, states or outputs."),
-    ] = None,
-    deviation: Annotated[
-        bool, typer.Option("--deviation", help="Signals in deviations from the point, where a format has the choice.")
-    ] = False,
-    modelica: Annotated[
-        Modelica, typer.Option(help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.")
-    ] = Modelica.BLOCKS,
-    fmi: FmiOption = FmiVersion.FMI2,
-    platforms: PlatformsOption = None,
-    minimal: MinimalOption = False,
-    keep_frequencies: KeepOption = None,
-    reduce: ReduceOption = None,
-    discretize: DiscretizeOption = None,
-    sample_time: SampleTimeOption = None,
-    modal: ModalOption = False,
-    balance: BalanceOption = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    linear: tuple[Path, ...],
+    output: tuple[Path, ...],
+    grid: str | None,
+    modelica: Literal["blocks", "equations"],
+    fmi: Literal["2.0", "3.0"],
+    platforms: str | None,
+    steps: Steps,
+    *,
+    deviation: bool,
+    debug: bool,
 ) -> int:
-    """Convert a linear model; nothing is lost between .mat, .npz and .json."""
-    files = options.checked_outputs(output)
+    """Convert a linear model; nothing is lost between .mat, .npz and .json.
+
+    LINEAR is a .mat, .npz, .json or .fmu; several make an array (.m).
+    """
+    files = checked_outputs(output)
     if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
         raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
-    axes = options.names(grid, "--grid")
+    axes = names(grid, "--grid")
     if axes is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one.")
-    writing = Writing(deviation=deviation, modelica=modelica.value, fmi=fmi.value, platforms=platforms_of(platforms))
-    steps = conditioning(
-        minimal=minimal,
-        keep=keep_frequencies,
-        reduce=reduce,
-        hold=discretize,
-        sample_time=sample_time,
-        modal=modal,
-        balance=balance,
-    )
+    writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms_of(platforms))
+    conditioning = steps.asked()
 
     def job(_: JobRunner) -> None:
         from fmilin.export.atomic import write_atomically
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
-        models = conditioned(given, steps)
+        models = conditioned(given, conditioning)
         contents = [_content(models, path, writing, axes) for path in files]
         for path, content in zip(files, contents, strict=True):
             write_atomically(path, content)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import typer
+import click
 
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
+from fmilin.cli.options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 from fmilin.export.atomic import check_writable, write_atomically
@@ -22,15 +23,13 @@ __all__ = ["command"]
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 
 
-def command(
-    directory: Annotated[
-        Path, typer.Argument(metavar="[DIRECTORY]", help="Where the files go.", show_default=True)
-    ] = Path("fmilin-demo"),
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> int:
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path), default="fmilin-demo")
+@DEBUG
+def command(directory: Path, *, debug: bool) -> int:
     """Build a four-bar linkage as an FMU, linearize it, and compare with a naive Jacobian.
 
-    Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY. Needs a C compiler.
+    Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY, fmilin-demo by default. Needs a C compiler.
     """
     _prepare(directory)
     return work(lambda runner: _demo(directory, runner), isolate=True, debug=debug)

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+import click
 
-import typer
+from fmilin.cli.options import names, one_of
 
-from fmilin.cli import options
+__all__ = ["FMI", "PLATFORMS", "platforms_of"]
 
-__all__ = ["FmiOption", "FmiVersion", "PlatformsOption", "platforms_of"]
-
-
-class FmiVersion(StrEnum):
-    """Versions of the standard that can be written."""
-
-    FMI2 = "2.0"
-    FMI3 = "3.0"
-
-
-FmiOption = Annotated[FmiVersion, typer.Option("--fmi", help="Version of the standard, for .fmu.")]
-PlatformsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--platforms",
-        metavar="A,B,...",
-        help="What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
-        "fmilin[cross].",
-    ),
-]
+FMI = click.option("--fmi", type=one_of("2.0", "3.0"), default="2.0", help="Version of the standard, for .fmu.")
+PLATFORMS = click.option(
+    "--platforms",
+    metavar="A,B,...",
+    help="What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
+    "fmilin[cross].",
+)
 
 
 def platforms_of(text: str | None) -> tuple[str, ...]:
@@ -39,9 +25,9 @@ def platforms_of(text: str | None) -> tuple[str, ...]:
     UsageError
         When a platform is unknown or named twice.
     """
-    names = tuple(options.names(text, "--platforms") or ())
-    if names:
+    asked = tuple(names(text, "--platforms") or ())
+    if asked:
         from fmilin.fmi.write.platforms import machines
 
-        machines(names)
-    return names
+        machines(asked)
+    return asked

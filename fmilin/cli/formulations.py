@@ -6,12 +6,12 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.options import grouped, one_of
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -21,86 +21,79 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
 
 __all__ = [
-    "BasisOption",
+    "FORMS",
+    "PENALTY",
     "Chosen",
-    "Form",
-    "FormulationOption",
-    "PenaltyOption",
-    "SpuriousOption",
+    "Formulated",
     "add_spectrum",
-    "checked",
+    "chosen",
     "compare",
+    "formulation_options",
     "one",
     "require_plain",
 ]
 
+FORMS = ("mcs", "rcs", "ucs")
 
-class Form(StrEnum):
-    """Which coordinates the linearized equations are written in."""
-
-    MCS = "mcs"
-    RCS = "rcs"
-    UCS = "ucs"
-    ALL = "all"
+PENALTY = click.option("--penalty", metavar="ALPHA,XI,OMEGA", help="With ucs: weight, damping ratio, rad/s.")
 
 
-class Basis(StrEnum):
-    """How MCS finds the velocities that the constraints leave free."""
+@dataclass(frozen=True)
+class Formulated:
+    """What stands on the command line about formulations; None where nothing was said."""
 
-    COORDINATES = "coordinates"
-    ZERO_EIGENVALUE = "zero-eigenvalue"
-    SVD = "svd"
-    QR = "qr"
-    GRAM_SCHMIDT = "gram-schmidt"
+    formulation: str | None
+    basis: str | None
+    spurious: str | None
+    penalty: str | None
 
-
-class Spurious(StrEnum):
-    """Where RCS puts its spurious eigenvalues."""
-
-    INFINITE = "infinite"
-    ZERO = "zero"
+    def asked(self) -> Chosen | None:
+        """Return what was chosen; None without ``--formulation``."""
+        return chosen(self.formulation, self.basis, self.spurious, self.penalty)
 
 
-FormulationOption = Annotated[
-    Form | None,
-    typer.Option(
+formulation_options = grouped(
+    "formulated",
+    Formulated,
+    click.option(
         "--formulation",
+        type=one_of(*FORMS, "all"),
         help="Of a model of Lagrange's equations: minimal, redundant or unconstrained coordinates with their spurious "
         "eigenvalues; all: a comparison.",
     ),
-]
-BasisOption = Annotated[
-    Basis | None, typer.Option("--basis", help="With mcs: how the velocities left free by the constraints are found.")
-]
-SpuriousOption = Annotated[
-    Spurious | None, typer.Option("--spurious", help="With rcs: where the spurious eigenvalues are put.")
-]
-PenaltyOption = Annotated[
-    str | None, typer.Option("--penalty", metavar="ALPHA,XI,OMEGA", help="With ucs: weight, damping ratio, rad/s.")
-]
+    click.option(
+        "--basis",
+        type=one_of("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"),
+        help="With mcs: how the velocities left free by the constraints are found.",
+    ),
+    click.option(
+        "--spurious", type=one_of("infinite", "zero"), help="With rcs: where the spurious eigenvalues are put."
+    ),
+    PENALTY,
+)
 
 
 @dataclass(frozen=True)
 class Chosen:
     """A formulation and its options as they stand on the command line; None where nothing was said."""
 
-    form: Form
-    basis: Basis | None = None
-    spurious: Spurious | None = None
+    form: str
+    basis: str | None = None
+    spurious: str | None = None
     penalty: tuple[float, float, float] | None = None
 
-    def options(self, form: Form) -> Formulation:
+    def options(self, form: str) -> Formulation:
         """Return the formulation ``form`` with these options."""
         from fmilin.formulations import MCS, RCS, UCS
 
-        if form is Form.MCS:
-            return MCS() if self.basis is None else MCS(self.basis.value)
-        if form is Form.RCS:
-            return RCS("zero" if self.spurious is Spurious.ZERO else "infinite")
+        if form == "mcs":
+            return MCS() if self.basis is None else MCS(self.basis)
+        if form == "rcs":
+            return RCS("zero" if self.spurious == "zero" else "infinite")
         return UCS() if self.penalty is None else UCS(*self.penalty)
 
 
-def checked(form: Form | None, basis: Basis | None, spurious: Spurious | None, penalty: str | None) -> Chosen | None:
+def chosen(form: str | None, basis: str | None, spurious: str | None, penalty: str | None) -> Chosen | None:
     """Return what was chosen; None without ``--formulation``.
 
     Raises
@@ -108,16 +101,16 @@ def checked(form: Form | None, basis: Basis | None, spurious: Spurious | None, p
     UsageError
         When an option does not belong to the formulation, or the penalty is no three numbers.
     """
-    belongs = (("--basis", basis, Form.MCS), ("--spurious", spurious, Form.RCS), ("--penalty", penalty, Form.UCS))
+    belongs = (("--basis", basis, "mcs"), ("--spurious", spurious, "rcs"), ("--penalty", penalty, "ucs"))
     for option, value, owner in belongs:
-        if value is not None and form not in (owner, Form.ALL):
-            raise UsageError(f"{option} goes with --formulation {owner.value} (or all) only. Leave it out or add that.")
+        if value is not None and form not in (owner, "all"):
+            raise UsageError(f"{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
     if form is None:
         return None
-    chosen = Chosen(form, basis, spurious, None if penalty is None else _three(penalty))
-    for one_of_them in (Form.MCS, Form.RCS, Form.UCS):
-        chosen.options(one_of_them)  # values out of range are said before any model is loaded
-    return chosen
+    found = Chosen(form, basis, spurious, None if penalty is None else _three(penalty))
+    for one_of_them in FORMS:
+        found.options(one_of_them)  # values out of range are said before any model is loaded
+    return found
 
 
 def _three(text: str) -> tuple[float, float, float]:
@@ -147,10 +140,10 @@ def require_plain(request: Request, chosen: Chosen, others: Sequence[str], *, wa
         contradicting.append("--constraint, --constraints or --no-constraints")
     if contradicting:
         raise UsageError(
-            f"--formulation {chosen.form.value} takes the model's own equations; it does not go with "
+            f"--formulation {chosen.form} takes the model's own equations; it does not go with "
             f"{' and '.join(contradicting)}. Leave one of them out."
         )
-    if chosen.form is Form.ALL and wants_model:
+    if chosen.form == "all" and wants_model:
         raise UsageError(
             "--formulation all prints a comparison and makes no linear model. Choose mcs, rcs or ucs for --output, "
             "--reduce and the like."
@@ -190,7 +183,7 @@ def compare(request: Request, chosen: Chosen, runner: JobRunner, *, as_json: boo
 
     model, point = _at(request, runner)
     at_singularity, found = request.at_singularity, []
-    for form in (Form.MCS, Form.RCS, Form.UCS):
+    for form in FORMS:
         try:
             found.append(
                 spectrum(
@@ -202,7 +195,7 @@ def compare(request: Request, chosen: Chosen, runner: JobRunner, *, as_json: boo
                 )
             )
         except NumericalError as error:
-            if form is not Form.MCS or error.condition_number is None:
+            if form != "mcs" or error.condition_number is None:
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:

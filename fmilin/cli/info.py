@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from fmilin.cli import options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.opening import is_fmu
+from fmilin.cli.options import DEBUG, MODEL, UNPACK_LIMIT, fmu, is_fmu, json_option
 
 __all__ = ["command"]
 
 
-def command(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="model.fmu, path/to/file.py:name or package.module:name")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="The same as one JSON document on standard output.")] = False,
-    unpack_limit: options.UnpackLimit = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> int:
+@click.command()
+@MODEL
+@json_option("The same as one JSON document on standard output.")
+@UNPACK_LIMIT
+@DEBUG
+def command(model: str, *, as_json: bool, unpack_limit: float | None, debug: bool) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
-    The code of an FMU is not loaded.
+    MODEL is model.fmu, path/to/file.py:name or package.module:name. The code of an FMU is not loaded.
     """
-    opened_with = options.fmu(unpack_limit)
+    opened_with = fmu(unpack_limit)
 
     def job(runner: JobRunner) -> None:
         from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
-            summary = summary_of_fmu(Path(model), None if json else MOST_ROWS, opened_with)
+            summary = summary_of_fmu(Path(model), None if as_json else MOST_ROWS, opened_with)
         else:
             import fmilin as fl
 
             summary = summary_of_model(runner.borrow(fl.load(model)))
-        if json:
+        if as_json:
             from fmilin.export.json_file import text_of
 
             runner.results.write(text_of(summary.document()))

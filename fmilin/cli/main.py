@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
-from typing import Annotated
 
-import typer
+import click
 
 from fmilin.cli.job_runner import failure
-from fmilin.errors import FmilinError
 from fmilin.version import __version__
 
 __all__ = ["COMMANDS", "main"]
@@ -29,9 +26,7 @@ COMMANDS = {
     "adapters": "Engines whose files can be read here.",
     "demo": "Build, linearize and draw a four-bar linkage.",
 }
-"""Each is the module of that name beside this one, with a function ``command``."""
-
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # nothing here has any; looking for them takes as long as numpy
+"""Each is the module of that name beside this one, with a click command ``command``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,57 +40,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         with redirect_stdout(sys.stderr):
-            _app(COMMANDS)(args=["--help"], prog_name="fmilin", standalone_mode=False)
+            program.main(["--help"], prog_name="fmilin", standalone_mode=False)
         return 2
     try:
-        # An option or an unknown word needs to know them all: for the help, or for what may have been meant.
-        app = _app([given[0]] if given[0] in COMMANDS else COMMANDS)
-        status = app(args=given, prog_name="fmilin", standalone_mode=False)
+        status = program.main(given, prog_name="fmilin", standalone_mode=False)
+    except click.ClickException as error:
+        return _misused(error)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - becomes one paragraph and an exit status
-        return _reported(error, debug="--debug" in given)
+        return failure(error, debug="--debug" in given)
     return status if isinstance(status, int) else 0
 
 
-def _reported(error: BaseException, *, debug: bool) -> int:
-    """Print what went wrong outside of a job: the command line, mostly."""
-    # Typer's own exceptions come from click or, in recent versions, from a private copy of it: known by what they do.
-    described = getattr(error, "format_message", None)
-    if described is None or isinstance(error, FmilinError):
-        return failure(error, debug=debug)
-    text = " ".join(described().replace("Value error, ", "").split())  # pydantic's words, in recent versions of Typer
-    command = getattr(getattr(error, "ctx", None), "command_path", None) or "fmilin"
-    sys.stderr.write(f"fmilin: {text.rstrip('.')}. See '{command} --help'.\n")
+def _misused(error: click.ClickException) -> int:
+    """Print what is wrong with the command line."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    text = " ".join(error.format_message().split()).rstrip(".")
+    sys.stderr.write(f"fmilin: {text}. See '{context.command_path if context else 'fmilin'} --help'.\n")
     return 2
 
 
-def _show_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it
-    if wanted:
-        sys.stdout.write(f"fmilin {__version__}\n")
-        raise typer.Exit
+class _Program(click.Group):
+    """The commands, each imported when it is asked for: only the one that is called costs time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"fmilin.cli.{cmd_name}").command
+        command.short_help = COMMANDS[cmd_name]
+        return command
 
 
-def program(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_show_version)
-    ] = False,
-) -> None:
+@click.group(
+    cls=_Program,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees of "
+    "freedom.",
+    epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
+    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed.",
+)
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and end.")
+def program() -> None:
     """Correct linear models of constrained dynamic systems."""
-
-
-def _app(names: Iterable[str]) -> typer.Typer:
-    """Return the program with these commands: only the one that is called costs time."""
-    app = typer.Typer(
-        name="fmilin",
-        help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees "
-        "of freedom.",
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
-        "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed.",
-    )
-    app.callback()(program)
-    for name in names:
-        app.command(name, short_help=COMMANDS[name])(import_module(f"fmilin.cli.{name}").command)
-    return app

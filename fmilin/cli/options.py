@@ -1,53 +1,225 @@
-"""What is written on the command line, as values: checked before any model is touched."""
+"""What is written on the command line, as values: checked before any model is touched.
+
+Options that several commands share come in groups: a frozen dataclass, and a decorator that hands it to the command.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
+from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
 from fmilin.export.registry import check_output
+from fmilin.sandbox.isolation import Limits
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions
-    from fmilin.sandbox.isolation import Limits
 
 __all__ = [
-    "TIMEOUT",
-    "Compile",
-    "Memory",
-    "Timeout",
-    "UnpackLimit",
+    "DEBUG",
+    "MODEL",
+    "POINT",
+    "PROJECT",
+    "SETTINGS",
+    "Constraints",
+    "Running",
     "assignments",
     "checked_outputs",
+    "constraints_options",
+    "files_option",
     "finite",
     "fmu",
-    "limits",
+    "grouped",
+    "is_fmu",
+    "json_option",
     "names",
+    "one_of",
+    "outputs_option",
+    "path_option",
+    "running_options",
 ]
 
-Compile = Annotated[
-    bool, typer.Option("--compile", help="Compile an FMU's C sources when it has no binary for this platform.")
-]
-UnpackLimit = Annotated[
-    float | None, typer.Option("--unpack-limit", metavar="GIB", help="That an FMU's files may take unpacked; 4.")
-]
+Command = Callable[..., int]
+Decorator = Callable[[Command], Command]
+
 TIMEOUT = 120.0
 """Seconds for a single call of an FMU's function, unless others are given."""
 
-Timeout = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Seconds that a single call of the FMU may take; 0: no limit.")
-]
-Memory = Annotated[
-    float | None,
-    typer.Option(
-        "--memory", metavar="GIB", help="Memory that the FMU's process may take; nine tenths of what is free."
+MODEL = click.argument("model")
+DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks.")
+SETTINGS = click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Repeatable: a start value, parameter or input.",
+)
+PROJECT = click.option("--project", is_flag=True, help="Start from the nearest point that satisfies the constraints.")
+UNPACK_LIMIT = click.option(
+    "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
+)
+
+
+def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+    """Return an option that names a file."""
+    return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=help, **more)
+
+
+POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
+
+
+def files_option(**more: Any) -> Decorator:
+    """Return ``-o`` for linear models."""
+    return path_option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        multiple=True,
+        help="Repeatable; the suffix picks the format: .mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola).",
+        **more,
+    )
+
+
+def json_option(help: str) -> Decorator:  # noqa: A002 - as click says
+    """Return ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def outputs_option() -> Decorator:
+    """Return ``--outputs`` of a model."""
+    return click.option(
+        "--outputs",
+        metavar="A,B,...",
+        help="A choice and an order; der(x) and any continuous variable may be one.",
+    )
+
+
+def one_of(*choices: str) -> click.Choice[str]:
+    """Return the type of an option that has these values."""
+    return click.Choice(choices)
+
+
+def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator) -> Decorator:
+    """Return a decorator for all of ``decorators``; the command gets what they say as one ``kind`` in ``parameter``.
+
+    Parameters
+    ----------
+    parameter : str
+    kind : dataclass
+        Its fields are named like the options.
+    decorators : callable
+        In the order in which the help shows them.
+    """
+    own = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathered(**given: Any) -> int:
+            return command(**{parameter: kind(**{name: given.pop(name) for name in own})}, **given)
+
+        decorated: Command = gathered
+        for decorator in reversed(decorators):
+            decorated = decorator(decorated)
+        return decorated
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What stands on the command line about constraints."""
+
+    constraint: tuple[str, ...]
+    constraints: Path | None
+    no_constraints: bool
+
+    def asked(self) -> list[str] | None:
+        """Return the expressions; None for those that come with the model, the empty list for none at all.
+
+        Raises
+        ------
+        UsageError
+            When constraints are wanted, and none.
+        """
+        if self.no_constraints and (self.constraint or self.constraints):
+            raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
+        return [] if self.no_constraints else list(self.constraint) or None
+
+
+def constraints_options(without: str) -> Decorator:
+    """Return ``--constraint``, ``--constraints`` and ``--no-constraints``, which the help explains by ``without``."""
+    return grouped(
+        "constrained",
+        Constraints,
+        click.option(
+            "--constraint",
+            metavar="TEXT",
+            multiple=True,
+            help="Repeatable: an expression or a variable that must be zero.",
+        ),
+        path_option("--constraints", metavar="FILE.toml", help="The same from a file."),
+        click.option("--no-constraints", is_flag=True, help=without),
+    )
+
+
+def is_fmu(source: str) -> bool:
+    """Whether ``source`` names an FMU: foreign code that should not run in this process."""
+    return source.lower().endswith(".fmu")
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where and within which limits a model runs."""
+
+    no_isolation: bool
+    timeout: float
+    memory: float | None
+    compile_sources: bool
+    unpack_limit: float | None
+    debug: bool
+
+    def fmu(self) -> FmuOptions | None:
+        """Return how an FMU is opened; None as usual."""
+        return fmu(self.unpack_limit, compile_sources=self.compile_sources)
+
+    def work(self, job: Job, model: str) -> int:
+        """Do ``job`` with ``model``, in a child process when it is an FMU, and return the exit status."""
+        isolate = is_fmu(model) and not self.no_isolation
+        return work(job, isolate=isolate, debug=self.debug, limits=_limits(self.timeout, self.memory))
+
+
+running_options = grouped(
+    "running",
+    Running,
+    click.option("--no-isolation", is_flag=True, help="Load the FMU in this process instead of a child."),
+    click.option(
+        "--timeout",
+        metavar="S",
+        default=TIMEOUT,
+        help="Seconds that a single call of the FMU may take; 0: no limit.",
     ),
-]
+    click.option(
+        "--memory",
+        metavar="GIB",
+        type=float,
+        help="Memory that the FMU's process may take; nine tenths of what is free.",
+    ),
+    click.option(
+        "--compile",
+        "compile_sources",
+        is_flag=True,
+        help="Compile an FMU's C sources when it has no binary for this platform.",
+    ),
+    UNPACK_LIMIT,
+    DEBUG,
+)
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -144,7 +316,7 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
     return list(paths)
 
 
-def limits(timeout: float, memory: float | None) -> Limits:
+def _limits(timeout: float, memory: float | None) -> Limits:
     """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB.
 
     Raises
@@ -152,8 +324,6 @@ def limits(timeout: float, memory: float | None) -> Limits:
     UsageError
         When one is negative or no number, or the memory is none.
     """
-    from fmilin.sandbox.isolation import Limits
-
     if not (math.isfinite(timeout) and timeout >= 0):
         raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
     if memory is not None and not (math.isfinite(memory) and memory > 0):

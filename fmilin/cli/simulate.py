@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fmilin.cli import options
-from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.opening import open_model
+from fmilin.cli.options import (
+    MODEL,
+    POINT,
+    PROJECT,
+    SETTINGS,
+    Constraints,
+    Running,
+    assignments,
+    constraints_options,
+    finite,
+    names,
+    one_of,
+    outputs_option,
+    path_option,
+    running_options,
+)
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
@@ -26,26 +40,6 @@ if TYPE_CHECKING:
     from fmilin.simulation.trajectory import Trajectory
 
 __all__ = ["Run", "command"]
-
-
-class Formulations(StrEnum):
-    """How the states are kept on the manifold."""
-
-    PROJECTION = "projection"
-    LOCAL = "local"
-    BAUMGARTE = "baumgarte"
-    NONE = "none"
-
-
-class Methods(StrEnum):
-    """The integrators."""
-
-    DOP853 = "DOP853"
-    RK45 = "RK45"
-    RK23 = "RK23"
-    RADAU = "Radau"
-    BDF = "BDF"
-    RK4 = "RK4"
 
 
 @dataclass(frozen=True)
@@ -90,99 +84,87 @@ class Run:
         return Projection(keeps_energy=True) if self.keeps_energy else formulation_named(self.formulation)
 
 
+@click.command()
+@MODEL
+@click.option("--stop-time", metavar="T", type=float, required=True, help="In seconds.")
+@click.option("--start-time", metavar="T", type=float, help="In seconds; the model's own start.")
+@click.option("--step", metavar="H", type=float, help="Of the samples, in seconds; a 500th of the whole.")
+@path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")
+@SETTINGS
+@constraints_options("Integrate all states as they are, as other tools do.")
+@POINT
+@PROJECT
+@outputs_option()
+@click.option(
+    "--formulation",
+    type=one_of("projection", "local", "baumgarte", "none"),
+    default="projection",
+    help="How the states are kept on the manifold.",
+)
+@click.option(
+    "--method",
+    type=one_of("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4"),
+    default="DOP853",
+    help="Radau and BDF for stiff models.",
+)
+@click.option("--tolerance", metavar="R", type=float, help="Relative, of one step; 1e-9.")
+@click.option("--longest-step", metavar="H", type=float, help="Of the integrator, in seconds; the step of RK4.")
+@click.option("--energy", metavar="TEXT", help="An expression or a variable that is recorded as the energy.")
+@click.option("--keep-energy", is_flag=True, help="Project onto the energy of the start, too.")
+@path_option("--against", metavar="LINEAR", help="Compare with a linear model: .mat .npz .json")
+@path_option("-o", "--output", metavar="FILE.csv", help="Every state and output over time.")
+@path_option("--plot", metavar="FILE.png", help="A picture.")
+@running_options
 def command(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="model.fmu, path/to/file.py:name or package.module:name")
-    ],
-    stop_time: Annotated[float, typer.Option(metavar="T", help="In seconds.")],
-    start_time: Annotated[float | None, typer.Option(metavar="T", help="In seconds; the model's own start.")] = None,
-    step: Annotated[
-        float | None, typer.Option(metavar="H", help="Of the samples, in seconds; a 500th of the whole.")
-    ] = None,
-    inputs: Annotated[
-        Path | None,
-        typer.Option("--input", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Repeatable: a start value, parameter or input."),
-    ] = None,
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Repeatable: an expression or a variable that must be zero."),
-    ] = None,
-    constraints: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="The same from a file.")] = None,
-    no_constraints: Annotated[
-        bool, typer.Option("--no-constraints", help="Integrate all states as they are, as other tools do.")
-    ] = False,
-    point: Annotated[
-        Path | None, typer.Option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
-    ] = None,
-    project: Annotated[
-        bool, typer.Option("--project", help="Start from the nearest point that satisfies the constraints.")
-    ] = False,
-    outputs: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="A choice and an order; der(x) and any continuous variable may be one."),
-    ] = None,
-    formulation: Annotated[
-        Formulations, typer.Option(help="How the states are kept on the manifold.")
-    ] = Formulations.PROJECTION,
-    method: Annotated[Methods, typer.Option(help="Radau and BDF for stiff models.")] = Methods.DOP853,
-    tolerance: Annotated[float | None, typer.Option(metavar="R", help="Relative, of one step; 1e-9.")] = None,
-    longest_step: Annotated[
-        float | None, typer.Option(metavar="H", help="Of the integrator, in seconds; the step of RK4.")
-    ] = None,
-    energy: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="An expression or a variable that is recorded as the energy.")
-    ] = None,
-    keep_energy: Annotated[
-        bool, typer.Option("--keep-energy", help="Project onto the energy of the start, too.")
-    ] = False,
-    against: Annotated[
-        Path | None, typer.Option(metavar="LINEAR", help="Compare with a linear model: .mat .npz .json")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE.csv", help="Every state and output over time.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="A picture.")] = None,
-    no_isolation: Annotated[
-        bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
-    ] = False,
-    timeout: options.Timeout = options.TIMEOUT,
-    memory: options.Memory = None,
-    compile_sources: options.Compile = False,
-    unpack_limit: options.UnpackLimit = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    model: str,
+    stop_time: float,
+    start_time: float | None,
+    step: float | None,
+    inputs: Path | None,
+    settings: tuple[str, ...],
+    constrained: Constraints,
+    point: Path | None,
+    outputs: str | None,
+    formulation: str,
+    method: str,
+    tolerance: float | None,
+    longest_step: float | None,
+    energy: str | None,
+    against: Path | None,
+    output: Path | None,
+    plot: Path | None,
+    running: Running,
+    *,
+    project: bool,
+    keep_energy: bool,
 ) -> int:
     """Integrate a model on the manifold of its constraints.
 
-    Without -o or --plot a summary is printed.
+    MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --plot a summary is printed.
     """
-    if no_constraints and (constraint or constraints):
-        raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
-    if keep_energy and formulation is not Formulations.PROJECTION:
+    constraints = constrained.asked()
+    if keep_energy and formulation != "projection":
         raise UsageError("--keep-energy goes with --formulation projection. Leave one of them out.")
     _check_file(output, ".csv", "-o")
     _check_file(plot, ".png", "--plot")
     run = Run(
         stop=_finite(stop_time, "--stop-time"),
-        start=options.finite(start_time, "--start-time"),
-        step=options.finite(step, "--step"),
-        formulation=formulation.value,
-        method=method.value,
-        tolerance=options.finite(tolerance, "--tolerance"),
-        longest_step=options.finite(longest_step, "--longest-step"),
+        start=finite(start_time, "--start-time"),
+        step=finite(step, "--step"),
+        formulation=formulation,
+        method=method,
+        tolerance=finite(tolerance, "--tolerance"),
+        longest_step=finite(longest_step, "--longest-step"),
         energy=energy,
         keeps_energy=keep_energy,
     )
     request = Request(
         source=model,
-        fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
-        settings=options.assignments(settings or []),
-        constraints=[] if no_constraints else constraint or None,
-        constraints_file=constraints,
-        outputs=options.names(outputs, "--outputs"),
+        fmu=running.fmu(),
+        settings=assignments(settings),
+        constraints=constraints,
+        constraints_file=constrained.constraints,
+        outputs=names(outputs, "--outputs"),
         time=run.start,
         project=project,
         point=point,
@@ -198,12 +180,7 @@ def command(
         _write(trajectory, comparison, name, output, plot)
         _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
 
-    return work(
-        job,
-        isolate=is_fmu(model) and not no_isolation,
-        debug=debug,
-        limits=options.limits(timeout, memory),
-    )
+    return running.work(job, model)
 
 
 # -- the job -----------------------------------------------------------------------------------------
@@ -301,5 +278,5 @@ def _check_file(path: Path | None, suffix: str, option: str) -> None:
 
 
 def _finite(value: float, option: str) -> float:
-    options.finite(value, option)
+    finite(value, option)
     return value

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from fmilin.cli import options
-from fmilin.cli.formulations import Form as Every
-from fmilin.cli.formulations import PenaltyOption, checked
+from fmilin.cli.formulations import FORMS, PENALTY, chosen
 from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.options import DEBUG, MODEL, assignments, json_option, names, one_of, path_option
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -24,51 +22,49 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-class Form(StrEnum):
-    """Which coordinates the linearized equations are written in."""
-
-    MCS = "mcs"
-    RCS = "rcs"
-    UCS = "ucs"
-
-
+@click.command()
+@MODEL
+@click.option(
+    "--formulation",
+    type=one_of(*FORMS),
+    default="rcs",
+    help="Minimal, redundant or unconstrained coordinates, all of them sparse.",
+)
+@click.option("--around", metavar="RAD/S", default=0.0, help="The frequency that they are nearest to.")
+@click.option("--count", metavar="K", default=4, help="How many, a pair of complex ones counting once.")
+@click.option("--independent", metavar="A,B,...", help="Coordinates to keep; chosen by elimination otherwise.")
+@PENALTY
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Repeatable: a start value or input.")
+@path_option("--sparsity", metavar="FILE.png", help="Draw the mass matrices of all formulations and their factors.")
+@click.option(
+    "--at-singularity",
+    is_flag=True,
+    help="With mcs at a singular configuration: over all velocities with G v = 0.",
+)
+@json_option("One JSON document on standard output.")
+@DEBUG
 def command(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="package.module:name(...): equations of Lagrange, or their form")
-    ],
-    formulation: Annotated[
-        Form, typer.Option(help="Minimal, redundant or unconstrained coordinates, all of them sparse.")
-    ] = Form.RCS,
-    around: Annotated[float, typer.Option(metavar="RAD/S", help="The frequency that they are nearest to.")] = 0.0,
-    count: Annotated[int, typer.Option(metavar="K", help="How many, a pair of complex ones counting once.")] = 4,
-    independent: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Coordinates to keep; chosen by elimination otherwise.")
-    ] = None,
-    penalty: PenaltyOption = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Repeatable: a start value or input.")
-    ] = None,
-    sparsity: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.png", help="Draw the mass matrices of all formulations and their factors."),
-    ] = None,
-    at_singularity: Annotated[
-        bool,
-        typer.Option(
-            "--at-singularity", help="With mcs at a singular configuration: over all velocities with G v = 0."
-        ),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    model: str,
+    formulation: str,
+    around: float,
+    count: int,
+    independent: str | None,
+    penalty: str | None,
+    settings: tuple[str, ...],
+    sparsity: Path | None,
+    *,
+    at_singularity: bool,
+    as_json: bool,
+    debug: bool,
 ) -> int:
     """Compute the eigenvalues nearest to a frequency without any full matrix.
 
-    For systems of thousands of coordinates: "fmilin.systems:flexible_double_pendulum(elements=2000)",
-    "fmilin.systems:four_bar_form(loops=20000)".
+    MODEL is package.module:name(...), equations of Lagrange or their form. For systems of thousands of coordinates:
+    "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)".
     """
-    chosen = checked(Every(formulation.value), None, None, penalty)
-    values = options.assignments(settings or [])
-    kept = options.names(independent, "--independent")
+    asked_for = chosen(formulation, None, None, penalty)
+    values = assignments(settings)
+    kept = names(independent, "--independent")
     if sparsity is not None and sparsity.suffix.lower() != ".png":
         raise UsageError(f"The picture '{sparsity}' has to be a .png file.")
 
@@ -80,9 +76,9 @@ def command(
         name, form = asked.name, asked.form
         if sparsity is not None:
             _draw(form, name, sparsity)
-        way = chosen.options(chosen.form) if chosen is not None else formulation.value
+        way = asked_for.options(formulation) if asked_for is not None else formulation
         found = eigenvalues_near(form, way, around=near, independent=kept)
-        if formulation is Form.MCS and not at_singularity:
+        if formulation == "mcs" and not at_singularity:
             _require_regular(asked, found)
         if as_json:
             runner.results.write(json.dumps(_document(name, found), indent=1, allow_nan=False) + "\n")

@@ -2,48 +2,64 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
+from fmilin.cli.options import grouped, one_of
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.stepping import Stepping
 
-__all__ = ["Interface", "Way", "stepping_of"]
+__all__ = ["Stepped", "stepping_options"]
 
 
-class Interface(StrEnum):
-    """Which interface of an FMU is used."""
+@dataclass(frozen=True)
+class Stepped:
+    """What stands on the command line about a model that is stepped."""
 
-    ME = "me"
-    CS = "cs"
+    method: str
+    step: float | None
+    lifted: bool
+    order: int | None
+
+    def asked(self) -> Stepping | None:
+        """Return what was asked for; None when nothing was.
+
+        Raises
+        ------
+        UsageError
+            When a number is not positive, or the options contradict each other.
+        """
+        if self.method == "auto" and self.step is None and self.order is None and not self.lifted:
+            return None
+        if self.order is not None and self.method in ("direct", "step"):
+            raise UsageError(
+                f"--order is for models identified from responses, --method {self.method} has the order of the FMU."
+            )
+        from fmilin.model.stepping import Stepping
+
+        return Stepping(way=self.method, step=self.step, lifted=self.lifted, order=self.order)
 
 
-class Way(StrEnum):
-    """How a linear model of a stepped model is made."""
-
-    AUTO = "auto"
-    DIRECT = "direct"
-    STEP = "step"
-    RESPONSE = "response"
-    MULTISINE = "multisine"
-
-
-def stepping_of(way: Way, step: float | None, order: int | None, *, lifted: bool) -> Stepping | None:
-    """Return what was asked for; None when nothing was.
-
-    Raises
-    ------
-    UsageError
-        When a number is not positive, or the options contradict each other.
-    """
-    if way is Way.AUTO and step is None and order is None and not lifted:
-        return None
-    if order is not None and way in (Way.DIRECT, Way.STEP):
-        raise UsageError(
-            f"--order is for models identified from responses, --way {way.value} has the order of the FMU."
-        )
-    from fmilin.model.stepping import Stepping
-
-    return Stepping(way=way.value, step=step, lifted=lifted, order=order)
+stepping_options = grouped(
+    "stepped",
+    Stepped,
+    click.option(
+        "--method",
+        "--way",
+        "method",
+        type=one_of("auto", "direct", "step", "response", "multisine"),
+        default="auto",
+        help="Of a co-simulation FMU: how the linear model is made; the first that works.",
+    ),
+    click.option("--step", metavar="SECONDS", type=float, help="Of a co-simulation FMU: the communication step."),
+    click.option(
+        "--lifted", is_flag=True, help="The discrete model over one step, the base period of a sampled model."
+    ),
+    click.option(
+        "--order", metavar="N", type=int, help="Of an identified model; chosen from singular values otherwise."
+    ),
+)

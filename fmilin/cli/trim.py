@@ -6,13 +6,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fmilin.cli import options
-from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.opening import open_model
+from fmilin.cli.options import (
+    MODEL,
+    PROJECT,
+    Constraints,
+    Running,
+    assignments,
+    constraints_options,
+    finite,
+    json_option,
+    names,
+    path_option,
+    running_options,
+)
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
 
@@ -45,96 +57,93 @@ class Wishes:
     guesses: Sequence[Mapping[str, float]] = ()
 
 
+@click.command()
+@MODEL
+@click.option(
+    "--fix",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Repeatable: a state, input or parameter that keeps this value.",
+)
+@click.option("--free", metavar="A,B,...", help="Inputs and parameters to solve for; states are free.")
+@click.option("--steady", metavar="A,B,...", help="States that may move: rolling, turning, cruising.")
+@click.option(
+    "--bound",
+    metavar="NAME=LO:HI",
+    multiple=True,
+    help="Repeatable: bounds of a free quantity; one may be left out.",
+)
+@click.option(
+    "--guess", metavar="A=VALUE,B=...", multiple=True, help="Where to start; repeat it to look for several points."
+)
+@constraints_options("Treat all states as independent.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Repeatable: a parameter or input to hold, or a state to start from.",
+)
+@click.option("--time", metavar="T", type=float, help="The point's time in seconds.")
+@PROJECT
+@path_option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    multiple=True,
+    help="Repeatable; the suffix picks the format: .toml .json",
+)
+@json_option("The point as one JSON document on standard output.")
+@running_options
 def command(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="model.fmu, path/to/file.py:name or package.module:name")
-    ],
-    fix: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Repeatable: a state, input or parameter that keeps this value."),
-    ] = None,
-    free: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Inputs and parameters to solve for; states are free.")
-    ] = None,
-    steady: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="States that may move: rolling, turning, cruising.")
-    ] = None,
-    bound: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=LO:HI", help="Repeatable: bounds of a free quantity; one may be left out."),
-    ] = None,
-    guess: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A=VALUE,B=...", help="Where to start; repeat it to look for several points."),
-    ] = None,
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Repeatable: an expression or a variable that must be zero."),
-    ] = None,
-    constraints: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="The same from a file.")] = None,
-    no_constraints: Annotated[bool, typer.Option("--no-constraints", help="Treat all states as independent.")] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Repeatable: a parameter or input to hold, or a state to start from."
-        ),
-    ] = None,
-    time: Annotated[float | None, typer.Option(metavar="T", help="The point's time in seconds.")] = None,
-    project: Annotated[
-        bool, typer.Option("--project", help="Start from the nearest point that satisfies the constraints.")
-    ] = False,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Repeatable; the suffix picks the format: .toml .json"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The point as one JSON document on standard output.")] = False,
-    no_isolation: Annotated[
-        bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
-    ] = False,
-    timeout: options.Timeout = options.TIMEOUT,
-    memory: options.Memory = None,
-    compile_sources: options.Compile = False,
-    unpack_limit: options.UnpackLimit = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    model: str,
+    fix: tuple[str, ...],
+    free: str | None,
+    steady: str | None,
+    bound: tuple[str, ...],
+    guess: tuple[str, ...],
+    constrained: Constraints,
+    settings: tuple[str, ...],
+    time: float | None,
+    output: tuple[Path, ...],
+    running: Running,
+    *,
+    project: bool,
+    as_json: bool,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
 
-    A table is printed; -o saves the point for --point of the other commands.
+    MODEL is model.fmu, path/to/file.py:name or package.module:name. A table is printed; -o saves the point for --point
+    of the other commands.
     """
-    if no_constraints and (constraint or constraints):
-        raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
+    constraints = constrained.asked()
     wishes = Wishes(
-        options.assignments(fix or [], "--fix"),
-        options.names(free, "--free") or [],
-        options.names(steady, "--steady") or [],
-        _bounds(bound or []),
-        [options.assignments(options.names(text, "--guess") or [], "--guess") for text in guess or []],
+        assignments(fix, "--fix"),
+        names(free, "--free") or [],
+        names(steady, "--steady") or [],
+        _bounds(bound),
+        [assignments(names(text, "--guess") or [], "--guess") for text in guess],
     )
-    held = options.assignments(settings or [])
+    held = assignments(settings)
     if both := sorted(held.keys() & wishes.fixed.keys()):
         raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
-    files = _checked_files(output or [], wishes)
+    files = _checked_files(output, wishes)
     request = Request(
         source=model,
-        fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
+        fmu=running.fmu(),
         settings=held | dict(wishes.fixed),
-        constraints=[] if no_constraints else constraint or None,
-        constraints_file=constraints,
-        time=options.finite(time, "--time"),
+        constraints=constraints,
+        constraints_file=constrained.constraints,
+        time=finite(time, "--time"),
         project=project,
     )
 
     def job(runner: JobRunner) -> None:
         loaded, values = open_model(request, runner)
         points = _found(loaded, request, wishes, values)
-        _deliver(loaded, points, files, runner, as_json=json)
+        _deliver(loaded, points, files, runner, as_json=as_json)
 
-    return work(
-        job,
-        isolate=is_fmu(model) and not no_isolation,
-        debug=debug,
-        limits=options.limits(timeout, memory),
-    )
+    return running.work(job, model)
 
 
 def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]) -> Sequence[TrimmedPoint]:
@@ -172,7 +181,7 @@ def _bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
         name = name.strip().strip("`")
         if name in found:
             raise UsageError(f"--bound: '{name}' has bounds twice. Keep one pair.")
-        sides = [options.assignments([f"side={s}"], "--bound")["side"] if s.strip() else None for s in (low, high)]
+        sides = [assignments([f"side={s}"], "--bound")["side"] if s.strip() else None for s in (low, high)]
         found[name] = (
             -float("inf") if sides[0] is None else sides[0],
             float("inf") if sides[1] is None else sides[1],

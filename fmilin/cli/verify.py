@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fmilin.cli import options
-from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.opening import is_fmu, open_model
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.opening import open_model
+from fmilin.cli.options import (
+    MODEL,
+    Constraints,
+    Running,
+    constraints_options,
+    finite,
+    json_option,
+    path_option,
+    running_options,
+)
 from fmilin.cli.request import Request
 from fmilin.errors import NumericalError, UsageError
 
@@ -22,39 +31,36 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+@click.command()
+@MODEL
+@click.argument("linear", type=click.Path(path_type=Path))
+@constraints_options("Treat all states as independent.")
+@click.option(
+    "--horizon",
+    metavar="T",
+    type=float,
+    help="How long to follow each response, in seconds; by default two slow periods.",
+)
+@path_option("--plot", metavar="FILE.png", help="Draw both responses of each channel.")
+@json_option("The verdict as one JSON document on standard output.")
+@running_options
 def command(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="model.fmu, path/to/file.py:name or package.module:name")
-    ],
-    linear: Annotated[Path, typer.Argument(metavar="LINEAR", help="A linear model of it: .mat, .npz or .json")],
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Repeatable: an expression or a variable that must be zero."),
-    ] = None,
-    constraints: Annotated[Path | None, typer.Option(metavar="FILE.toml", help="The same from a file.")] = None,
-    no_constraints: Annotated[bool, typer.Option("--no-constraints", help="Treat all states as independent.")] = False,
-    horizon: Annotated[
-        float | None,
-        typer.Option(metavar="T", help="How long to follow each response, in seconds; by default two slow periods."),
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw both responses of each channel.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="The verdict as one JSON document on standard output.")] = False,
-    no_isolation: Annotated[
-        bool, typer.Option("--no-isolation", help="Load the FMU in this process instead of a child.")
-    ] = False,
-    timeout: options.Timeout = options.TIMEOUT,
-    memory: options.Memory = None,
-    compile_sources: options.Compile = False,
-    unpack_limit: options.UnpackLimit = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    model: str,
+    linear: Path,
+    constrained: Constraints,
+    horizon: float | None,
+    plot: Path | None,
+    running: Running,
+    *,
+    as_json: bool,
 ) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
+    MODEL is model.fmu, path/to/file.py:name or package.module:name, LINEAR a linear model of it: .mat, .npz or .json.
     Ends with status 5 when a channel is wrong to first order.
     """
-    if no_constraints and (constraint or constraints):
-        raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
-    options.finite(horizon, "--horizon")
+    constraints, fmu = constrained.asked(), running.fmu()
+    finite(horizon, "--horizon")
     _check_plot(plot)
 
     def job(runner: JobRunner) -> None:
@@ -64,22 +70,17 @@ def command(
         said = LinearModel.load(linear)
         request = Request(
             source=model,
-            fmu=options.fmu(unpack_limit, compile_sources=compile_sources),
+            fmu=fmu,
             settings=dict(said.point.parameters),
-            constraints=[] if no_constraints else constraint or None,
-            constraints_file=constraints,
+            constraints=constraints,
+            constraints_file=constrained.constraints,
             time=said.point.time,
         )
         loaded, _ = open_model(request, runner)
         found = verify(loaded, said, horizon=horizon, progress=_progress())
-        _deliver(found, plot, runner, as_json=json)
+        _deliver(found, plot, runner, as_json=as_json)
 
-    return work(
-        job,
-        isolate=is_fmu(model) and not no_isolation,
-        debug=debug,
-        limits=options.limits(timeout, memory),
-    )
+    return running.work(job, model)
 
 
 def _check_plot(plot: Path | None) -> None:
@@ -101,7 +102,7 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
 
         write_atomically(plot, verification_picture(found))
     if as_json:
-        runner.results.write(json_module.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
+        runner.results.write(json.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
     else:
         from fmilin.report.verification_table import print_verification
 

@@ -93,9 +93,9 @@ class ImplicitSystem:
         signals = self.input_signals.select(held)
         return replace(
             self,
-            inputs=self.inputs[list(kept)],
+            inputs=ca.vertcat(ca.SX(0, 1), *(self.inputs[i] for i in kept)),
             input_signals=self.input_signals.select(kept),
-            parameters=ca.vertcat(self.parameters, self.inputs[held]),
+            parameters=ca.vertcat(self.parameters, *(self.inputs[i] for i in held)),
             parameter_signals=Signals([*self.parameter_signals, *signals]),
             parameter_values=np.concatenate((self.parameter_values, signals.starts)),
             slopes=None if self.slopes is None else self.slopes[:, columns],

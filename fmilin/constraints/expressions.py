@@ -11,19 +11,18 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from fmilin.constraints.arithmetic import Arithmetic
 from fmilin.errors import UsageError
 
 __all__ = [
     "CONSTANTS",
     "FUNCTIONS",
-    "Arithmetic",
     "Expression",
     "ExpressionError",
     "Step",
@@ -88,26 +87,6 @@ class Step(NamedTuple):
     """Numbers of earlier steps."""
     value: Any = None
     """The variable's name; the number; a sympy expression; for a rate what the derivative of each variable is."""
-
-
-class Arithmetic(ABC):
-    """What an expression is made into: sympy's expressions, CasADi's nodes."""
-
-    @abstractmethod
-    def number(self, value: float) -> Any:
-        """Return a number."""
-
-    @abstractmethod
-    def operation(self, name: str, operands: Sequence[Any]) -> Any:
-        """Return the result of an operator or function; NaN for a constant part that is no real number (``1/0``)."""
-
-    @abstractmethod
-    def sympy(self, expression: Any, values: Mapping[Any, Any]) -> Any:
-        """Return what the sympy ``expression`` means where its symbols have these ``values``."""
-
-    @abstractmethod
-    def rate(self, value: Any, rates: Sequence[tuple[Any, Any]]) -> Any:
-        """Return the sum of d ``value``/d x times x' over the pairs (x, x')."""
 
 
 @dataclass(frozen=True)

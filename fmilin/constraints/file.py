@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import ConstraintError
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 __all__ = ["ConstraintsFile", "read_constraints"]
 
@@ -54,9 +52,9 @@ def read_constraints(source: Path | str | bytes, source_name: str = "") -> Const
     ['rod']
     """
     name = source_name or (str(source) if not isinstance(source, bytes) else "constraints")
-    content = _validated(_table(source, name), name)
-    constraints = tuple(_constraint(entry, f"{name}, entry {i}") for i, entry in enumerate(content["constraint"], 1))
-    return ConstraintsFile(constraints, tuple(content["coordinates"]["independent"]))
+    entries, independent = _validated(_table(source, name), name)
+    constraints = tuple(_constraint(entry, f"{name}, entry {i}") for i, entry in enumerate(entries, 1))
+    return ConstraintsFile(constraints, tuple(independent))
 
 
 def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
@@ -69,58 +67,61 @@ def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
         raise ConstraintError(f"The constraints file '{name}' is no TOML: {error}.") from None
 
 
-def _validated(table: dict[str, Any], name: str) -> dict[str, Any]:
-    from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-    class Entry(BaseModel):
-        model_config = ConfigDict(extra="forbid", strict=True)
-        expression: str | None = None
-        variable: str | None = None
-        rate: str | None = None
-        name: str = ""
-        level: Level = "position"
-
-        @model_validator(mode="after")
-        def one_of_two(self) -> Entry:
-            if (self.expression is None) == (self.variable is None):
-                raise ValueError("it needs either 'expression' or 'variable'")
-            if self.rate is not None and self.level == "velocity":
-                raise ValueError("a 'rate' belongs to a constraint of level \"position\" only")
-            return self
-
-    class Coordinates(BaseModel):
-        model_config = ConfigDict(extra="forbid", strict=True)
-        independent: list[str] = Field(default_factory=list)
-
-    class File(BaseModel):
-        model_config = ConfigDict(extra="forbid", strict=True)
-        constraint: list[Entry] = Field(default_factory=list)
-        coordinates: Coordinates = Field(default_factory=Coordinates)
-
-    try:
-        return File.model_validate(table).model_dump()
-    except ValidationError as error:
-        raise ConstraintError(f"The constraints file '{name}' is wrong: {_problems(error)}") from None
+_ENTRY = ("expression", "variable", "rate", "name", "level")
 
 
-def _problems(error: ValidationError) -> str:
-    """Return one sentence per problem: where, what."""
-    texts = []
-    for problem in error.errors():
-        where = [str(part + 1) if isinstance(part, int) else part for part in problem["loc"]]
-        what = problem["msg"].removeprefix("Value error, ")
-        texts.append(f"{' '.join(where) or 'file'}: {what}")
-    return (
-        "; ".join(texts) + ". Known are [[constraint]] with expression or variable, level, name and rate, and "
-        "[coordinates] with independent."
-    )
+def _validated(table: dict[str, Any], name: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the entries, and the recommended coordinates, after making sure that nothing else stands there."""
+    entries, coordinates = table.get("constraint", []), table.get("coordinates", {})
+    problems = [f"{key}: Extra inputs are not permitted" for key in table if key not in ("constraint", "coordinates")]
+    if not isinstance(entries, list):
+        problems.append("constraint: Input should be a valid list")
+    else:
+        problems += [text for i, entry in enumerate(entries, 1) for text in _problems(entry, f"constraint {i}")]
+    problems += _problems_of_coordinates(coordinates)
+    if problems:
+        raise ConstraintError(
+            f"The constraints file '{name}' is wrong: {'; '.join(problems)}. Known are [[constraint]] with expression "
+            "or variable, level, name and rate, and [coordinates] with independent."
+        )
+    return entries, coordinates.get("independent", [])
+
+
+def _problems(entry: object, where: str) -> Iterator[str]:
+    """Say what is wrong with an entry, one sentence each."""
+    if not isinstance(entry, dict):
+        yield f"{where}: Input should be a table"
+        return
+    for key, value in entry.items():
+        if key not in _ENTRY:
+            yield f"{where} {key}: Extra inputs are not permitted"
+        elif key == "level" and value not in get_args(Level):
+            yield f"{where} level: Input should be {' or '.join(map(repr, get_args(Level)))}"
+        elif not isinstance(value, str):
+            yield f"{where} {key}: Input should be a valid string"
+    if ("expression" in entry) == ("variable" in entry):
+        yield f"{where}: it needs either 'expression' or 'variable'"
+    if "rate" in entry and entry.get("level") == "velocity":
+        yield f"{where}: a 'rate' belongs to a constraint of level \"position\" only"
+
+
+def _problems_of_coordinates(table: object) -> Iterator[str]:
+    if not isinstance(table, dict):
+        yield "coordinates: Input should be a table"
+        return
+    for key, value in table.items():
+        if key != "independent":
+            yield f"coordinates {key}: Extra inputs are not permitted"
+        elif not isinstance(value, list):
+            yield "coordinates independent: Input should be a valid list"
+        elif not all(isinstance(item, str) for item in value):
+            yield "coordinates independent: Input should be a valid list of strings"
 
 
 def _constraint(entry: dict[str, Any], where: str) -> Constraint:
     try:
-        variable = entry["variable"]
-        expression = parse(entry["expression"]) if variable is None else Expression.variable(variable)
-        rate = None if entry["rate"] is None else parse(entry["rate"])
+        expression = parse(entry["expression"]) if "expression" in entry else Expression.variable(entry["variable"])
+        rate = parse(entry["rate"]) if "rate" in entry else None
     except ExpressionError as error:
         raise ConstraintError(f"In {where}: {error}") from None
-    return Constraint(expression, entry["name"], entry["level"], rate)
+    return Constraint(expression, entry.get("name", ""), entry.get("level", "position"), rate)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpressionFunctions"]
 
 SX = Any  # casadi.SX: casadi ships no types
+Node = Any  # casadi.SX or casadi.MX
 
 
 class ExpressionFunctions:
@@ -69,6 +70,12 @@ class ExpressionFunctions:
         function.arguments[0][:] = s
         function.arguments[1][:] = direction
         return self._filled(function, cells)
+
+    def graph(self, s: Node) -> Node:
+        """Return g as a node of the graph of ``s``, a column of n symbols or nodes of CasADi."""
+        import casadi as ca
+
+        return ca.Function("g", [self._graph[0]], [self._graph[1]])(s)
 
     def _filled(self, function: Buffered, cells: NDArray[np.intp]) -> FloatArray:
         function.run()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from fmilin.constraints.expressions import Arithmetic
+from fmilin.constraints.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from fmilin.codegen.graph import Graph

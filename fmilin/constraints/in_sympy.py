@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy
 
-from fmilin.constraints.expressions import Arithmetic
+from fmilin.constraints.arithmetic import Arithmetic
 
 __all__ = ["InSympy"]
 

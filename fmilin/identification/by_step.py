@@ -74,10 +74,10 @@ class ByStep:
 
     def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
         if reason := stepped.why_not_settable(self.point):
-            raise UsageError(f"--way step cannot be gone. {reason} Try --way response, which needs no states.")
+            raise UsageError(f"--method step cannot be gone. {reason} Try --method response, which needs no states.")
         if len(self.model.constraints) and (reason := stepped.why_not_direct(self.point)):
             raise UsageError(
-                f"--way step needs derivatives to find what constraints mean for velocities. {reason} Try --way "
+                f"--method step needs derivatives to find what constraints mean for velocities. {reason} Try --method "
                 "response, which finds the order by itself."
             )
         named = tuple(independent) if independent is not None else ()
@@ -85,7 +85,7 @@ class ByStep:
             named = self.model.independent
         if has_expressions(named):
             raise UsageError(
-                "--way step takes states as coordinates, no expressions. Name states, or use --way direct."
+                "--method step takes states as coordinates, no expressions. Name states, or use --method direct."
             )
         return frame_at(self.model, self.point, named=named, kind=kind)
 

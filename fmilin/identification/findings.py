@@ -86,7 +86,7 @@ class Findings:
         if self.repetition:
             found.append(Remark("repetition", self.repetition))
         if self.noise > NOISY and self.way in ("step", "response"):
-            text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --way multisine averages that."
+            text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --method multisine averages that."
             found.append(Remark("noise", text))
         if self.excess > POOR:
             found.append(

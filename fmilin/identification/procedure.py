@@ -68,7 +68,9 @@ def linearize_stepped(task: Task) -> LinearModel:
     """
     model = task.model
     if not isinstance(model, Stepped):
-        raise UsageError(f"'{model.info.name}' cannot be stepped: --way, --step and --lifted are for models that can.")
+        raise UsageError(
+            f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
+        )
     findings = Findings(model.cadence, model.inputs.names, model.outputs.names)
     runner = Runner(model, task.point)
     begin = task.stepping.step or usable_step(model, task.point)
@@ -80,7 +82,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     if findings.excess > REFUSED and task.stepping.way != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
-            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --way or --step, or another "
+            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
             "operating point."
         )
     known = {str(warning) for warning in linear.warnings}
@@ -106,7 +108,7 @@ class _Ways:
         if way == "auto":
             return self._lifted() if self.task.stepping.lifted else self._first_that_works()
         if way == "direct" and self.task.stepping.lifted:
-            raise UsageError("--way direct reads derivatives, which make a continuous model: leave out --lifted.")
+            raise UsageError("--method direct reads derivatives, which make a continuous model: leave out --lifted.")
         return {"direct": self._direct, "step": self._step, "response": self._response, "multisine": self._multisine}[
             way
         ]()
@@ -140,7 +142,7 @@ class _Ways:
         except NumericalError as error:
             if self.stepped.why_not_direct(self.task.point):
                 raise
-            hint = "Its derivatives between two steps can be had with --way direct, sampled parts frozen."
+            hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
             raise NumericalError(f"{error} {hint}", variable=error.variable) from None
 
     def _can_displace(self) -> bool:
@@ -186,7 +188,7 @@ class _Ways:
         if reason and self.task.stepping.way == "direct":
             if self._says_products():
                 return self._by_products()
-            raise UsageError(f"--way direct cannot be gone. {reason} Try --way response, which needs no states.")
+            raise UsageError(f"--method direct cannot be gone. {reason} Try --method response, which needs no states.")
         return self._compared(self.task.direct(None), "direct")
 
     def _by_products(self) -> LinearModel:

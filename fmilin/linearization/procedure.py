@@ -13,11 +13,11 @@ from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
 from fmilin.linearization.request import Request
 from fmilin.linearization.strategies import strategy_for
-from fmilin.linearization.verified_facts import verified_facts_of
+from fmilin.linearization.verified_facts import start_of, verified_facts_of
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, measure
@@ -122,7 +122,7 @@ def linearize(
         formulation=formulation,
         descriptor=descriptor,
     )
-    point = operating_point(model) if point is None else point
+    point = start_of(model) if point is None else point
     model = model_at(model, point)
     chosen = _chosen_inputs(model, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)
@@ -181,7 +181,7 @@ def _linearized(
     base = visited_at(visited, point)
     known = verified_facts_of(model, point, base)
     frame = _frame(visited, point, request, previous, known)
-    slopes = _slopes(Neighbourhood(visited, frame, point, base), request, known)
+    slopes = _slopes(model, Neighbourhood(visited, frame, point, base), request, known)
     remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
@@ -205,7 +205,14 @@ def _frame(
         advised = ()
     try:
         return frame_at(
-            model, point, named=named, advised=advised, kind=request.coordinates, previous=previous, known=known
+            model,
+            point,
+            named=named,
+            advised=advised,
+            kind=request.coordinates,
+            previous=previous,
+            known=known,
+            inputs_too=False,
         )
     except FmilinError:
         if singular := singularity_of(model, point):  # whatever went wrong, this is why
@@ -213,15 +220,17 @@ def _frame(
         raise
 
 
-def _slopes(beside: Neighbourhood, request: Request, known: VerifiedFacts) -> TangentSlopes:
+def _slopes(model: Model, beside: Neighbourhood, request: Request, known: VerifiedFacts) -> TangentSlopes:
     try:
-        return measure(beside, request.derivatives, known)
+        slopes = measure(beside, request.derivatives, known)
     except EventCrossingError:
         from fmilin.linearization.chattering import chattering_at
 
-        if chattering := chattering_at(beside.model.source, beside.point):
+        if chattering := chattering_at(model, beside.point):
             raise NumericalError(chattering) from None
         raise
+    beside.frame.verify_inputs(slopes.f_u, slopes.f_u_error)
+    return slopes
 
 
 def _chosen_inputs(model: Model, inputs: Sequence[str] | None) -> list[int] | None:

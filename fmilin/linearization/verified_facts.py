@@ -12,7 +12,8 @@ remembered for as long as the model lives, so that a call at another point pays 
 - that the slopes of the model's exact procedure agree with a difference along one direction through all columns. Where
   its equations can have a kink that is looked at again at every point.
 
-Nothing is remembered of models with event indicators, nor from one mode of a model with events to another.
+Where a model starts on its manifold is remembered, too. Nothing else is remembered of models with event indicators, nor
+anything from one mode of a model with events to another.
 """
 
 from __future__ import annotations
@@ -23,10 +24,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fmilin.manifold.facts import VerifiedFacts
+from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["verified_facts_of"]
+__all__ = ["start_of", "verified_facts_of"]
 
+_Start = tuple[OperatingPoint, dict[str, str], OperatingPoint]
+"""Start values and mode of a model, and the point that was assembled from them."""
+
+_starts: WeakKeyDictionary[Model, _Start] = WeakKeyDictionary()
 _known: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 
 
@@ -50,6 +56,29 @@ def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> 
     if known is None or known.mode != mode or not _still_pairs(known.pairs, point, base):
         known = _known[model] = VerifiedFacts(mode)
     return known
+
+
+def start_of(model: Model) -> OperatingPoint:
+    """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed.
+
+    Raises
+    ------
+    ConstraintError
+        When the start values violate the constraints.
+    """
+    mode, start = dict(model.held()), model.start
+    try:
+        found = _starts.get(model)
+        if found is None or not _same(found[0], start) or found[1] != mode:
+            kept = OperatingPoint(start.time, start.states.copy(), start.inputs.copy(), start.parameters)
+            found = _starts[model] = (kept, mode, operating_point(model))
+    except TypeError:  # as above
+        return operating_point(model)
+    return found[2]
+
+
+def _same(a: OperatingPoint, b: OperatingPoint) -> bool:
+    return a.time == b.time and np.array_equal(a.states, b.states) and np.array_equal(a.inputs, b.inputs)
 
 
 def _still_pairs(pairs: Mapping[int, int] | None, point: OperatingPoint, base: Evaluation) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg.lapack import dgetrs
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
@@ -49,6 +49,10 @@ class Coordinates(ABC):
     @abstractmethod
     def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return d/dx (D rho w) for a fixed vector w (N,), shape (P, N): zero for linear coordinates."""
+
+    @abstractmethod
+    def graph(self, x: Any) -> Any:
+        """Return y as a column of CasADi's nodes for a column x."""
 
     @abstractmethod
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
@@ -92,6 +96,12 @@ class LinearCoordinates(Coordinates):
         del x, w
         return np.zeros_like(self.R)
 
+    def graph(self, x: Any) -> Any:
+        """Return R x for a column of nodes."""
+        import casadi as ca
+
+        return ca.mtimes(ca.sparsify(ca.DM(self.R)), x)
+
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
         """Factor the M x M matrix H Sbar of eq. (2.37); a solution moves along Sbar alone where r = 0."""
         del x
@@ -132,6 +142,10 @@ class NonlinearCoordinates(Coordinates):
         """Return the second derivative of rho contracted with w."""
         return self._functions.curvature(x, w)
 
+    def graph(self, x: Any) -> Any:
+        """Return rho(x) for a column of nodes."""
+        return self._functions.graph(x)
+
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
         """Factor the N x N matrix of eq. (2.29)."""
         D = self.jacobian(x)
@@ -164,12 +178,12 @@ def _factor(matrix: FloatArray) -> Factors:
         raise NumericalError("The gradient of the constraints or coordinates is not finite at the point.")
     if matrix.size == 0:
         return matrix, np.empty(0, dtype=np.int32)
-    lu, pivots = linalg.lu_factor(matrix, check_finite=False)
-    if np.min(np.abs(np.diag(lu))) == 0.0:
+    lu, pivots, singular = dgetrf(matrix)
+    if singular > 0:
         raise NumericalError(
             "These coordinates do not determine the others at this point: choose another set.", condition_number=np.inf
         )
-    return lu, pivots.astype(np.int32)
+    return lu, pivots
 
 
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:

@@ -18,10 +18,13 @@ from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import require_on_manifold
-from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows, scaled, threshold
+from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import Manifold, Selection, select_named, select_partition, select_tangent
 from fmilin.manifold.verification import (
+    Verified,
     conserved_quantities,
+    input_gradient,
+    verify_inputs,
     verify_invariance,
 )
 from fmilin.model.interface import Model, OperatingPoint
@@ -46,6 +49,8 @@ class Frame:
     manifold : Manifold
         What the choice was made from.
     warnings : tuple of Remark
+    verified : Verified or None
+        How the motion was found to keep the constraints; None without any.
     """
 
     parametrization: LocalParametrization
@@ -53,6 +58,7 @@ class Frame:
     residual: float
     manifold: Manifold
     warnings: tuple[Remark, ...]
+    verified: Verified | None
 
     @property
     def kind(self) -> str:
@@ -99,6 +105,17 @@ class Frame:
         """Estimated absolute error of DPsi, shape (N, P)."""
         return self.parametrization.derivative_error
 
+    def verify_inputs(self, f_u: FloatArray, error: FloatArray) -> None:
+        """Check that no input leaves the manifold, from slopes of the rates and their errors, each (N, nu).
+
+        Raises
+        ------
+        ConstraintError
+            Naming the input and the constraint that it breaks.
+        """
+        if self.verified is not None:
+            verify_inputs(self.parametrization, self.verified, f_u, error)
+
     @cached_property
     def x_u(self) -> FloatArray:
         """dPsi/du: how the manifold moves with the inputs, shape (N, nu); zero unless they prescribe a motion."""
@@ -120,6 +137,7 @@ def frame_at(
     kind: str = "partition",
     previous: Selection | None = None,
     known: VerifiedFacts | None = None,
+    inputs_too: bool = True,
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
@@ -137,6 +155,8 @@ def frame_at(
         Coordinates of the point before on a path: kept or carried on as long as they are good.
     known : VerifiedFacts, optional
         What was found of the model at other points, and need not be asked again; what is found here is added.
+    inputs_too : bool
+        Whether to check that no input leaves the manifold; :meth:`Frame.verify_inputs` does it with slopes at hand.
 
     Raises
     ------
@@ -158,16 +178,22 @@ def frame_at(
     else:
         selection, doubts = _chosen(manifold, named, advised, kind, model.constraints.parameters)
         warnings = (*warnings, *doubts)
-    parametrization = LocalParametrization(invariants, rows, selection.coordinates, point.time, point.states)
+    parametrization = LocalParametrization(
+        invariants, rows, selection.coordinates, point.time, point.states, condition_number=selection.condition_number
+    )
+    verified = None
     if len(invariants):
         looked_at_before = known.rank is not None
-        verify_invariance(parametrization, known)
+        verified = verify_invariance(parametrization, known)
+        if inputs_too and not invariants.prescribing:
+            f_u, error = input_gradient(invariants, point.time, point.states)
+            verify_inputs(parametrization, verified, f_u, error)
         known.moving = invariants.moving
         if not looked_at_before:
             conserved = _conserved(parametrization)
             warnings = (*warnings, *conserved)
             known.rank = None if conserved else known.rank  # to be said at every point
-    return Frame(parametrization, selection, residual, manifold, warnings)
+    return Frame(parametrization, selection, residual, manifold, warnings, verified)
 
 
 def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
@@ -183,9 +209,8 @@ def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold
     if not np.isfinite(gradient.H).all():
         bad = [invariants.names[i] for i in np.flatnonzero(~np.isfinite(gradient.H).all(axis=1))]
         raise NumericalError(f"The gradient of the constraint '{bad[0]}' is not finite at the point.", variable=bad[0])
-    Hs = scaled(gradient.H, scales, gradient.reference, gradient.error)
-    decision = decide_rank(Hs, threshold(gradient.H, scales, gradient.error))
-    rows = independent_rows(Hs, decision.rank, invariants.declared)
+    decision = decide_rank(gradient.scaled, gradient.threshold)
+    rows = independent_rows(gradient.scaled, decision.rank, invariants.declared)
     position = np.array(invariants.is_position_level, dtype=bool)[rows]
 
     def linear() -> NDArray[np.bool_]:

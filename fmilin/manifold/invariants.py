@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.along import STEP, derivative_along
+from fmilin.manifold.rank import scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
@@ -35,7 +37,7 @@ BEYOND_ROUNDING = 1e-13
 """Noise larger than this fraction of the rates is the model's own: iterations or tables inside it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gradient:
     """H = Dh with an error estimate.
 
@@ -48,12 +50,32 @@ class Gradient:
         The size of the terms that a row was summed from, in units of the row, with states scaled.
     noise : array, shape (m,)
         Of h itself: rates that come from the model bring their noise; 0 where that is no more than rounding.
+    scales : array, shape (N,)
+        Sizes of the states.
     """
 
     H: FloatArray
     error: FloatArray
     reference: FloatArray
     noise: FloatArray
+    scales: FloatArray
+
+    @cached_property
+    def scaled(self) -> FloatArray:
+        """H with columns in sizes of the states and rows normalized; zeros where a row is nothing but rounding."""
+        return scaled(self.H, self.scales, self.reference, self.error)
+
+    @cached_property
+    def threshold(self) -> float:
+        """The fraction of the largest singular value of :attr:`scaled` below which one counts as zero."""
+        return threshold(self.H, self.scales, self.error)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """The norms of the rows of H in sizes of the states, shape (m,); of its terms for a row that is rounding."""
+        terms = np.where(self.reference > 0, self.reference, 1.0)
+        sizes: FloatArray = np.where(self.scaled.any(axis=1), np.linalg.norm(self.H * self.scales, axis=1), terms)
+        return sizes
 
 
 class Invariants:
@@ -147,7 +169,7 @@ class Invariants:
         """Return H = dh/dx at a point, shape (m, N). The last one is kept: it is asked for from several sides."""
         n, u = len(self.scales), self.inputs if inputs is None else inputs
         if not len(self):
-            return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0), np.empty(0))
+            return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0), np.empty(0), self.scales)
         key = (t, x.tobytes(), u.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = (key, self._gradient(t, x, u))
@@ -157,7 +179,7 @@ class Invariants:
         G, error = self._residual_gradient(t, x, u)
         reference = np.maximum(np.abs(G) @ self.scales, self._sizes_beside(t, x, u))
         if not self.hidden:
-            return Gradient(G, error, reference, np.zeros(len(G)))
+            return Gradient(G, error, reference, np.zeros(len(G)), self.scales)
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
         w = self._velocity(x, visit)
         W, W_error = self._velocity_gradient(t, x, u)
@@ -173,15 +195,17 @@ class Invariants:
             np.vstack((error, error2)),
             np.concatenate((reference, reference2)),
             np.concatenate((np.zeros(len(G)), np.abs(G[rows]) @ noise)),
+            self.scales,
         )
 
     def _sizes_beside(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there."""
         if not self._analytic:
             return np.zeros(self.declared)
-        beside = x + BESIDE * self.scales * np.random.default_rng(1736).uniform(-1.0, 1.0, len(x))
+        beside = x + BESIDE * self.scales * _somewhere(len(x))
         G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
-        return np.nan_to_num(np.abs(G) @ self.scales, nan=0.0, posinf=0.0)
+        sizes = np.abs(G) @ self.scales
+        return sizes if np.isfinite(sizes).all() else np.nan_to_num(sizes, nan=0.0, posinf=0.0)
 
     def input_gradient(self, t: float, x: FloatArray) -> FloatArray:
         """Return h_u, shape (m, nu): zero unless an input prescribes a motion."""
@@ -225,6 +249,8 @@ class Invariants:
 
         ``terms`` (N,) is the size of the terms in x'.
         """
+        if self._noise is None and self.model.exact_slopes(t, x, u) is not None:
+            self._noise = np.zeros_like(x)  # equations, no black box
         if self._noise is None:
             noise = noise_beside(lambda s: self.model.evaluate(t, s, u).derivatives, x, self.scales)
             noise[self._paired] = 0.0
@@ -289,7 +315,12 @@ class Invariants:
         n = len(x)
         W, error = np.zeros((n, n)), np.zeros((n, n))
         if not self._kinematic:
-            W, error = self._exact_or_measured(t, x, u, "derivatives")
+            procedure = self.model.exact_slopes(t, x, u)
+            exact = None if procedure is None else procedure.rate_gradient()
+            if exact is not None:
+                W, error = exact, np.zeros_like(exact)
+            else:
+                W, error = self._exact_or_measured(t, x, u, "derivatives")
             W, error = W.copy(), error.copy()
         W[self._paired] = 0.0
         error[self._paired] = 0.0
@@ -330,6 +361,12 @@ class Invariants:
                     f"time derivative enters the model, but there is no input 'der({u})'. Give the model the inputs "
                     f"'der({u})' and, for mechanics, 'der(der({u}))', or make '{u}' a state driven by its derivative."
                 )
+
+
+@cache
+def _somewhere(count: int) -> FloatArray:
+    """Return one random direction, the same every time, shape (count,)."""
+    return np.random.default_rng(1736).uniform(-1.0, 1.0, count)
 
 
 def _derivatives_among(model: Model) -> dict[int, int]:

@@ -20,6 +20,7 @@ from fmilin.signals import FloatArray
 
 __all__ = ["LocalParametrization"]
 
+EPSILON = float(np.finfo(np.float64).eps)
 ITERATIONS = 30
 SLOW = 0.25
 """Contraction rate above which the matrix of the iteration is renewed."""
@@ -40,6 +41,8 @@ class LocalParametrization:
     time : float
     x0 : array, shape (N,)
         A point on the manifold.
+    condition_number : float, optional
+        Of (R; H) at x0, rows and columns scaled, where it is known already.
 
     Raises
     ------
@@ -48,7 +51,14 @@ class LocalParametrization:
     """
 
     def __init__(
-        self, invariants: Invariants, rows: list[int], coordinates: Coordinates, time: float, x0: FloatArray
+        self,
+        invariants: Invariants,
+        rows: list[int],
+        coordinates: Coordinates,
+        time: float,
+        x0: FloatArray,
+        *,
+        condition_number: float | None = None,
     ) -> None:
         self.invariants = invariants
         self.rows = rows
@@ -61,16 +71,17 @@ class LocalParametrization:
         size = np.linalg.norm(self.gradient.H[rows] * self.scales, axis=1)
         self._row_scales = np.where(size > 0, size, 1.0)
         self._solver = self._factored(self.gradient.H, x0)
+        self.condition_number = (
+            conditioning(coordinates.R, self.gradient.H[rows], self.scales)
+            if condition_number is None
+            else condition_number
+        )
+        """Of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
         p, m = len(self.y0), len(rows)
         self.derivative = self._solver(np.eye(p), np.zeros((m, p)))
         """DPsi at x0, shape (N, P)."""
         self.derivative_error = self._derivative_error()
         """Estimated absolute error of DPsi, shape (N, P): from the error of H."""
-
-    @property
-    def condition_number(self) -> float:
-        """Condition number of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
-        return conditioning(self.coordinates.R, self.gradient.H[self.rows], self.scales)
 
     def psi(self, y: FloatArray, *, time: float | None = None, inputs: FloatArray | None = None) -> FloatArray:
         """Return x on the manifold with coordinates y, shape (N,).
@@ -102,24 +113,27 @@ class LocalParametrization:
 
     def along_inputs(self) -> FloatArray:
         """Return dPsi/du at the point, y held, shape (N, nu): zero unless inputs enter the constraints."""
+        if not self.invariants.prescribing:
+            return np.zeros((len(self.x0), len(self.invariants.inputs)))
         h_u = self.invariants.input_gradient(self.time, self.x0)[self.rows] / self._row_scales[:, None]
         return self._solver(np.zeros((len(self.y0), h_u.shape[1])), -h_u)
 
     def _newton(self, start: FloatArray, y: FloatArray, t: float, inputs: FloatArray | None) -> FloatArray:
         x, solver, rho, previous = start.copy(), self._solver, 0.0, np.inf
+        limit = 4 * EPSILON * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
         if not self.rows and self.coordinates.is_linear:
             return x
+        none = np.zeros(len(y))
         for iteration in range(ITERATIONS):
             h = self.invariants.values(t, x, inputs)[self.rows]
-            r = np.zeros(len(y)) if self.coordinates.is_linear else self.coordinates.values(x) - y
+            r = none if self.coordinates.is_linear else self.coordinates.values(x) - y
             if not (np.isfinite(h).all() and np.isfinite(r).all()):
                 raise self._failure(x, t, "the constraints or coordinates are not defined there")
             step = -solver(r, h / self._row_scales)
-            size = float(np.max(np.abs(step) / self.scales, initial=0.0))
+            size = float((np.abs(step) / self.scales).max(initial=0.0))
             x += step
             rho = size / previous if previous < np.inf else 0.0
             # Section 2.3.1: |x_{j+1} - x| <= rho / (1 - rho) |x_{j+1} - x_j|
-            limit = 4 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / self.scales, initial=0.0)))
             if size <= limit or (rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0):
                 return x
             if rho >= 0.5 and previous <= 1e3 * limit:
@@ -139,7 +153,7 @@ class LocalParametrization:
         T = np.abs(self.derivative)
         y_scales = np.abs(self.coordinates.R) @ self.scales
         rows = np.maximum(np.max(T * y_scales, axis=1, initial=0.0), self.scales)  # rounding follows the largest term
-        error: FloatArray = np.finfo(float).eps * self.condition_number * rows[:, None] / y_scales
+        error: FloatArray = EPSILON * self.condition_number * rows[:, None] / y_scales
         measured = self.gradient.error[self.rows]
         if measured.any():
             p, m = len(self.y0), len(self.rows)

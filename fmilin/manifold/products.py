@@ -43,14 +43,16 @@ def _with_error(beside: Neighbourhood, J: FloatArray) -> Slopes:
     """Return slopes that are as good as the coordinates are conditioned, with the rows that are known."""
     T, T_error = beside.frame.T, beside.frame.T_error
     relative = 8 * np.finfo(float).eps * beside.frame.condition_number
-    relative += float(np.max(T_error, initial=0.0)) / max(float(np.max(np.abs(T), initial=0.0)), 1e-300)
+    relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
     return beside.written_down(_smooth(J, relative * row_sizes(J, beside.scales)))
 
 
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the largest slope of each row, compared in scaled columns, in units of each entry; same shape as J."""
-    finite = np.nan_to_num(np.abs(J), nan=0.0, posinf=0.0)
-    sizes: FloatArray = np.max(finite * scales, axis=1, keepdims=True, initial=0.0) / scales
+    entries = np.abs(J)
+    if not np.isfinite(entries).all():
+        entries = np.nan_to_num(entries, nan=0.0, posinf=0.0)
+    sizes: FloatArray = (entries * scales).max(axis=1, keepdims=True, initial=0.0) / scales
     return sizes
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.manifold.rank import decide_rank, independent_rows, scaled, threshold
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
@@ -68,9 +68,8 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         if not np.isfinite(h).all():
             break
         gradient = invariants.gradient(t, x)
-        sizes = _row_sizes(gradient, invariants.scales)
-        Hs = scaled(gradient.H, invariants.scales, gradient.reference, gradient.error)
-        zero = threshold(gradient.H, invariants.scales, gradient.error)
+        sizes = gradient.sizes.copy()
+        Hs, zero = gradient.scaled.copy(), gradient.threshold
         if gradient.error.any():
             redundant = np.ones(len(h), dtype=bool)
             redundant[independent_rows(Hs, decide_rank(Hs, zero).rank, invariants.declared)] = False
@@ -172,19 +171,11 @@ def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArr
     if not len(invariants):
         return np.empty(0), np.empty(0)
     gradient = invariants.gradient(t, x)
-    sizes = _row_sizes(gradient, invariants.scales)
+    sizes = gradient.sizes
     # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
     measured = 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0)
     noise = np.maximum(10 * gradient.noise, measured)
     return np.abs(invariants.values(t, x)) / sizes, noise / sizes
-
-
-def _row_sizes(gradient: Gradient, scales: FloatArray) -> FloatArray:
-    """Return the norms of the rows of H D, shape (m,); the size of its terms for a row that is nothing but rounding."""
-    kept = scaled(gradient.H, scales, gradient.reference, gradient.error).any(axis=1)
-    terms = np.where(gradient.reference > 0, gradient.reference, 1.0)
-    sizes: FloatArray = np.where(kept, np.linalg.norm(gradient.H * scales, axis=1), terms)
-    return sizes
 
 
 def _damped(

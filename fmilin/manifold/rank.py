@@ -80,6 +80,8 @@ def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
     QR with column pivoting of the transpose: first among the preferred (declared) rows, then among the
     others after the span of the first ones has been taken out.
     """
+    if rank == len(Hs):
+        return list(range(rank))
     first = _pivoted(Hs[:preferred], rank)
     if len(first) == rank:
         return sorted(first)

@@ -7,6 +7,7 @@ on the manifold. What is known without asking (an output that is a state, the ra
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _compared_once(
     Returns the products, their error raised where the comparison shows one; None where every column is to be looked at.
     Gaps up to ``floor`` (r,) are rounding.
     """
-    direction = np.random.default_rng(1848).uniform(0.5, 1.0, len(beside.scales)) * beside.scales
+    direction = _somewhere(len(beside.scales)) * beside.scales
     try:
         ahead, behind = beside.at(SMALL_STEP * direction), beside.at(-SMALL_STEP * direction)
     except (ModelError, NumericalError):
@@ -134,6 +135,12 @@ def _compared_once(
         return None
     shown = np.where(gap > visible, gap, 0.0)[:, None] / beside.scales
     return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)
+
+
+@cache
+def _somewhere(count: int) -> FloatArray:
+    """Return one random direction, the same every time, shape (count,)."""
+    return np.random.default_rng(1848).uniform(0.5, 1.0, count)
 
 
 def _precision(beside: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:

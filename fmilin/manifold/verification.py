@@ -12,11 +12,11 @@ from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.rank import decide_rank, scaled, threshold
+from fmilin.manifold.rank import decide_rank
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
 
-__all__ = ["Verified", "conserved_quantities", "input_gradient", "verify_invariance"]
+__all__ = ["Verified", "conserved_quantities", "input_gradient", "verify_inputs", "verify_invariance"]
 
 BESIDE = 1e-3
 """How far beside the point the motion is checked, in sizes of the states."""
@@ -34,10 +34,16 @@ class Verified:
         Points that were really checked: the point itself and those beside it.
     largest : float
         The largest |H f| relative to |H| |f|.
+    typical : array, shape (N,)
+        The largest rates that were seen.
+    tolerance : float
+        What counted as zero.
     """
 
     points: int
     largest: float
+    typical: FloatArray
+    tolerance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class _Sample:
 
 
 def verify_invariance(parametrization: LocalParametrization, known: VerifiedFacts | None = None) -> Verified:
-    """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5), and no input breaks it.
+    """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5).
 
     Parameters
     ----------
@@ -65,7 +71,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
     Raises
     ------
     ConstraintError
-        Naming the constraint that is no invariant, by how much, and the input that breaks it.
+        Naming the constraint that is no invariant, and by how much.
     NumericalError
         When fewer constraints are independent at the point than beside it: a singular configuration.
     """
@@ -75,7 +81,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
     invariants = parametrization.invariants
     samples = _samples(parametrization)
     measured = any(s.g.error.any() for s in samples)
-    ranks = [_rank(s.g, invariants.scales) for s in samples]
+    ranks = [_rank(s.g) for s in samples]
     if max(ranks) > ranks[0]:
         _refuse_singular(parametrization, ranks[0], max(ranks))
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
@@ -86,11 +92,9 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
         violation = _violation(samples, invariants.scales, noise)
     _refuse(invariants, violation, tolerance)
     typical = np.max([np.abs(s.f) for s in samples], axis=0)
-    if not (invariants.prescribing or _are_of_a_procedure(parametrization)):
-        _check_inputs(parametrization, samples[0].g, typical, tolerance)
     if len(samples) > SAMPLES and not measured:
         known.rank, known.rates = ranks[0], typical
-    return Verified(len(samples), float(np.max(violation, initial=0.0)))
+    return Verified(len(samples), float(np.max(violation, initial=0.0)), typical, tolerance)
 
 
 def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) -> Verified | None:
@@ -103,21 +107,13 @@ def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) 
     here = _sample(parametrization, x, invariants.inputs)
     typical = np.maximum(np.abs(here.f), known.rates)
     violation = _violation([here], invariants.scales, np.zeros(len(x)), typical)
-    if not (violation <= 1e-6).all():
+    if not (violation <= INVARIANT).all():
         return None
-    if not _are_of_a_procedure(parametrization):
-        _check_inputs(parametrization, here.g, typical, 1e-6)
-    return Verified(1, float(np.max(violation, initial=0.0)))
+    return Verified(1, float(np.max(violation, initial=0.0)), typical, INVARIANT)
 
 
-def _are_of_a_procedure(parametrization: LocalParametrization) -> bool:
-    """Whether the constraints are the equations that an exact procedure was made for: no input can leave them."""
-    invariants = parametrization.invariants
-    return invariants.model.exact_slopes(parametrization.time, parametrization.x0, invariants.inputs) is not None
-
-
-def _rank(g: Gradient, scales: FloatArray) -> int:
-    return decide_rank(scaled(g.H, scales, g.reference, g.error), threshold(g.H, scales, g.error)).rank
+def _rank(g: Gradient) -> int:
+    return decide_rank(g.scaled, g.threshold).rank
 
 
 def _violation(
@@ -211,22 +207,42 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, beside: i
     )
 
 
-def _check_inputs(parametrization: LocalParametrization, g: Gradient, typical: FloatArray, tolerance: float) -> None:
-    """H f_u = 0: an input that moves the states off the manifold is no input of a constrained model.
+def verify_inputs(
+    parametrization: LocalParametrization, verified: Verified, f_u: FloatArray, error: FloatArray
+) -> None:
+    """Check H f_u = 0: an input that moves the states off the manifold is no input of a constrained model.
 
-    Asked of the independent constraints: a redundant one may be nothing but noise.
+    Asked of the independent constraints (a redundant one may be nothing but noise), and of models whose inputs do not
+    move the manifold itself.
+
+    Parameters
+    ----------
+    parametrization : LocalParametrization
+    verified : Verified
+        What :func:`verify_invariance` found.
+    f_u, error : array, shape (N, nu)
+        Slopes of the rates and their estimated errors.
+
+    Raises
+    ------
+    ConstraintError
+        Naming the input and the constraint.
     """
-    invariants, rows = parametrization.invariants, parametrization.rows
+    invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
+    if invariants.prescribing or not rows or not f_u.size:
+        return
     H, H_error = g.H[rows], g.error[rows]
-    f_u, error = input_gradient(invariants, parametrization.time, parametrization.x0)
+    sizes = np.abs(f_u)
+    through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
+    if not through.any():
+        return
     # Constraint forces may cancel an input altogether: what then remains is rounding of the rates themselves.
-    rounding = 1e-10 * typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
-    size = np.abs(H) @ np.maximum(np.abs(f_u), rounding)
-    strongest = np.max(np.abs(f_u) / invariants.scales[:, None], axis=0, initial=0.0)
+    rounding = 1e-10 * verified.typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
+    size = np.abs(H) @ np.maximum(sizes, rounding)
+    strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
-    through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ np.abs(f_u), 0.0)
     relative = np.where(size > 0, through / np.where(size > 0, size, 1.0), 0.0)
-    bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > tolerance), strict=True)]
+    bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > verified.tolerance), strict=True)]
     if bad:
         i, j = max(bad, key=lambda ij: relative[ij])
         name = invariants.names[rows[i]]

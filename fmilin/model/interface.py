@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
     """What a source says at one point, or (from :meth:`Model.products`) along k directions.
 
@@ -191,6 +191,10 @@ class ExactSlopes(ABC):
     values: Evaluation
     constraint_gradient: FloatArray | None = None
     smooth: bool = True
+
+    def rate_gradient(self) -> FloatArray | None:
+        """Return the slopes of all rates along all states, shape (N, N); None where they are not at hand."""
+        return None
 
     @abstractmethod
     def along(self, independent: Sequence[int]) -> Tangent:

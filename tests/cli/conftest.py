@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ import pytest
 from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
 from fmilin.systems import cartesian_pendulum, four_bar
-from tests.fmus.make import build
+from tests.shared import shared
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,11 @@ Run = Callable[..., Outcome]
 def fmus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with four_bar.fmu, and pendulum.fmu, which says nothing about its constraint."""
     folder = tmp_path_factory.mktemp("fmus")
-    build_fmu(four_bar(), folder / "four_bar.fmu")
-    build_fmu(cartesian_pendulum(length=2.0).with_constraints([]), folder / "pendulum.fmu")
+    natives = {"four_bar": four_bar, "pendulum": lambda: cartesian_pendulum(length=2.0).with_constraints([])}
+    for name, native in natives.items():
+        built = shared(f"native-{name}.fmu", lambda path, native=native: build_fmu(native(), path))
+        shutil.copyfile(built, folder / f"{name}.fmu")
     return folder
-
-
-@pytest.fixture(scope="session")
-def zoo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    folder = tmp_path_factory.mktemp("zoo")
-
-    def get(name: str) -> Path:
-        path = folder / f"{name}.fmu"
-        return path if path.exists() else build(name, folder)
-
-    return get
 
 
 @pytest.fixture

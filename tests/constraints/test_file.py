@@ -59,6 +59,12 @@ def test_a_file_and_an_empty_one(tmp_path: Path) -> None:
         ),
         (b"[[constraint]]\nexpression = 'x'\nlevel = 'velocity'\nrate = 'v'", r"constraint 1: a 'rate' belongs to"),
         (b"[coordinates]\nindependent = 'x'", r"coordinates independent: Input should be a valid list"),
+        (b"constraint = 3", r"constraint: Input should be a valid list"),
+        (b"constraint = [3]", r"constraint 1: Input should be a table"),
+        (b"[[constraint]]\nexpression = 'x'\nname = 3", r"constraint 1 name: Input should be a valid string"),
+        (b"[coordinates]\nindependent = [3]", r"coordinates independent: Input should be a valid list of strings"),
+        (b"[coordinates]\ndependent = []", r"coordinates dependent: Extra inputs are not permitted"),
+        (b"coordinates = 3", r"coordinates: Input should be a table"),
         (b"[[constraints]]\nexpression = 'x'", r"constraints: Extra inputs.*Known are \[\[constraint\]\]"),
         (
             b"[[constraint]]\nexpression = 'x'\n[[constraint]]\nexpression = 'x +'",

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fmilin.fmi.read.platforms import fmi2_folders, fmi3_folders, library_suffix
+from tests.shared import shared
 
 HERE = Path(__file__).parent
 _DESCRIPTION = re.compile(r"modelDescription\.xml\s*(<\?xml.*?</fmiModelDescription>)", re.DOTALL)
@@ -33,16 +34,18 @@ def names_of(*, fmi1: bool) -> list[str]:
     return [name for name in names if ('fmiVersion="1.0"' in description_of(name)) == fmi1]
 
 
-def compile_library(name: str, folder: Path) -> Path:
-    """Compile ``name.c`` and return the shared library."""
+def compile_library(name: str) -> Path:
+    """Compile ``name.c``, once in a run of the tests, and return the shared library."""
+    return shared(f"{name}{library_suffix()}", lambda path: _compile(name, path))
+
+
+def _compile(name: str, library: Path) -> None:
     package = find_spec("fmpy")
     assert package is not None
     assert package.submodule_search_locations
     headers = Path(package.submodule_search_locations[0]) / "c-code"
-    library = folder / f"{name}{library_suffix()}"
     command = ["cc", "-shared", "-fPIC", "-O1", "-w", f"-I{headers}", f"-I{HERE}", f"{HERE / name}.c", "-o", library]
     subprocess.run([*map(str, command), "-lm"], check=True)
-    return library
 
 
 def pack(target: Path, members: Mapping[str, bytes | str]) -> Path:
@@ -57,7 +60,7 @@ def build(name: str, folder: Path, *, xml: str | None = None, extra: Mapping[str
     """Build the FMU of ``name.c``, with another model description or further members if given."""
     xml = description_of(name) if xml is None else xml
     platform = (fmi3_folders() if 'fmiVersion="3' in xml else fmi2_folders())[0]
-    library = compile_library(name, folder)
+    library = compile_library(name)
     members: dict[str, bytes | str] = {
         "modelDescription.xml": xml,
         f"binaries/{platform}/{library.name}": library.read_bytes(),

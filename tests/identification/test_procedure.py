@@ -105,7 +105,7 @@ def test_a_square_is_no_kink() -> None:
 
 def test_noise_is_warned_of() -> None:
     linear = fl.linearize(Toy(oscillators((1.0, 3.0), damping=0.2), noise=5e-3), stepping=Stepping(step=0.3, order=4))
-    assert "--way multisine averages that" in remark(linear, "noise")
+    assert "--method multisine averages that" in remark(linear, "noise")
 
 
 def test_a_sampled_plant_has_no_continuous_model() -> None:
@@ -231,7 +231,7 @@ def test_multisines_are_exact_without_noise() -> None:
 
 
 def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
-    with pytest.raises(NumericalError, match=r"'y1' does not become periodic.*--way response"):
+    with pytest.raises(NumericalError, match=r"'y1' does not become periodic.*--method response"):
         fl.linearize(Toy(oscillators((1.0,), damping=0.0)), stepping=Stepping(way="multisine", step=0.3))
 
 
@@ -251,12 +251,14 @@ def test_wrong_options(options: dict[str, object], said: str) -> None:
 
 @pytest.mark.parametrize("way", ["direct", "step"])
 def test_ways_that_need_states_are_refused_without_them(way: str) -> None:
-    with pytest.raises(UsageError, match=rf"--way {way} cannot be gone\. It declares no states\. Try --way response"):
+    with pytest.raises(
+        UsageError, match=rf"--method {way} cannot be gone\. It declares no states\. Try --method response"
+    ):
         fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(way=way))
 
 
 def test_derivatives_make_no_discrete_model() -> None:
-    with pytest.raises(UsageError, match=r"--way direct reads derivatives.*leave out --lifted"):
+    with pytest.raises(UsageError, match=r"--method direct reads derivatives.*leave out --lifted"):
         fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(way="direct", lifted=True))
 
 

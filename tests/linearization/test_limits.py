@@ -6,6 +6,7 @@ The cases lie a factor of thirty or more beside a limit, so that no rounding dec
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from fmilin import systems
 from fmilin.constraints.declared import Constraint
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
+from tests.lyapunov.double_pendulum import in_cartesian_coordinates
 
-SYSTEMS = {
+SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),
     "Lagrange's equations": lambda: systems.cartesian_pendulum(angle=0.7),
     "a mechanism": systems.four_bar_mechanism,
@@ -97,6 +99,20 @@ def test_coordinates_that_determine_nothing_are_refused(named: str, beside: floa
         fl.linearize(pendulum(angle=np.pi / 2 - beside), independent=[named])
 
 
+@pytest.mark.parametrize("beside", [0.0, 3e-10])
+@pytest.mark.parametrize("kind", ["Lagrange's equations", "Kane's equations"])
+def test_coordinates_of_native_models_that_determine_nothing_are_refused(kind: str, beside: float) -> None:
+    held_out = np.pi / 2 - beside
+    models: dict[str, Callable[[], fl.Model]] = {
+        "Lagrange's equations": lambda: systems.cartesian_pendulum(angle=held_out),
+        "Kane's equations": lambda: in_cartesian_coordinates(held_out, 0.3),
+    }
+    model = models[kind]()
+    named = ["x1", "x2"] if "x1" in model.states.names else ["x"]
+    with pytest.raises(fl.NumericalError, match="condition number"):
+        fl.linearize(model, independent=named)
+
+
 @pytest.mark.parametrize(("beside", "doubtful"), [(1e-1, False), (1e-3, False), (1e-5, True), (1e-6, True)])
 def test_coordinates_that_determine_little_are_remarked_on(beside: float, *, doubtful: bool) -> None:
     """Exactly: the circle ends too soon for differences along x."""
@@ -130,7 +146,7 @@ def nearly_parallel(*parts: float, measured: bool = False) -> FunctionModel:
             [0.0] * len(names) + [1.0],
             lambda t, s, u: np.array([*np.zeros(len(names)), -s[-1]]),
             constraints=[Constraint.from_text(c, level="velocity") for c in (observed if measured else texts)],
-            observed=observed if measured else None,  # type: ignore[arg-type]
+            observed=observed if measured else None,
         )
     )
 
@@ -206,8 +222,8 @@ def test_an_input_that_hardly_lifts_the_model_off_is_refused(part: float) -> Non
     right = pendulum(angle=0.7)
 
     def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        radial = np.array([0.0, 0.0, s[0], s[1]])
-        return right.parts.rates(t, s, u) + part * u[0] * radial
+        lifted: FloatArray = right.parts.rates(t, s, u) + part * u[0] * np.array([0.0, 0.0, s[0], s[1]])
+        return lifted
 
     with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
         fl.linearize(FunctionModel(dataclasses.replace(right.parts, rates=rates)))

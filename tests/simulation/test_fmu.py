@@ -12,18 +12,6 @@ import fmilin as fl
 from fmilin.fmi.write import build_fmu
 from fmilin.simulation import Method
 from fmilin.systems import four_bar
-from tests.fmus.make import build
-
-
-@pytest.fixture(scope="module")
-def zoo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    folder = tmp_path_factory.mktemp("zoo")
-
-    def get(name: str) -> Path:
-        path = folder / f"{name}.fmu"
-        return path if path.exists() else build(name, folder)
-
-    return get
 
 
 @pytest.mark.parametrize("version", ["2.0", "3.0"])

@@ -74,6 +74,15 @@ class KaneSlopes(ExactSlopes):
         self._seen, self._scales = outputs, scales
         self.values, self.smooth = values, smooth
 
+    def rate_gradient(self) -> FloatArray:
+        """Return d(q', u')/d(q, u), shape (N, N)."""
+        form, count = self._form, len(self._form.f_c) + len(self._form.velocity)
+        n, o = len(form.q), len(form.u)
+        J = self._expansion.J[:, count:]
+        A = -np.concatenate((J[:, :, 1 : 1 + n], J[:, :, 1 + 2 * n : 1 + 2 * n + o]), axis=2)
+        gradient: FloatArray = self._expansion.solve(A)[0, : n + o]
+        return gradient
+
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return A', B', C and D with these states kept, in this order."""
         form, inputs = self._form, self._input_columns

@@ -1,4 +1,4 @@
-"""FMUs of the zoo, compiled once per run, and a temporary directory that can be looked into."""
+"""Open FMUs of the zoo, and a temporary directory that can be looked into."""
 
 from __future__ import annotations
 
@@ -9,23 +9,8 @@ from pathlib import Path
 import pytest
 
 from fmilin.fmi.read import FmuModel, open_fmu
-from tests.fmus.make import build
 
 Zoo = Callable[[str], Path]
-
-
-@pytest.fixture(scope="session")
-def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
-    """Return the FMU of a C file in tests/fmus by name."""
-    folder = tmp_path_factory.mktemp("zoo")
-    built: dict[str, Path] = {}
-
-    def get(name: str) -> Path:
-        if name not in built:
-            built[name] = build(name, folder)
-        return built[name]
-
-    return get
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def test_a_sampled_loop_is_open_in_its_derivatives_which_responses_refute(
     made: Made, opened: Callable[..., SteppedFmu]
 ) -> None:
     path = made("sampled_loop")
-    with pytest.raises(NumericalError, match=r"--lifted.*--way direct, sampled parts frozen"):
+    with pytest.raises(NumericalError, match=r"--lifted.*--method direct, sampled parts frozen"):
         fl.linearize(opened(path), stepping=Stepping(step=0.2))
     linear = fl.linearize(opened(path), stepping=Stepping(way="direct", step=0.2))
     np.testing.assert_allclose(linear.A, [[-1.0]], atol=1e-9)

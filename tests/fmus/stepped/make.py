@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
 from fmilin.codegen.c99 import generate
 from fmilin.fmi.read.platforms import fmi2_folders, fmi3_folders, library_suffix
 from tests.fmus.make import pack
+from tests.shared import shared
 
 HERE = Path(__file__).parent
 
@@ -36,18 +39,19 @@ PLANTS = {
 }
 
 
+@cache
 def four_bar() -> tuple[Plant, dict[str, str]]:
     """Return the four-bar linkage and its generated code."""
     from fmilin.systems import four_bar as mechanism
 
     system = mechanism().system
     plant = Plant(
-        system.state_signals.names if hasattr(system, "state_signals") else tuple(mechanism().states.names),
+        system.state_signals.names,
         mechanism().inputs.names,
         mechanism().outputs.names,
         dict(zip(mechanism().states.names, mechanism().start.states.tolist(), strict=True)),
     )
-    return plant, dict(generate(system, system.outputs).sources)
+    return plant, dict(generate(system.in_graph()).sources)
 
 
 @dataclass(frozen=True)
@@ -80,23 +84,28 @@ def build(name: str, folder: Path, kind: Kind | None = None) -> Path:
     kind = kind or Kind()
     plant, sources = four_bar() if name == "four_bar" else (PLANTS[name], {})
     folder.mkdir(parents=True, exist_ok=True)
+    version = ["-DFMI3"] if kind.fmi == "3.0" else []
+    arguments = [*version, *kind.flags]
+    built = shared(
+        f"{name}-{sha256(repr(arguments).encode()).hexdigest()[:16]}{library_suffix()}",
+        lambda path: _compile(name, path, sources, arguments),
+    )
+    platform = (fmi3_folders() if kind.fmi == "3.0" else fmi2_folders())[0]
+    xml = description(name, plant, kind)
+    library = f"binaries/{platform}/{name}{library_suffix()}"
+    return pack(folder / f"{name}.fmu", {"modelDescription.xml": xml, library: built.read_bytes()})
+
+
+def _compile(name: str, library: Path, sources: Mapping[str, str], arguments: Sequence[str]) -> None:
     for file, text in sources.items():
-        (folder / file).write_text(text)
-    library = folder / f"{name}{library_suffix()}"
+        (library.parent / file).write_text(text)
     package = find_spec("fmpy")
     assert package is not None
     assert package.submodule_search_locations
     headers = Path(package.submodule_search_locations[0]) / "c-code"
-    version = ["-DFMI3"] if kind.fmi == "3.0" else []
-    includes = [f"-I{headers}", f"-I{HERE}", f"-I{folder}"]
-    command = ["cc", "-shared", "-fPIC", "-O1", "-w", *includes, *version, *kind.flags, f"{HERE / name}.c"]
+    includes = [f"-I{headers}", f"-I{HERE}", f"-I{library.parent}"]
+    command = ["cc", "-shared", "-fPIC", "-O1", "-w", *includes, *arguments, f"{HERE / name}.c"]
     subprocess.run([*command, "-o", str(library), "-lm"], check=True)
-    platform = (fmi3_folders() if kind.fmi == "3.0" else fmi2_folders())[0]
-    xml = description(name, plant, kind)
-    return pack(
-        folder / f"{name}.fmu",
-        {"modelDescription.xml": xml, f"binaries/{platform}/{library.name}": library.read_bytes()},
-    )
 
 
 def description(name: str, plant: Plant, kind: Kind) -> str:
