@@ -17,8 +17,8 @@ import fmilin as fl
 from fmilin.systems import furuta_pendulum
 
 STEP = 0.05  # s, between two decisions
-HORIZON = 30  # decisions ahead
-LIMIT = 0.15  # N m; gravity alone pulls with 0.147 N m at the pendulum
+HORIZON = 24  # decisions ahead
+LIMIT = 0.25  # N m, of the motor that turns the arm
 SHOVE_AT, SHOVE = 3.0, 3.0  # s; rad/s, which the pendulum suddenly has more
 STOP = 5.0  # s
 
@@ -51,7 +51,7 @@ cost += ca.bilin(ca.DM(to_go), last, last)
 gaps = ca.horzcat(X[:, 0] - now, X[:, 1:] - ahead.map(HORIZON)(X[:, :-1], U))
 problem = {"x": ca.veccat(X, U), "p": now, "f": cost, "g": ca.vec(gaps)}
 quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
-options = {**quiet, "ipopt.tol": 1e-4, "ipopt.mu_strategy": "adaptive", "ipopt.max_iter": 80}  # the next one goes on
+options = {**quiet, "ipopt.tol": 1e-4, "ipopt.mu_strategy": "adaptive", "ipopt.max_iter": 100}
 solver = ca.nlpsol("swing_up", "ipopt", problem, options)
 highest = np.concatenate((np.full(X.numel(), np.inf), np.full(HORIZON, LIMIT)))
 

@@ -50,11 +50,14 @@ def assembled(
     remarks : sequence of Remark
     """
     R, T = frame.coordinates.R, frame.T
-    bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f): zero for linear coordinates
-    A, B = R @ slopes.f_y + bend @ T, R @ slopes.f_u + bend @ slopes.x_u
+    A, B = R @ slopes.f_y, R @ slopes.f_u
+    if not frame.coordinates.is_linear:
+        bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
+        A, B = A + bend @ T, B + bend @ slopes.x_u
+    size = np.abs(R)
     errors = EntryErrors(
-        A=np.abs(R) @ slopes.f_y_error,
-        B=np.abs(R) @ slopes.f_u_error,
+        A=size @ slopes.f_y_error,
+        B=size @ slopes.f_u_error,
         C=slopes.c_y_error,
         D=slopes.c_u_error,
         T=frame.T_error,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg.lapack import dgetrs
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
@@ -179,12 +178,12 @@ def _factor(matrix: FloatArray) -> Factors:
         raise NumericalError("The gradient of the constraints or coordinates is not finite at the point.")
     if matrix.size == 0:
         return matrix, np.empty(0, dtype=np.int32)
-    lu, pivots = linalg.lu_factor(matrix, check_finite=False)
-    if np.min(np.abs(np.diag(lu))) == 0.0:
+    lu, pivots, singular = dgetrf(matrix)
+    if singular > 0:
         raise NumericalError(
             "These coordinates do not determine the others at this point: choose another set.", condition_number=np.inf
         )
-    return lu, pivots.astype(np.int32)
+    return lu, pivots
 
 
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:

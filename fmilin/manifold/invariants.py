@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,9 +202,10 @@ class Invariants:
         """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there."""
         if not self._analytic:
             return np.zeros(self.declared)
-        beside = x + BESIDE * self.scales * np.random.default_rng(1736).uniform(-1.0, 1.0, len(x))
+        beside = x + BESIDE * self.scales * _somewhere(len(x))
         G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
-        return np.nan_to_num(np.abs(G) @ self.scales, nan=0.0, posinf=0.0)
+        sizes = np.abs(G) @ self.scales
+        return sizes if np.isfinite(sizes).all() else np.nan_to_num(sizes, nan=0.0, posinf=0.0)
 
     def input_gradient(self, t: float, x: FloatArray) -> FloatArray:
         """Return h_u, shape (m, nu): zero unless an input prescribes a motion."""
@@ -360,6 +361,12 @@ class Invariants:
                     f"time derivative enters the model, but there is no input 'der({u})'. Give the model the inputs "
                     f"'der({u})' and, for mechanics, 'der(der({u}))', or make '{u}' a state driven by its derivative."
                 )
+
+
+@cache
+def _somewhere(count: int) -> FloatArray:
+    """Return one random direction, the same every time, shape (count,)."""
+    return np.random.default_rng(1736).uniform(-1.0, 1.0, count)
 
 
 def _derivatives_among(model: Model) -> dict[int, int]:

@@ -113,6 +113,8 @@ class LocalParametrization:
 
     def along_inputs(self) -> FloatArray:
         """Return dPsi/du at the point, y held, shape (N, nu): zero unless inputs enter the constraints."""
+        if not self.invariants.prescribing:
+            return np.zeros((len(self.x0), len(self.invariants.inputs)))
         h_u = self.invariants.input_gradient(self.time, self.x0)[self.rows] / self._row_scales[:, None]
         return self._solver(np.zeros((len(self.y0), h_u.shape[1])), -h_u)
 

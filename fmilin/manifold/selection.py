@@ -240,8 +240,9 @@ def _from_independent(manifold: Manifold, independent: list[int], kind: str) -> 
     R = identity[independent]
     coordinates = LinearCoordinates(R, R.T.copy(), identity[:, dependent])
     condition = conditioning(R, manifold.H, manifold.scales)
-    signals = manifold.states.select(independent)
-    signals = Signals(replace(s, start=float(v)) for s, v in zip(signals, manifold.x0[independent], strict=True))
+    kept = [manifold.states[i] for i in independent]
+    values = manifold.x0[independent].tolist()
+    signals = Signals(s if s.start == v else replace(s, start=v) for s, v in zip(kept, values, strict=True))
     return Selection(kind, signals, coordinates, condition, tuple(independent))
 
 

@@ -210,7 +210,7 @@ class NativeModel(Model):
         self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
-        self.independent = tuple(engine.independent) if self._has_own_constraints else ()
+        self.independent = tuple(engine.independent) if choice.constraints is None else ()
         every = range(len(engine.inputs))
         self._kept = list(every if choice.inputs is None else choice.inputs)
         self._takes_all = self._kept == list(every)
@@ -235,9 +235,11 @@ class NativeModel(Model):
     def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
 
-    @property
+    @cached_property
     def _has_own_constraints(self) -> bool:
-        return self._choice.constraints is None
+        """Whether the constraints are those that came with the equations, even if declared again."""
+        chosen = self._choice.constraints
+        return chosen is None or chosen == tuple(self.engine.constraints)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -378,8 +380,7 @@ class NativeModel(Model):
         ConstraintError
             When a constraint names a variable that the model does not have.
         """
-        given = tuple(constraints)
-        return self._changed(constraints=None if given == tuple(self.engine.constraints) else given)
+        return self._changed(constraints=tuple(constraints))
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same model with other parameter values. States and inputs keep their start values.
