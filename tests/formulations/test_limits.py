@@ -9,9 +9,10 @@ import pytest
 
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, OperatingPoint
-from fmilin.formulations import basis_of, form_of
+from fmilin.formulations import basis_of, equilibrium, form_of
 from fmilin.formulations.procedure import spectrum_of_form
 from fmilin.formulations.sparse import sparse_form_of
+from fmilin.models import LagrangeModel
 from fmilin.systems import cartesian_pendulum, flexible_double_pendulum, four_bar_form
 
 
@@ -77,3 +78,22 @@ def test_a_mass_matrix_that_is_nearly_symmetric_is_none(part: float) -> None:
     M[0, 2] += part * np.abs(M).max()
     with pytest.raises(NumericalError, match="not symmetric"):
         spectrum_of_form(replace(form, M=M), "mcs")
+
+
+@pytest.mark.parametrize(("force", "rests"), [(1e-2, False), (1e-5, False), (3e-8, False), (1e-12, True), (0.0, True)])
+def test_a_slight_force_along_a_free_direction_leaves_no_equilibrium(force: float, *, rests: bool) -> None:
+    """A body between springs, and another on a level rail that nothing holds."""
+    model = LagrangeModel(
+        "on a rail",
+        {"x": "vx", "y": "vy", "s": "vs"},
+        np.eye(3).tolist(),
+        ["1 - 4*x", "-y", "F"],
+        constraints=["y - x"],
+        parameters={"F": force},
+        start={"x": 0.0, "y": 0.0, "s": 0.3, "vx": 0.0, "vy": 0.0, "vs": 0.0},
+    )
+    if rests:
+        np.testing.assert_allclose(equilibrium(model).point.states[:3], [0.2, 0.2, 0.3], atol=1e-12)
+    else:
+        with pytest.raises(NumericalError, match="There is no equilibrium"):
+            equilibrium(model)
