@@ -126,7 +126,8 @@ class Pinocchio:
 def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray], str]:
     """Return the generated code as a function of many points, and what it took to make it."""
     begin = time.perf_counter()
-    system = model.symbolic_system()
+    system = model.in_graph()
+    assert system is not None
     sources = {name: text.encode() for name, text in generate(system, ()).sources.items()}
     sources["peers.c"] = Path(__file__).with_suffix(".c").read_bytes()
     made = time.perf_counter() - begin
