@@ -126,7 +126,7 @@ def per_evaluation(cases: list[Case], floors: list[tuple[float, float]]) -> None
         "One evaluation",
         ["states", "C driver", "fmilin", "overhead", "ratio", "overhead while watched"],
         rows,
-        "Targets: overhead up to 10 us for tiny models, ratio up to 1.5 from 50 states on. Watched: as in a child "
+        "Targets: overhead up to 6 us for two states, ratio up to 1.5 from 50 states on. Watched: as in a child "
         "process, where the parent sees which function runs.",
     )
 

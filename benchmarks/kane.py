@@ -1,14 +1,16 @@
 """Kane's equations: set-up and operating points against sympy's own linearizer, on the same objects in one run.
 
 Set-up is everything from the ``KanesMethod`` object to the first numeric A and B: for sympy ``to_linearizer()`` and
-its first ``linearize(op_point=..., A_and_B=True)``, for fmilin the conversion, the derivatives and the C compiler (its
-cache off). A further point is, for sympy, another such call of the same linearizer, with all rates given. Both have
+its first ``linearize(op_point=..., A_and_B=True)``, for fmilin the conversion and the derivatives. A further point is,
+for sympy, another such call of the same linearizer, with all rates given; for fmilin one for CasADi's virtual machine,
+and one of many for it and for compiled C, which takes over by itself after some ten thousand points. Both have
 linearized another system before, so that nobody pays for imports. For the bicycle sympy needs Cramer's rule (with its
 default, LU, the matrices hold NaN), and is spared M x' = A x, which it would solve for half an hour: NumPy does it.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +31,8 @@ from fmilin.signals import FloatArray
 from fmilin.systems.bicycle_model import BENCHMARK, whipple_equations
 from fmilin.systems.torus import torus_equations
 
-FRESH = Numerics(Backend("c", Compiler(flags=("-O1",), use_cache=False)))
+AT_ONCE = Numerics(Backend("casadi"))
+COMPILED = Numerics(Backend("c", Compiler(use_cache=False)))
 LINKS = (2, 3, 5, 8, 12, 16, 20)
 SYMPY_LINKS = 3
 """The largest pendulum that sympy linearizes here; its time grows with the fourth power of n or so."""
@@ -84,7 +87,7 @@ def cases() -> list[Case]:
 
 def warm_up() -> None:
     kane = n_link_pendulum_on_cart(1)
-    model = KaneModel.from_sympy(kane, parameters=pendulum_values(1), numerics=FRESH)
+    model = KaneModel.from_sympy(kane, parameters=pendulum_values(1), numerics=AT_ONCE)
     model.matrices()
     sympys_A(kane.to_linearizer(), point_for_sympy(kane, model, pendulum_values(1)))
 
@@ -94,11 +97,14 @@ def against_sympy() -> None:
     for case in cases():
         kane = case.make()
         begin = time.perf_counter()
-        model = KaneModel.from_sympy(kane, parameters=case.parameters, start=case.start, numerics=FRESH)
+        model = KaneModel.from_sympy(kane, parameters=case.parameters, start=case.start, numerics=AT_ONCE)
         A = model.matrices().A
         ours = time.perf_counter() - begin
         alone = median_of(model.matrices, 50)
-        each = median_of(partial(model.matrices_along, [model.start] * SPEEDS), 15) / SPEEDS
+        compiled = KaneModel.from_sympy(kane, parameters=case.parameters, start=case.start, numerics=COMPILED)
+        each, each_compiled = (
+            median_of(partial(m.matrices_along, [m.start] * SPEEDS), 15) / SPEEDS for m in (model, compiled)
+        )
         theirs, further, B = sympy_times(case, kane, model)
         rows.append(
             [
@@ -109,17 +115,19 @@ def against_sympy() -> None:
                 f"{theirs / ours:.1f}",
                 f"{1e6 * alone:.0f} us",
                 f"{1e6 * each:.0f} us",
+                f"{1e6 * each_compiled:.0f} us",
                 f"{further:.3f} s",
-                f"{further / each:,.0f}",
+                f"{further / each_compiled:,.0f}",
                 f"{np.max(np.abs(A - B)):.0e}",
             ]
         )
     show(
         "Kane's equations against sympy's linearizer",
-        ["system", "states", "set-up", "sympy", "ratio", "point", "of 100", "sympy", "ratio", "difference"],
+        ["system", "states", "set-up", "sympy", "ratio", "point", "of 100", "in C", "sympy", "ratio", "difference"],
         rows,
         "set-up: from the KanesMethod object to the first numeric A. point: a further operating point, alone, and as "
-        f"one of {SPEEDS} together. ratio: sympy's time over ours; targets: 1 for the set-up, 1,000 for one of many. "
+        f"one of {SPEEDS} together, by the virtual machine and in compiled C. ratio: sympy's time over ours; targets: "
+        "1 for the set-up, 1,000 for one of many in C. "
         "difference: largest between both A.",
     )
 
@@ -167,22 +175,37 @@ def median_of(work: Callable[[], object], rounds: int) -> float:
 
 def bicycle_over_speed() -> None:
     kane = whipple_equations()
-    begin = time.perf_counter()
-    model = KaneModel.from_sympy(kane, name="bicycle", parameters=BENCHMARK, numerics=FRESH)
-    model.matrices()
-    first = time.perf_counter() - begin
+    model, first, cpu = first_matrices(kane, AT_ONCE)
+    compiled, _, cpu_compiled = first_matrices(kane, COMPILED)
     points = []
     for speed in np.linspace(0.0, 10.0, SPEEDS):
         values = {"rear_rate": -speed / 0.3, "front_rate": -speed / 0.35}
         points.append(OperatingPoint(0.0, model.with_start(values).start.states, np.zeros(3)))
-    together = median_of(lambda: model.matrices_along(points), 15)
+    together, in_c = (median_of(lambda m=m: m.matrices_along(points), 15) for m in (model, compiled))  # type: ignore[misc]
     alone = median_of(lambda: [model.matrices(point) for point in points], 5)
     rows = [
-        ["from the KanesMethod object to the first A", f"{first:.2f} s", verdict(first, 15.0, "s")],
+        ["from the KanesMethod object to the first A", f"{first:.2f} s", ""],
+        ["CPU time of that", f"{cpu:.2f} s", verdict(cpu, 1.5, "s")],
+        ["the same with C, CPU time of the compiler included", f"{cpu_compiled:.2f} s", ""],
         [f"{SPEEDS} speeds together", f"{1e3 * together:.1f} ms", verdict(1e3 * together, 30.0, "ms")],
+        [f"{SPEEDS} speeds together in C", f"{1e3 * in_c:.1f} ms", ""],
         [f"{SPEEDS} speeds one by one", f"{1e3 * alone:.1f} ms", ""],
     ]
     show("Whipple bicycle", ["", "time", "target"], rows, "Nonlinear, 14 states; compiled anew.")
+
+
+def first_matrices(kane: Any, numerics: Numerics) -> tuple[KaneModel, float, float]:
+    """Return the bicycle, and what it took to its first matrices: seconds, and seconds of CPU."""
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    model = KaneModel.from_sympy(kane, name="bicycle", parameters=BENCHMARK, numerics=numerics)
+    model.matrices()
+    return model, time.perf_counter() - wall, cpu_seconds() - cpu
+
+
+def cpu_seconds() -> float:
+    """Return what this process and its finished children have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def verdict(value: float, limit: float, unit: str) -> str:
@@ -199,12 +222,12 @@ def scaling() -> None:
         kane = n_link_pendulum_on_cart(n)
         derived = time.perf_counter() - begin
         begin = time.perf_counter()
-        model = KaneModel.from_sympy(kane, parameters=pendulum_values(n), start={"q1": 0.3}, numerics=FRESH)
+        model = KaneModel.from_sympy(kane, parameters=pendulum_values(n), start={"q1": 0.3}, numerics=AT_ONCE)
         model.matrices()
         ready = time.perf_counter() - begin
         along = median_of(partial(model.matrices_along, [model.start] * SPEEDS), 5) / SPEEDS
         at_once = median_of(partial(model.evaluate, 0.0, model.start.states, model.start.inputs), 50)
-        statements = len(model._functions._parts.program.statements)
+        instructions = model._functions._gradients.function.n_instructions()
         rows.append(
             [
                 f"{n}",
@@ -212,14 +235,14 @@ def scaling() -> None:
                 f"{derived:.2f} s",
                 f"{ready:.2f} s",
                 f"{ready / derived:.2f}",
-                f"{statements:,}",
+                f"{instructions:,}",
                 f"{1e6 * along:.0f} us",
                 f"{1e6 * at_once:.0f} us",
             ]
         )
     show(
         "Pendulum of n links on a cart",
-        ["n", "states", "sympy derives", "set-up", "ratio", "statements", "A and B", "x'"],
+        ["n", "states", "sympy derives", "set-up", "ratio", "instructions", "A and B", "x'"],
         rows,
         "set-up: from the KanesMethod object to the first A, and as a ratio to sympy's derivation of it. A and "
         f"B: a further point, of {SPEEDS} together. x': one evaluation of the nonlinear model.",

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.model.interface import Model
@@ -219,8 +219,7 @@ def load_with(adapter: Installed, path: Path) -> Model:
 # ---------------------------------------------------------------------- what could be installed
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """An adapter that exists, whether installed or not."""
 
     name: str

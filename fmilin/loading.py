@@ -10,14 +10,14 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.adapters import Installed, adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
-from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError
+from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError, nearest_names
 from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.options import FmuOptions
 
-__all__ = ["constraints_with", "load", "python_object"]
+__all__ = ["LoadRequest", "constraints_with", "load", "load_as", "python_object"]
 
 Value = float | int | bool | str | Sequence[float]
 
@@ -40,15 +40,22 @@ _UNDERSTOOD = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """What was asked for, beside the source."""
+class LoadRequest:
+    """What is asked for, beside the source; see :func:`load`.
 
-    constraints: Sequence[str | Constraint] | None
-    constraints_file: str | Path | None
-    parameters: Mapping[str, Value]
-    time: float | None
+    Parameters
+    ----------
+    settings : mapping of str to value
+        Values by name, of which those of states and inputs are left to the operating point; the others are parameters.
+    """
+
+    constraints: Sequence[str | Constraint] | None = None
+    constraints_file: str | Path | None = None
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    time: float | None = None
     interface: str | None = None
     fmu: FmuOptions | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
 
 
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
@@ -103,11 +110,17 @@ def load(
     ConstraintError
         When constraints are wrong or name unknown variables.
     """
-    if isinstance(constraints, str):
+    return load_as(source, LoadRequest(constraints, constraints_file, parameters or {}, time, interface, fmu))
+
+
+def load_as(source: str | Path, request: LoadRequest) -> Model:
+    """Return the model behind ``source``; see :func:`load`, which differs in having no ``settings``."""
+    if isinstance(request.constraints, str):
         raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
-    if interface is not None and interface not in INTERFACES:
-        raise UsageError(f"'{interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation).")
-    request = _Request(constraints, constraints_file, parameters or {}, time, interface, fmu)
+    if request.interface is not None and request.interface not in INTERFACES:
+        raise UsageError(
+            f"'{request.interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation)."
+        )
     text = str(source)
     python = _PYTHON.fullmatch(text)
     if python is not None:
@@ -136,12 +149,11 @@ def load(
 # ---------------------------------------------------------------------- FMUs
 
 
-def _from_fmu(path: Path, request: _Request) -> Model:
+def _from_fmu(path: Path, request: LoadRequest) -> Model:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.model import open_fmu
-    from fmilin.fmi.read.options import FmuOptions
 
-    fmu = FmuFile(path, request.fmu or FmuOptions())
+    fmu = FmuFile(path, request.fmu)
     description = fmu.description
     if request.interface is not None:
         description = description.through(INTERFACES[request.interface])
@@ -161,6 +173,7 @@ def _from_fmu(path: Path, request: _Request) -> Model:
     return (open_stepped_fmu if stepped else open_fmu)(
         fmu,
         parameters=request.parameters,
+        settings=request.settings,
         time=request.time,
         constraints=declared,
         independent=independent,
@@ -202,7 +215,7 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     return read_constraints(inside, where), where
 
 
-def _declared(request: _Request, is_name: Callable[[str], bool]) -> list[Constraint] | None:
+def _declared(request: LoadRequest, is_name: Callable[[str], bool]) -> list[Constraint] | None:
     """Return the constraints that were asked for explicitly; None when the model's own are wanted."""
     if request.constraints is None and request.constraints_file is None:
         return None
@@ -225,7 +238,7 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
-def _from_mechanism_file(path: Path, request: _Request) -> Model:
+def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
     from fmilin.models.mechanism import Mechanism
     from fmilin.models.mechanism.files import mechanism_from
 
@@ -234,7 +247,7 @@ def _from_mechanism_file(path: Path, request: _Request) -> Model:
     return _as_asked(mechanism_from(Mechanism, path), request)
 
 
-_READERS: dict[str, Callable[[Path, _Request], Model]] = {
+_READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
     ".fmu": _from_fmu,
     ".toml": _from_mechanism_file,
     ".urdf": _from_mechanism_file,
@@ -245,7 +258,7 @@ _READERS: dict[str, Callable[[Path, _Request], Model]] = {
 # ---------------------------------------------------------------------- Python
 
 
-def _from_python(match: re.Match[str], request: _Request) -> Model:
+def _from_python(match: re.Match[str], request: LoadRequest) -> Model:
     if request.time is not None:
         raise UsageError(f"'{match[0]}' is no FMU: its start time is not set when it is loaded.")
     found = _named_in_python(match)
@@ -289,18 +302,27 @@ def _named_in_python(match: re.Match[str]) -> Any:
     return found
 
 
-def _from_adapter(adapter: Installed, path: Path, request: _Request) -> Model:
+def _from_adapter(adapter: Installed, path: Path, request: LoadRequest) -> Model:
     if request.time is not None:
         raise UsageError(f"'{path}' is no FMU: its start time is not set when it is loaded.")
     return _as_asked(load_with(adapter, path), request)
 
 
-def _as_asked(found: Model, request: _Request) -> Model:
+def _as_asked(found: Model, request: LoadRequest) -> Model:
     """Return a model with the parameters and constraints that were asked for."""
-    if request.parameters:
-        found = found.with_parameters(_numbers(request.parameters))
-    known = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
-    declared = _declared(request, known.__contains__)
+    places = {*found.states.positions, *found.inputs.positions}
+    parameters = {**request.parameters, **{n: v for n, v in request.settings.items() if n not in places}}
+    if parameters:
+        try:
+            found = found.with_parameters(_numbers(parameters))
+        except UnknownNameError as error:
+            near = nearest_names(error.name, places)
+            if error.name not in request.settings or not near:
+                raise
+            known = [*near, *error.suggestions]
+            raise UnknownNameError.among(error.name, known, "a state, input or parameter of the model") from None
+    variables = places | found.outputs.positions.keys()
+    declared = _declared(request, variables.__contains__)
     return found if declared is None else found.with_constraints(declared)
 
 

@@ -4,13 +4,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fmilin
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.loading import constraints_with, load
+from fmilin.loading import LoadRequest, constraints_with, load, load_as
 from tests.fmus.make import build
 
 INSIDE = "extra/org.fmilin/constraints.toml"
@@ -250,10 +251,65 @@ def test_a_model_that_brings_constraints_says_so_when_they_are_left_out(tmp_path
     path = build_fmu(cartesian_pendulum(), tmp_path / "own.fmu")
     with load(path) as model:
         assert not any("residual" in name for name in model.outputs.names)  # they are zero: outputs of no use
-        assert not model.notes  # type: ignore[attr-defined]
+        assert not model.notes
         asked = model.with_interface(outputs=["residual[1]"])
         assert asked.outputs.names == ("residual[1]",)
     with load(path, constraints=[]) as model:
         naive = fmilin.linearize(model)
         assert len(naive.states) == 4
         assert "constraints come with it" in " ".join(map(str, naive.warnings))
+
+
+# ---------------------------------------------------------------------- once
+
+
+def once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[object]:
+    """Return a list that grows with every call of a function."""
+    calls: list[object] = []
+    function = getattr(owner, name)
+
+    def counted(*arguments: object, **options: object) -> object:
+        calls.append(arguments)
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
+
+
+def test_a_python_model_is_loaded_once_whatever_is_set(models: Path) -> None:
+    models.write_text(MODELS + "with open(__file__ + '.log', 'a') as log:\n    log.write('read ')\n")
+    model = load_as(f"{models}:decay(rates=(1.0, 2.0))", LoadRequest(settings={"x1": 3.0}))
+    assert model.states.has("x1")
+    assert Path(f"{models}.log").read_text() == "read "
+
+
+def test_a_setting_that_nothing_is_called_is_compared_with_states_inputs_and_parameters() -> None:
+    with pytest.raises(UnknownNameError, match=r"'phy'.*phi"):
+        load_as("fmilin.systems:four_bar", LoadRequest(settings={"phy": 1.0}))
+
+
+def test_the_description_of_an_fmu_is_read_once_and_its_states_are_left_to_the_point(
+    pendulum: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fmilin.fmi.read import archive
+
+    read = once(monkeypatch, archive, "parse_description")
+    request = LoadRequest(constraints=[], settings={"pin.x": 0.5, "F": 1.0, "mass": 3.0})
+    with load_as(pendulum, request) as model:
+        assert len(read) == 1
+        assert model.start.parameters == {"mass": 3.0}
+        assert model.start.states[model.states.positions["pin.x"]] == 0.0
+        np.testing.assert_array_equal(model.start.inputs, [0.0])
+
+
+def test_an_fmu_of_fmi_1_is_loaded_once_although_its_code_alone_knows_the_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fmilin.fmi.read.component import Component
+
+    loaded = once(monkeypatch, Component, "__init__")
+    path = build("spring1", tmp_path)
+    with load_as(path, LoadRequest(settings={"x": 2.0, "stiffness": 5.0})) as model:
+        assert len(loaded) == 1
+        assert model.start.states[model.states.positions["x"]] != 2.0
+        assert model.start.parameters == {"stiffness": 5.0}

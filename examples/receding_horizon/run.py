@@ -6,6 +6,7 @@ Run it anywhere: ``python run.py``. It writes swing_up.png into the working dire
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import casadi as ca
 import control
@@ -17,8 +18,8 @@ import fmilin as fl
 from fmilin.systems import furuta_pendulum
 
 STEP = 0.05  # s, between two decisions
-HORIZON = 30  # decisions ahead
-LIMIT = 0.15  # N m; gravity alone pulls with 0.147 N m at the pendulum
+HORIZON = 24  # decisions ahead
+LIMIT = 0.25  # N m, of the motor that turns the arm
 SHOVE_AT, SHOVE = 3.0, 3.0  # s; rad/s, which the pendulum suddenly has more
 STOP = 5.0  # s
 
@@ -50,8 +51,8 @@ cost = Q[0, 0] * ca.sumsqr(arm) + Q[1, 1] * ca.sumsqr(lean) + Q[2, 2] * ca.sumsq
 cost += ca.bilin(ca.DM(to_go), last, last)
 gaps = ca.horzcat(X[:, 0] - now, X[:, 1:] - ahead.map(HORIZON)(X[:, :-1], U))
 problem = {"x": ca.veccat(X, U), "p": now, "f": cost, "g": ca.vec(gaps)}
-quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
-options = {**quiet, "ipopt.tol": 1e-4, "ipopt.mu_strategy": "adaptive", "ipopt.max_iter": 80}  # the next one goes on
+options: dict[str, Any] = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}  # quietly
+options |= {"ipopt.tol": 1e-4, "ipopt.mu_strategy": "adaptive", "ipopt.max_iter": 100}
 solver = ca.nlpsol("swing_up", "ipopt", problem, options)
 highest = np.concatenate((np.full(X.numel(), np.inf), np.full(HORIZON, LIMIT)))
 
@@ -81,10 +82,10 @@ for k in range(round(STOP / STEP)):
     held.append(np.full(len(motion.times) - 1, torques[0]))
     plan, torques = np.vstack((plan[1:], plan[-1:])), np.append(torques[1:], 0.0)  # where the next search starts
 
-t, all_states, torque = np.concatenate(times), np.concatenate(states), np.concatenate(held)
+at, all_states, torque = np.concatenate(times), np.concatenate(states), np.concatenate(held)
 aside = np.degrees(2 * np.arcsin(np.abs(np.sin((all_states[:, 1] - upright[1]) / 2))))  # from upright, whichever way
-before = t < SHOVE_AT
-print(f"within 5 degrees of upright after {t[before][np.flatnonzero(aside[before] > 5)[-1]]:.2f} s")
+before = at < SHOVE_AT
+print(f"within 5 degrees of upright after {at[before][np.flatnonzero(aside[before] > 5)[-1]]:.2f} s")
 print(f"at most {aside[~before].max():.0f} degrees aside after the shove, {aside[-1]:.3f} at the end")
 print(f"a decision takes {1e3 * np.median(seconds):.0f} ms of processor time (median), the first {seconds[0]:.1f} s")
 reached = {
@@ -100,7 +101,7 @@ if not all(reached.values()):
 figure = Figure(figsize=(7.0, 5.6), layout="constrained")
 FigureCanvasAgg(figure)
 angle, turn, motor = figure.subplots(3, 1, sharex=True, height_ratios=[2, 1.2, 1])
-angle.plot(t, np.degrees(all_states[:, 1]), label="pendulum")
+angle.plot(at, np.degrees(all_states[:, 1]), label="pendulum")
 for i, (start, planned) in enumerate(plans.items()):
     later = start + STEP * np.arange(HORIZON + 1)
     label = "" if i else "planned at 0 s and at the shove"
@@ -110,9 +111,9 @@ ticks = 180 * np.arange(np.ceil(low), np.floor(high) + 1)
 angle.set_yticks(ticks, ["hangs" if tick % 360 == 0 else "upright" for tick in ticks])
 height = np.degrees(all_states[:, 1])[~before][0]
 angle.annotate("shoved", (SHOVE_AT, height), (SHOVE_AT, height / 2), ha="center", arrowprops={"arrowstyle": "->"})
-turn.plot(t, np.degrees(all_states[:, 0]), color="C2")
+turn.plot(at, np.degrees(all_states[:, 0]), color="C2")
 turn.set_ylabel("arm [\N{DEGREE SIGN}]")
-motor.step(t, torque, where="pre", color="C3")
+motor.step(at, torque, where="pre", color="C3")
 for limit in (-LIMIT, LIMIT):
     motor.axhline(limit, color="#8a9097", linewidth=0.8, linestyle=":")
 motor.set_ylabel("torque [N m]")

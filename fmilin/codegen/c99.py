@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.band import Order, band_order
 from fmilin.codegen.c_text import c_string, wrapped
-from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.codegen.statements import Statements
 from fmilin.errors import ModelError
 
@@ -126,16 +126,16 @@ class _Equations:
         s, rows, columns = self.system, self.order.rows, self.order.columns
         first = s.motion.numel()
         known = ca.vertcat(s.motion, self.settings)
-        e_known = s.residual_slopes(known)  # at once: the sweeps for both share most of their steps
-        z_known = ca.jacobian(self.differentiated, known)
+        further = known if s.slopes is None else self.settings  # all at once, so that they share what they can
+        e = ca.horzcat(*([] if s.slopes is None else [s.slopes]), s.residual_slopes(further))
+        z, z_w = jacobian(self.differentiated, known), jacobian(self.differentiated, s.unknowns)
         blocks = {
-            "E_MOTION": e_known[:, :first] if s.slopes is None else s.slopes,
-            "Z_MOTION": z_known[:, :first],
-            "Z_W": ca.jacobian(self.differentiated, s.unknowns),
-            "E_SETTINGS": e_known[:, first:],
-            "Z_SETTINGS": z_known[:, first:],
+            "E_MOTION": e[:, :first],
+            "Z_MOTION": z[:, :first],
+            "Z_W": z_w,
+            "E_SETTINGS": e[:, first:],
+            "Z_SETTINGS": z[:, first:],
         }
-        blocks = {name: ca.sparsify(block) for name, block in blocks.items()}
         results += blocks.values()
         tables = {name: _places(block) for name, block in blocks.items()}
         for name in ("E_MOTION", "E_SETTINGS"):

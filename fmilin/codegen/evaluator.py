@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -160,8 +159,12 @@ class Evaluator:
 
     def _memory(self) -> _Memory:
         """Return room that no other thread uses; it is given back to ``_free``."""
-        with suppress(IndexError):
+        try:
             return self._free.pop()
+        except IndexError:
+            return self._more_memory()
+
+    def _more_memory(self) -> _Memory:
         if self._native is None:
             buffered = Buffered(self.function)
             return _Memory(buffered.arguments[0], buffered.results[0], buffered.run, buffered)

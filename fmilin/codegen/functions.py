@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-import casadi as ca
 import numpy as np
 
 from fmilin.codegen.evaluator import Evaluator
 from fmilin.codegen.factorized import Factorized
+from fmilin.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
-
-if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
 
 __all__ = ["Factors", "SystemFunctions", "singular_system"]
 
@@ -154,7 +151,7 @@ class SystemFunctions:
     @cached_property
     def _partials(self) -> Evaluator:
         s = self.system
-        of_values = [ca.sparsify(ca.jacobian(e, v)) for e in (s.derivatives, s.outputs) for v in (s.motion, s.unknowns)]
+        of_values = [jacobian(e, v) for e in (s.derivatives, s.outputs) for v in (s.motion, s.unknowns)]
         return Evaluator([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
 
 

@@ -8,7 +8,7 @@ ever expanded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import casadi as ca
@@ -17,19 +17,14 @@ import sympy
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or, Xor
 
+from fmilin.codegen.nodes import over, plus, sparse, times
 from fmilin.errors import ModelError
 
-__all__ = ["Graph", "minus", "over", "plus", "sparse", "times"]
+__all__ = ["Graph"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr
 SX = Any  # casadi.SX: neither does casadi
-
-plus: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_ADD)
-"""The operations on scalar nodes without the conversions of their operators, which take ten times as long."""
-minus: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_SUB)
-times: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_MUL)
-over: Callable[[SX, SX], SX] = partial(ca.SX.binary, ca.OP_DIV)
 
 _FUNCTIONS: Mapping[Any, Callable[..., SX]] = {
     sympy.sin: ca.sin, sympy.cos: ca.cos, sympy.tan: ca.tan,
@@ -172,14 +167,6 @@ class Graph:
                 above.append(self._nodes[factor])
         product = reduce(times, above) if above else ca.SX(1)
         return over(product, reduce(times, below)) if below else product
-
-
-def sparse(entries: Mapping[tuple[int, int], SX], shape: tuple[int, int]) -> SX:
-    """Return a matrix of the nodes at their places (row, column), without those that are zero."""
-    places = sorted(entries, key=lambda place: place[::-1])  # column by column, as CasADi keeps them
-    rows, columns = [i for i, _ in places], [j for _, j in places]
-    nonzeros = ca.vertcat(ca.SX(0, 1), *(entries[place] for place in places))
-    return ca.sparsify(ca.SX(ca.Sparsity.triplet(*shape, rows, columns), nonzeros))
 
 
 def _power(base: SX, exponent: Expr, node: SX) -> SX:

@@ -22,7 +22,7 @@ import numpy as np
 
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["ImplicitSystem"]
+__all__ = ["ImplicitSystem", "jacobian"]
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -102,10 +102,15 @@ class ImplicitSystem:
         )
 
     def residual_slopes(self, columns: SX) -> SX:
-        """Return d(r - W w)/d ``columns`` with w held, shape (nw, columns); sparse."""
-        return ca.sparsify(ca.jacobian(self.right_hand_side - ca.mtimes(self.matrix, self.unknowns), columns))
+        """Return d(r - W w)/d ``columns`` with w held, shape (nw, columns)."""
+        return jacobian(self.right_hand_side - ca.mtimes(self.matrix, self.unknowns), columns)
 
     @property
     def motion_slopes(self) -> SX:
-        """d(r - W w)/d(x, u) with w held, shape (nw, N + nu); sparse."""
+        """d(r - W w)/d(x, u) with w held, shape (nw, N + nu)."""
         return self.residual_slopes(self.motion) if self.slopes is None else self.slopes
+
+
+def jacobian(e: SX, columns: SX) -> SX:
+    """Return the exact sparse Jacobian of a column. What is in it several times is differentiated once."""
+    return ca.sparsify(ca.jacobian(ca.cse(e), columns))

@@ -118,6 +118,8 @@ class Constraints:
     input_structure : array of bool, shape (m, nu)
         Which inputs a row contains: they prescribe a motion.
     time_dependent : bool
+    variables : array of int, shape (m,), or None
+        Places in (t, x, u, z) of the residuals, where each is nothing but a variable.
 
     Raises
     ------
@@ -176,9 +178,9 @@ class Constraints:
             places = [place[name] for name in row.expression.names if name in place]
             contains[i, [p for p in places if p < first_observed]] = True
         self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n :]
-        self._variables: NDArray[np.intp] | None = None
+        self.variables: NDArray[np.intp] | None = None
         if all(row.expression.is_variable and row.expression.names[0] in place for row in self.rows):
-            self._variables = np.array([place[row.expression.names[0]] for row in self.rows], dtype=np.intp)
+            self.variables = np.array([place[row.expression.names[0]] for row in self.rows], dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -191,8 +193,8 @@ class Constraints:
     def residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz)."""
         s = self._arguments(t, x, u, z)
-        if self._variables is not None:
-            found: FloatArray = s[..., self._variables]  # nothing to compute: CasADi need not be loaded
+        if self.variables is not None:
+            found: FloatArray = s[..., self.variables]  # nothing to compute: CasADi need not be loaded
             return found
         return self._functions.values(s)
 
@@ -204,9 +206,9 @@ class Constraints:
 
     def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
         """Return the exact partial derivatives of g."""
-        if self._variables is not None:
+        if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))
-            full[np.arange(len(self.rows)), self._variables] = 1.0
+            full[np.arange(len(self.rows)), self.variables] = 1.0
             return self._split(full)
         return self._split(self._functions.jacobian(self._arguments(t, x, u, z)))
 
@@ -230,7 +232,7 @@ class Constraints:
         Partials
             NaN rows where g is not analytic.
         """
-        if self._variables is not None:
+        if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))
         else:
             unknown = np.zeros(self._sizes[3])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError
 from fmilin.formulations.bases import Basis, independent_rows
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.of_model import residuals_at
@@ -20,7 +19,7 @@ from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import RANK
 
-__all__ = ["Source", "linear_model", "with_inputs"]
+__all__ = ["Source", "linear_model"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -114,28 +113,6 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
         model=model.info,
         warnings=warnings,
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
-    )
-
-
-def with_inputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
-    """Return the linear model with some of its inputs, in the given order; the others stay at the point's values.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown or named twice.
-    """
-    columns = [linear.inputs.index_of(name, "an input of the model") for name in names]
-    if len(set(columns)) != len(columns):
-        raise UsageError(f"An input is named twice in {', '.join(names)}.")
-    errors = replace(linear.errors, B=linear.errors.B[:, columns], D=linear.errors.D[:, columns])
-    return replace(
-        linear,
-        B=linear.B[:, columns],
-        D=linear.D[:, columns],
-        T_u=linear.T_u[:, columns],
-        inputs=linear.inputs.select(columns),
-        errors=errors,
     )
 
 

@@ -11,7 +11,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.bases import Basis, basis_of, rank_of
 from fmilin.formulations.descriptor import with_descriptor
 from fmilin.formulations.form import ConstrainedForm
-from fmilin.formulations.linear import Source, linear_model, with_inputs
+from fmilin.formulations.linear import Source, linear_model
 from fmilin.formulations.minimal import solve_minimal
 from fmilin.formulations.of_model import is_at_rest, numeric_form, require_consistent, second_order
 from fmilin.formulations.options import MCS, UCS, Formulation, formulation_named
@@ -20,6 +20,7 @@ from fmilin.formulations.solved import Solved
 from fmilin.formulations.spectrum import Spectrum
 from fmilin.formulations.statics import penalized_equilibrium
 from fmilin.formulations.unconstrained import solve_unconstrained
+from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.singular import explanation, singularity_of
@@ -108,7 +109,7 @@ def spectrum(
     if linear is None or solved.reduced is None:
         return found
     if inputs is not None:
-        linear = with_inputs(linear, inputs)
+        linear = with_inputs(linear, chosen_inputs(linear.inputs, inputs))
     if descriptor and not isinstance(options, UCS):
         linear = with_descriptor(linear, model, point, source.coordinates(solved.reduced.basis.S))
     return replace(found, linear=linear)

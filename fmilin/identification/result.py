@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.identification.sampled import Continuous, Sampled
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -84,11 +84,11 @@ def linear_model(
 
     errors = EntryErrors(doubt(E.A, M.A), doubt(E.B, M.B), doubt(E.C, M.C), doubt(E.D, M.D), T_error)
     accuracy = Accuracy(
-        A=_relative(errors.A, M.A),
-        B=_relative(errors.B, M.B),
-        C=_relative(errors.C, M.C),
-        D=_relative(errors.D, M.D),
-        T=_relative(T_error, T),
+        A=relative_error(errors.A, M.A),
+        B=relative_error(errors.B, M.B),
+        C=relative_error(errors.C, M.C),
+        D=relative_error(errors.D, M.D),
+        T=relative_error(T_error, T),
         f0=float(np.finfo(float).eps),
         constraint_residual=coordinates.residual,
         conditioning=coordinates.conditioning,
@@ -121,9 +121,3 @@ def linear_model(
         sample_time=M.step if isinstance(M, Sampled) else 0.0,
         errors=errors,
     )
-
-
-def _relative(error: FloatArray, matrix: FloatArray) -> float:
-    largest = float(np.max(np.abs(matrix), initial=0.0))
-    worst = float(np.max(error, initial=0.0))
-    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.verifying.result import Verification
 
-__all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point"]
+__all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point", "relative_error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +273,9 @@ class LinearModel:
         from fmilin.export.registry import load
 
         return load(path)
+
+
+def relative_error(error: FloatArray, matrix: FloatArray) -> float:
+    """Return the largest error over the largest entry of a matrix; the error itself where all entries are zero."""
+    worst, largest = float(error.max(initial=0.0)), float(np.abs(matrix).max(initial=0.0))
+    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -11,19 +11,17 @@ Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
 
-__all__ = ["assembled", "point_of", "with_inputs"]
+__all__ = ["assembled", "point_of"]
 
 
 def assembled(
@@ -77,11 +75,11 @@ def assembled(
         y0=frame.y0,
         point=point_of(model, point, dict(zip(model.outputs.names, base.outputs.tolist(), strict=True))),
         accuracy=Accuracy(
-            A=_relative(errors.A, A),
-            B=_relative(errors.B, B),
-            C=_relative(errors.C, slopes.c_y),
-            D=_relative(errors.D, slopes.c_u),
-            T=_relative(errors.T, T),
+            A=relative_error(errors.A, A),
+            B=relative_error(errors.B, B),
+            C=relative_error(errors.C, slopes.c_y),
+            D=relative_error(errors.D, slopes.c_u),
+            T=relative_error(errors.T, T),
             f0=0.0 if not f0.any() else float(np.finfo(float).eps),
             constraint_residual=frame.residual,
             conditioning=frame.condition_number,
@@ -103,27 +101,3 @@ def point_of(model: Model, point: OperatingPoint, outputs: Mapping[str, float]) 
         outputs=outputs,
         parameters=dict(point.parameters),
     )
-
-
-def with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
-    """Return the linear model with some inputs, in the given order; the others stay at their values of the point."""
-    columns, E, descriptor = list(chosen), linear.errors, linear.descriptor
-    selected = linear.inputs.select(columns)
-    B, D = linear.B[:, columns], linear.D[:, columns]
-    errors = replace(E, B=E.B[:, columns], D=E.D[:, columns])
-    accuracy = replace(linear.accuracy, B=_relative(errors.B, B), D=_relative(errors.D, D))
-    return replace(
-        linear,
-        B=B,
-        D=D,
-        T_u=linear.T_u[:, columns],
-        inputs=selected,
-        errors=errors,
-        accuracy=accuracy,
-        descriptor=descriptor and descriptor.with_interface(selected.names, linear.outputs.names),
-    )
-
-
-def _relative(error: FloatArray, matrix: FloatArray) -> float:
-    largest, worst = float(np.abs(matrix).max(initial=0.0)), float(error.max(initial=0.0))
-    return 0.0 if worst == 0.0 else worst / largest if largest > 0 else worst

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.derivatives.differences import Differences, EventCrossingError
-from fmilin.errors import FmilinError, NumericalError, UsageError
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.assembly import assembled, with_inputs
+from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
 from fmilin.linearization.request import Request
@@ -124,7 +125,7 @@ def linearize(
     )
     point = start_of(model) if point is None else point
     model = model_at(model, point)
-    chosen = _chosen_inputs(model, inputs)
+    chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)
     linear = strategy_for(model, request, _general)(model, point, request)
     return linear if chosen is None else with_inputs(linear, chosen)
@@ -231,13 +232,3 @@ def _slopes(model: Model, beside: Neighbourhood, request: Request, known: Verifi
         raise
     beside.frame.verify_inputs(slopes.f_u, slopes.f_u_error)
     return slopes
-
-
-def _chosen_inputs(model: Model, inputs: Sequence[str] | None) -> list[int] | None:
-    """Return which inputs are wanted, by number; None for all of them."""
-    if inputs is None:
-        return None
-    chosen = [model.inputs.index_of(name, "an input of the model") for name in inputs]
-    if len(set(chosen)) != len(chosen):
-        raise UsageError(f"An input is named twice in {', '.join(inputs)}.")
-    return chosen

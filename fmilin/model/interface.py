@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
     """What a source says at one point, or (from :meth:`Model.products`) along k directions.
 

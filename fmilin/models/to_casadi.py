@@ -38,7 +38,7 @@ ACCURACY = 1e-13
 LARGEST_ELIMINATED = 40
 """Unknowns up to which W = L D L' is written out: the graph grows with their third power."""
 
-SYMMETRIC = 1e-14
+ASYMMETRIC = 1e-14
 """Difference of W and its transpose that is rounding, relative to the largest entry."""
 
 
@@ -210,7 +210,7 @@ class _Graph:
         at = ca.Function("W", [self.x, self.u, self.t], [ca.densify(self.W)])
         beside = start.states + 1e-2 * np.random.default_rng(1974).uniform(0.5, 1.0, len(start.states))
         here, there = (at(x, start.inputs, start.time).full() for x in (start.states, beside))
-        symmetric = all(np.abs(W - W.T).max() <= SYMMETRIC * np.abs(W).max() for W in (here, there))
+        symmetric = all(np.abs(W - W.T).max() <= ASYMMETRIC * np.abs(W).max() for W in (here, there))
         return bool(symmetric and np.linalg.eigvalsh(here)[0] > 0)
 
     def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:

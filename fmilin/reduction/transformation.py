@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, relative_error
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import EQUILIBRIUM
 
-__all__ = ["is_at_rest", "new_states", "relative_error", "sizes", "transformed", "with_errors"]
+__all__ = ["is_at_rest", "new_states", "sizes", "transformed", "with_errors"]
 
 _EPS = float(np.finfo(float).eps)
 
@@ -85,21 +85,15 @@ def with_errors(linear: LinearModel, errors: EntryErrors) -> LinearModel:
     """Return the linear model with these estimates, and the relative ones that follow; unknown ones stay unknown."""
     known = linear.accuracy
     relative = {
-        name: relative_error(getattr(errors, name), getattr(linear, name), unless=getattr(known, name))
+        name: getattr(known, name)
+        if np.isnan(getattr(known, name))
+        else relative_error(getattr(errors, name), getattr(linear, name))
         for name in ("A", "B", "C", "D", "T")
     }
     accuracy = Accuracy(
         **relative, f0=known.f0, constraint_residual=known.constraint_residual, conditioning=known.conditioning
     )
     return replace(linear, errors=errors, accuracy=accuracy)
-
-
-def relative_error(error: FloatArray, matrix: FloatArray, *, unless: float = 0.0) -> float:
-    """Return the largest error over the largest entry; NaN where ``unless`` already is."""
-    worst, largest = float(np.max(error, initial=0.0)), float(np.max(np.abs(matrix), initial=0.0))
-    if np.isnan(unless) or worst == 0.0:
-        return unless if np.isnan(unless) else 0.0
-    return worst / largest if largest > 0 else worst
 
 
 def new_states(names: Sequence[str], descriptions: Sequence[str], linear: LinearModel) -> Signals:

@@ -117,10 +117,9 @@ def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuO
     """
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.layout import Layout
-    from fmilin.fmi.read.options import FmuOptions
     from fmilin.loading import constraints_with
 
-    fmu = FmuFile(path, options or FmuOptions())
+    fmu = FmuFile(path, options)
     description = fmu.description
     layout = Layout(description)
     found, where = constraints_with(fmu)

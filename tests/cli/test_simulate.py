@@ -118,7 +118,7 @@ def test_a_model_that_ends_early_says_so(run: Run, zoo: object, tmp_path: Path) 
     ("arguments", "status", "words"),
     [
         ([], 2, "Missing option '--stop-time'"),
-        (["--stop-time", "soon"], 2, "valid number"),
+        (["--stop-time", "soon"], 2, "valid float"),
         (["--stop-time", "nan"], 2, "finite"),
         (["--stop-time=-1"], 2, "cannot stop at -1 s"),
         (["--stop-time", "1", "--step", "0"], 2, "positive number of seconds"),

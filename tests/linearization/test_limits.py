@@ -16,6 +16,7 @@ from fmilin import systems
 from fmilin.constraints.declared import Constraint
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
+from tests.lyapunov.double_pendulum import in_cartesian_coordinates
 
 SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),
@@ -96,6 +97,20 @@ def test_coordinates_that_determine_nothing_are_refused(named: str, beside: floa
     """x of a pendulum held out horizontally: all motions are along y."""
     with pytest.raises(fl.NumericalError, match=r"condition number"):
         fl.linearize(pendulum(angle=np.pi / 2 - beside), independent=[named])
+
+
+@pytest.mark.parametrize("beside", [0.0, 3e-10])
+@pytest.mark.parametrize("kind", ["Lagrange's equations", "Kane's equations"])
+def test_coordinates_of_native_models_that_determine_nothing_are_refused(kind: str, beside: float) -> None:
+    held_out = np.pi / 2 - beside
+    models: dict[str, Callable[[], fl.Model]] = {
+        "Lagrange's equations": lambda: systems.cartesian_pendulum(angle=held_out),
+        "Kane's equations": lambda: in_cartesian_coordinates(held_out, 0.3),
+    }
+    model = models[kind]()
+    named = ["x1", "x2"] if "x1" in model.states.names else ["x"]
+    with pytest.raises(fl.NumericalError, match="condition number"):
+        fl.linearize(model, independent=named)
 
 
 @pytest.mark.parametrize(("beside", "doubtful"), [(1e-1, False), (1e-3, False), (1e-5, True), (1e-6, True)])

@@ -166,3 +166,18 @@ def test_a_model_of_numbers_alone_is_refused() -> None:
     numbers = FunctionModel("decay", {"x": 1.0}, lambda t, x, u: -x)
     with pytest.raises(fl.UsageError, match=r"'decay' \(FunctionModel\) has no symbolic form .* natively"):
         fl.to_casadi(numbers)
+
+
+def test_an_indefinite_matrix_is_solved_with_pivots_of_each_point() -> None:
+    """W = [[x, 1 + y^2], [1 + y^2, x]] is indefinite at the start; at x = 0 its first pivot is zero."""
+    W = [["x", "1 + y^2"], ["1 + y^2", "x"]]
+    model = OdeModel("indefinite", {"x": "sin(y)", "y": "x + 2"}, mass_matrix=W, start={"x": 0.5, "y": 0.3})
+    nonlinear = fl.to_casadi(model)
+    for x, y in ((0.5, 0.3), (0.0, 0.3), (4.0, 0.1)):
+        expected = np.linalg.solve([[x, 1 + y**2], [1 + y**2, x]], [np.sin(y), x + 2])
+        np.testing.assert_allclose(column(nonlinear.f, [x, y], [], 0.0), expected, rtol=1e-13)
+
+
+def test_a_definite_matrix_is_eliminated_in_scalars() -> None:
+    assert fl.to_casadi(furuta_pendulum()).f.is_a("SXFunction")
+    assert not fl.to_casadi(four_bar()).f.is_a("SXFunction"), "with multipliers it is indefinite"

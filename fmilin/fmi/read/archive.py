@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -40,7 +39,6 @@ _UNREADABLE = (
 """What Python's zipfile raises for archives that are damaged or made to do harm."""
 
 
-@dataclass(frozen=True)
 class FmuFile:
     """An FMU on disk; nothing of it is executed here.
 
@@ -55,8 +53,9 @@ class FmuFile:
         From every member, when the file is missing, no zip archive, damaged, or made to do harm.
     """
 
-    path: Path
-    options: FmuOptions = field(default_factory=FmuOptions)
+    def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
+        self.path = path
+        self.options = options or FmuOptions()
 
     @property
     def name(self) -> str:
@@ -73,15 +72,21 @@ class FmuFile:
                 f"'{self.path}' was not unpacked: it has {len(members)} members, more than the {MOST_MEMBERS} that are "
                 f"allowed. Do not use this file unless you know where it comes from."
             )
-        first: dict[PurePosixPath, zipfile.ZipInfo] = {}
-        for member in members:
-            other = first.setdefault(_posix(member), member)
+        return members
+
+    @cached_property
+    def by_path(self) -> dict[str, zipfile.ZipInfo]:
+        """The members by their paths, ``binaries/linux64/m.so``; a folder's has no slash at its end."""
+        found: dict[str, zipfile.ZipInfo] = {}
+        for member in self.members:
+            # Some Windows tools write backslashes.
+            other = found.setdefault(PurePosixPath(member.filename.replace("\\", "/")).as_posix(), member)
             if (other.CRC, other.file_size) != (member.CRC, member.file_size):
                 raise ModelError(
                     f"'{self.path}' was not unpacked: it has two different members '{member.filename}', so it depends "
                     f"on the tool which one counts. Export the FMU again."
                 )
-        return members
+        return found
 
     @cached_property
     def description(self) -> Description:
@@ -106,7 +111,7 @@ class FmuFile:
     @cached_property
     def platforms(self) -> tuple[str, ...]:
         """The folders under ``binaries/`` that hold a library, and ``"C sources"`` if there are any."""
-        paths = [_posix(m) for m in self.members]
+        paths = [PurePosixPath(path) for path in self.by_path]
         binaries = {
             p.parts[1]: None
             for p in paths
@@ -122,8 +127,7 @@ class FmuFile:
 
     def read(self, member: str) -> bytes | None:
         """Return the content of one member, or None when there is none of that name."""
-        wanted = PurePosixPath(member)
-        info = next((m for m in self.members if _posix(m) == wanted), None)
+        info = self.by_path.get(member)
         if info is None:
             return None
         self._check_size(f"its member '{member}'", info.file_size, self.options.most_bytes / 4)
@@ -147,15 +151,17 @@ class FmuFile:
         """
         for member in self.members:
             self._check(member)
-        wanted = [m for m in self.members if _is_within(_posix(m), [PurePosixPath(f) for f in folders])]
-        self._check_size("the part of it that is needed", sum(m.file_size for m in wanted), self.options.most_bytes)
-        for member in wanted:
+        within = tuple(f"{folder}/" for folder in folders)
+        wanted = {path: m for path, m in self.by_path.items() if "/" not in path or f"{path}/".startswith(within)}
+        size = sum(m.file_size for m in wanted.values())
+        self._check_size("the part of it that is needed", size, self.options.most_bytes)
+        for member in wanted.values():
             self._check_readable(member)
         target = Path(tempfile.mkdtemp(prefix="fmilin-")).resolve()
         try:
             with self._opened() as archive, self._explained():
-                for member in wanted:
-                    _extract(archive, member, target / _posix(member))
+                for path, member in wanted.items():
+                    _extract(archive, member, target / path)
         except BaseException:
             shutil.rmtree(target, ignore_errors=True)
             raise
@@ -232,21 +238,11 @@ def read_description(path: str | Path, options: FmuOptions | None = None) -> Des
     ModelError
         When there is no such file, it is no FMU, or one that is not supported yet.
     """
-    return FmuFile(Path(path), options or FmuOptions()).description
-
-
-def _posix(member: zipfile.ZipInfo) -> PurePosixPath:
-    """Return the member's path; some Windows tools write backslashes."""
-    return PurePosixPath(member.filename.replace("\\", "/"))
+    return FmuFile(Path(path), options).description
 
 
 def _in_words(size: float) -> str:
     return f"{size / GIB:.1f} GiB" if size >= 0.1 * GIB else f"{size / 2**20:.1f} MiB"
-
-
-def _is_within(path: PurePosixPath, folders: Sequence[PurePosixPath]) -> bool:
-    """Whether a member lies in one of the folders or at the top level."""
-    return len(path.parts) == 1 or any(path.is_relative_to(f) for f in folders)
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:

@@ -162,7 +162,7 @@ class Buffers:
         place = self._layout.place(scalar)
         if place is not None:
             first = {"state": 1, "input": 1 + self.n, "derivative": 1 + self.n + self.k}[place.kind]
-            return first + place.index
+            return first + place.position
         if scalar.variable.causality == "independent":
             return 0
         return self._further[scalar.variable.reference] + scalar.offset

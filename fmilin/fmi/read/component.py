@@ -88,34 +88,37 @@ class Component:
         ModelError
             At any other bad status.
         """
+        bad = self.first_bad(calls)
+        if bad is not None:
+            status, full_name = bad
+            name = full_name.removeprefix(self._prefix)
+            failure = self.failure(name, status)
+            no_solution = status == _DISCARD and name not in _ABOUT_THE_MODEL
+            raise NumericalError(str(failure)) if no_solution else failure
+
+    def first_bad(self, calls: Iterable[Call]) -> tuple[int, str] | None:
+        """Make calls up to the first whose status is worse than a warning; return that status, and whose it is."""
         listener = watchdog.listener()
         if listener is None:
             for function, name in calls:
                 status = function()
-                if status:
-                    self._judge(name, status)
-            return
+                if status and status != _WARNING:
+                    return status, name
+            return None
         for function, name in calls:
             listener.write(name)
             status = function()
-            if status:
+            if status and status != _WARNING:
                 listener.done()
-                self._judge(name, status)
+                return status, name
         listener.done()
+        return None
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function that is not about a point; a point that is discarded is then an error like others."""
-        status = self.status_of(self.bound(name, *arguments))
-        if status not in (0, _WARNING):
-            raise self.failure(name, status)
-
-    def status_of(self, call: Call) -> int:
-        """Make one call and return its status, unchecked."""
-        function, name = call
-        watchdog.note(name)
-        status = function()
-        watchdog.done()
-        return status or 0
+        bad = self.first_bad((self.bound(name, *arguments),))
+        if bad is not None:
+            raise self.failure(name, bad[0])
 
     def create(self, name: str, *arguments: Any) -> bool:
         """Let the function ``name`` make the component; return whether there is one."""
@@ -173,14 +176,6 @@ class Component:
             f"{self._prefix}{name} of '{self._sink.source}' returned {word} (status {status}). "
             f"{self._sink.last_words()} {advice}"
         )
-
-    def _judge(self, full_name: str, status: int) -> None:
-        if status == _WARNING:
-            return
-        name = full_name.removeprefix(self._prefix)
-        failure = self.failure(name, status)
-        no_solution = status == _DISCARD and name not in _ABOUT_THE_MODEL
-        raise NumericalError(str(failure)) if no_solution else failure
 
     def _function(self, name: str) -> Any:
         """Return the C function of this name; its status is an int."""

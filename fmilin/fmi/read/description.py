@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from fmilin.errors import UsageError
 
@@ -20,16 +21,14 @@ _DIRECTIONAL_FLAGS = ("providesDirectionalDerivative", "providesDirectionalDeriv
 PARAMETERS = frozenset({"parameter", "calculatedParameter", "structuralParameter"})
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(NamedTuple):
     """One dimension of an FMI 3 array: a number, or the structural parameter that holds it."""
 
     size: int | None = None
     reference: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """One element of ``ModelVariables``.
 
     Parameters
@@ -98,8 +97,7 @@ class Variable:
         return self.causality == "input" or self.initial in ("exact", "approx") or bool(self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """An entry of ``ModelStructure``.
 
     Parameters
@@ -116,6 +114,10 @@ class Unknown:
 
 class LargeSequence(Sequence[Variable]):
     """Variables that are too many to be read at once, and what can be found among them without doing so."""
+
+    @abstractmethod
+    def at(self, index: int) -> Variable | None:
+        """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
 
     @abstractmethod
     def with_causality(self, *causalities: str) -> Iterator[Variable]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Unknown, Variable
@@ -46,8 +45,7 @@ TypeDefaults = Mapping[str, Mapping[str, str]]
 """Attributes of the declared types, by type name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(NamedTuple):
     """The variables, and which of them are states, derivatives and outputs."""
 
     variables: Sequence[Variable]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
 from fmilin.fmi.read.component import Call, Component
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.platforms import library_suffix
 from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.variable_access import VariableAccess
 from fmilin.signals import FloatArray
 
 __all__ = ["Event", "Instance"]
@@ -27,8 +27,7 @@ _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not 
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """What one round of the event iteration answers."""
 
     again: bool
@@ -36,7 +35,7 @@ class Event:
     next_time: float | None
 
 
-class Instance(ABC):
+class Instance(VariableAccess):
     """One instance of an FMU's code, from instantiation to continuous-time mode and back.
 
     Parameters
@@ -59,10 +58,8 @@ class Instance(ABC):
     """``"fmi2"`` or ``"fmi3"``."""
     binaries: ClassVar[tuple[str, ...]]
     """Folders under ``binaries/`` that may hold this platform's library, the first choice first."""
-    types: ClassVar[Mapping[str, tuple[str, Any]]]
-    """By type of variable: what the functions that get and set it are called, and its type in C."""
-    truth: ClassVar[Any]
-    """The C type of a Boolean."""
+    tells_states: ClassVar[bool] = False
+    """Whether the code alone knows which variables are states."""
     frees_with: ClassVar[str] = "FreeInstance"
     rates_function: ClassVar[str] = "GetDerivatives"
     nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"
@@ -92,10 +89,6 @@ class Instance(ABC):
     @abstractmethod
     def _iterate(self) -> Event:
         """Do one round of the event iteration."""
-
-    @abstractmethod
-    def _get_or_set(self, verb: str, group: Group) -> Call:
-        """Return the call that reads or writes a group."""
 
     @abstractmethod
     def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
@@ -163,45 +156,6 @@ class Instance(ABC):
         self.end()
         self.component.unload()
 
-    # ------------------------------------------------------------------ variables
-
-    def read(self, group: Group) -> None:
-        """Read a group of variables into its buffer."""
-        self.component.run(self._reading(group))
-
-    def write(self, group: Group) -> None:
-        """Set a group of variables from its buffer."""
-        self.component.run(self._writing(group))
-
-    def values(self, variable: Variable, size: int) -> list[Any]:
-        """Read a variable of any type: all its elements, as Python has them."""
-        kind, c_type = self.types[variable.type]
-        found = (c_type * size)()
-        self.component.call(f"Get{kind}", *self._located(variable, found))
-        return list(found)
-
-    def _apply(self, setting: Setting) -> None:
-        """Set one variable of any type."""
-        kind, c_type = self.types[setting.variable.type]
-        values = (str(v).encode() for v in setting.values) if kind == "String" else setting.values
-        self.component.call(f"Set{kind}", *self._located(setting.variable, (c_type * len(setting.values))(*values)))
-
-    def _located(self, variable: Variable, numbers: Any) -> tuple[Any, ...]:
-        """Return what a function is told that gets or sets one variable."""
-        return (ctypes.c_uint32 * 1)(variable.reference), ctypes.c_size_t(1), numbers
-
-    def _reading(self, group: Group) -> tuple[Call, ...]:
-        if not group.reading:
-            call = self._get_or_set("Get", group)
-            group.reading = (call,) if group.buffer is None else (call, (group.after_reading, call[1]))
-        return group.reading
-
-    def _writing(self, group: Group) -> tuple[Call, ...]:
-        if not group.writing:
-            call = self._get_or_set("Set", group)
-            group.writing = (call,) if group.buffer is None else ((group.before_writing, call[1]), call)
-        return group.writing
-
     # ------------------------------------------------------------------ continuous-time mode
 
     def visit(self, buffers: Buffers, wanted: str) -> None:
@@ -240,7 +194,7 @@ class Instance(ABC):
         time = bound("SetTime", buffers.time)
         moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
         inputs = (call for group in buffers.inputs for call in self._writing(group))
-        asked = [bound("GetContinuousStates", x, n)] if buffers.n else []
+        asked = [*self._state_reading(buffers)]
         if buffers.n and wanted == "everything":
             asked.append(bound(self.rates_function, rates, n))
         asked += (call for group in self._wanted(buffers, wanted) for call in self._reading(group))
@@ -254,9 +208,19 @@ class Instance(ABC):
 
     def read_states(self, buffers: Buffers) -> None:
         """Read the states that the instance holds."""
-        if buffers.n:
-            n = ctypes.c_size_t(buffers.n)
-            self.component.run((self.component.bound("GetContinuousStates", pointer_to(buffers.x), n),))
+        self.component.run(self._state_reading(buffers))
+
+    def look(self, buffers: Buffers) -> None:
+        """Read the states and the inputs that the instance holds."""
+        visit = buffers.visits.get("look")
+        if visit is None:
+            calls = (*self._state_reading(buffers), *(call for g in buffers.inputs for call in self._reading(g)))
+            visit = buffers.visits["look"] = Visit(calls, calls)
+        self.component.run(visit.again)
+
+    def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
+        n = ctypes.c_size_t(buffers.n)
+        return (self.component.bound("GetContinuousStates", pointer_to(buffers.x), n),) if buffers.n else ()
 
     def nominals(self, count: int) -> FloatArray:
         """Read the nominal values of the states, shape (count,)."""

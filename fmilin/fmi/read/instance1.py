@@ -84,6 +84,7 @@ class _EventInfo(ctypes.Structure):
 class Instance1(Version1):
     """One instance of an FMI 1.0 FMU for model exchange."""
 
+    tells_states = True
     nominals_function = "GetNominalContinuousStates"
     frees_with = "FreeModelInstance"
 

@@ -99,19 +99,19 @@ class Instance2(Instance):
         declared = self._number_of_states
         buffer = self._state_buffer()
 
-        def status_with(number: int) -> int:
+        def refused(number: int) -> tuple[int, str] | None:
             ask = self.component.bound("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(number))
-            return self.component.status_of(ask)
+            return self.component.first_bad((ask,))
 
-        status = status_with(declared)
-        if status in (0, 1):
+        refusal = refused(declared)
+        if refusal is None:
             beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
             return declared + beyond if beyond else None
-        refusal = self.component.failure("GetContinuousStates", status)
+        failure = self.component.failure("GetContinuousStates", refusal[0])
         # The component is lost anyway: find the number that it wants, for the message.
         for number in range(declared + 65):
-            if number != declared and status_with(number) == 0:
+            if number != declared and refused(number) is None:
                 return number
         if declared:
-            raise refusal
+            raise failure
         return None  # a model without states that refuses to be asked for them: nothing is missing

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from html import unescape
 from itertools import islice
 from typing import Any, overload
 
@@ -22,10 +21,7 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import LargeSequence, Variable
 
-__all__ = ["LARGE", "Scanned", "cut"]
-
-LARGE = 4_000_000
-"""Bytes from which a description is scanned."""
+__all__ = ["Scanned", "cut"]
 
 _OPENINGS = {
     "2": re.compile(rb"<ScalarVariable\s"),
@@ -177,6 +173,8 @@ class Scanned(LargeSequence):
     def names(self) -> list[str]:
         """Return the names of all variables and aliases as they are usually written: for suggestions."""
         if not self._names:
+            from html import unescape  # its table of entities takes a millisecond to make
+
             found = _NAME.findall(self._xml, self._begin, self._end)
             self._names = [unescape(name.decode("utf-8", "replace")) for name in found]
         return self._names

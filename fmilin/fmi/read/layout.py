@@ -6,9 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ _MOST_SCALARS = 200_000
 _RATE = re.compile(r"der\((?P<state>.+)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(NamedTuple):
     """One number of a variable: the variable itself, or an element of an FMI 3 array."""
 
     variable: Variable
@@ -39,12 +37,11 @@ class Scalar:
         return self.variable.reference, self.offset
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a scalar stands: which vector, and where in it."""
 
     kind: Literal["state", "input", "derivative"]
-    index: int
+    position: int
 
 
 class Layout:
@@ -228,7 +225,7 @@ class Layout:
     def _unit_as_rate(self, scalar: Scalar) -> str:
         place = self.place(scalar)
         rate = place is not None and place.kind == "derivative"
-        return rate_unit(self.states[place.index].variable.unit) if rate and place else ""
+        return rate_unit(self.states[place.position].variable.unit) if rate and place else ""
 
     def _element(self, name: str) -> Scalar | None:
         match = _ELEMENT.fullmatch(name)
@@ -247,7 +244,7 @@ class Layout:
         place = self.place(state) if state else None
         if place is None or place.kind != "state":
             return None
-        return replace(self.derivatives[place.index], name=name)
+        return self.derivatives[place.position]._replace(name=name)
 
 
 def _declared_sizes(description: Description) -> dict[int, int]:

@@ -18,6 +18,7 @@ from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.discrete_states import held_values
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
+from fmilin.fmi.read.residuals import Residuals
 from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
@@ -28,8 +29,6 @@ from fmilin.signals import FloatArray, Signals
 
 __all__ = ["FmuModel", "model_on", "open_fmu"]
 
-_NOTHING = np.empty(0)
-
 S = TypeVar("S", bound=Session)
 M = TypeVar("M", bound="FmuModel")
 
@@ -38,6 +37,7 @@ def open_fmu(
     source: FmuFile | Path | str,
     *,
     parameters: Mapping[str, Value] | None = None,
+    settings: Mapping[str, float] | None = None,
     time: float | None = None,
     constraints: Sequence[Constraint] = (),
     independent: tuple[str, ...] = (),
@@ -50,6 +50,8 @@ def open_fmu(
     source : FmuFile or path
     parameters : mapping of str to value
         Parameters, and start values of states and inputs, set before initialization.
+    settings : mapping of str to float
+        As ``parameters``; but those of states and inputs are left to the operating point.
     time : float, optional
         Start time in seconds; without it that of the default experiment, or 0.
     constraints : sequence of Constraint
@@ -69,7 +71,7 @@ def open_fmu(
         When a constraint names a variable that the model does not have.
     """
     fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
-    session = Session(fmu, parameters or {}, time, "ModelExchange")
+    session = Session(fmu, parameters or {}, time, "ModelExchange", settings or {})
     session.notes += notes
     return model_on(session, FmuModel, constraints, independent)
 
@@ -149,6 +151,7 @@ class FmuModel(Model, Hybrid):
         self._output_positions = self._positions(outputs)
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
+        self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
         rates = any(getattr(layout.place(s), "kind", "") == "derivative" for s in observed)
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
@@ -179,22 +182,22 @@ class FmuModel(Model, Hybrid):
         """
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
-        return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals(buffers))
+        return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
 
-    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`.
 
         Some code calculates its variables only together with the derivatives, against the standard: whether this one
         does is found out once.
         """
         if self._reads_alone is False:
-            return self.evaluate(t, x, u).residuals
+            return None
         buffers = self._aim(t, x, u)
         before = buffers.values[self._observed_positions]
         self._session.visit(buffers, "observed")
         if self._reads_alone is None:
             self._compare_readings(before)
-        return self._residuals(buffers)
+        return self._residuals.values()
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
@@ -204,19 +207,22 @@ class FmuModel(Model, Hybrid):
         """
         if self._closed or not self._session.directional:
             return None
-        n = len(self.states)
         buffers = self._aim(t, x, u)
-        seeds = np.zeros((n + buffers.k, dx.shape[1]))
-        seeds[:n] = dx
-        seeds[n + self._input_positions] = du
+        n = buffers.n
+        if self._all_inputs:
+            seeds = np.concatenate((dx, du))
+        else:
+            seeds = np.zeros((n + buffers.k, dx.shape[1]))
+            seeds[:n] = dx
+            seeds[n + self._input_positions] = du
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
-        found = self._sensitivities.along(seeds)
-        if found is None:
-            return None
-        values, changes = found
         with np.errstate(invalid="ignore", over="ignore"):
-            residuals = self._residual_products(values, changes, dx, du)
+            found = self._sensitivities.along(seeds)
+            if found is None:
+                return None
+            values, changes = found
+            residuals = self._residuals.along(values, changes)
         first = 1 + n + buffers.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
 
@@ -257,10 +263,8 @@ class FmuModel(Model, Hybrid):
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
-        instance, buffers = self._session.instance, self._buffers
-        instance.read_states(buffers)
-        for group in buffers.inputs:
-            instance.read(group)
+        buffers = self._buffers
+        self._session.instance.look(buffers)
         return OperatingPoint(
             buffers.time.value, buffers.x.copy(), buffers.u[self._input_positions], self.start.parameters
         )
@@ -297,9 +301,9 @@ class FmuModel(Model, Hybrid):
             raise ModelError(f"'{self.description.source}' was closed; load it again.")
         buffers = self._buffers
         buffers.time.value = t
-        buffers.x[:] = x
+        buffers.x[...] = x
         if self._all_inputs:
-            buffers.u[:] = u
+            buffers.u[...] = u
         else:
             buffers.u[:] = self._session.start_inputs
             buffers.u[self._input_positions] = u
@@ -316,28 +320,6 @@ class FmuModel(Model, Hybrid):
         elif not np.isnan(before).any() and not np.array_equal(before, now):
             self._reads_alone = True
 
-    def _residuals(self, buffers: Buffers) -> FloatArray:
-        if not self.constraints.rows:
-            return _NOTHING
-        z = buffers.values[self._observed_positions]
-        return self.constraints.residuals(buffers.time.value, buffers.x, buffers.u[self._input_positions], z)
-
-    def _residual_products(self, values: FloatArray, changes: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
-        """Return dg = g_x dx + g_u du + g_z dz; NaN rows only where an unknown dz has a part in g."""
-        if not len(self.constraints):
-            return np.zeros((0, dx.shape[1]))
-        n, k = self._buffers.n, self._buffers.k
-        x, u = values[1 : 1 + n], values[1 + n : 1 + n + k][self._input_positions]
-        partials = self.constraints.partials(float(values[0]), x, u, values[self._observed_positions])
-        dg = partials.states @ dx + partials.inputs @ du
-        observed = changes[self._observed_positions]
-        if np.isfinite(observed).all():
-            known: FloatArray = dg + partials.observed @ observed
-            return known
-        for g_z, dz in zip(partials.observed.T, observed, strict=True):
-            dg[g_z != 0] += np.outer(g_z[g_z != 0], dz)
-        return dg
-
     def _positions(self, scalars: Iterable[Scalar]) -> NDArray[np.intp]:
         return np.array([self._buffers.position(s) for s in scalars], dtype=np.intp)
 
@@ -347,9 +329,9 @@ class FmuModel(Model, Hybrid):
         for i, (_, scalar) in enumerate(self._interface.outputs):
             place = self._session.layout.place(scalar)
             if place is not None and place.kind == "state":
-                copies[i] = Copy("state", place.index)
-            elif place is not None and place.kind == "input" and place.index in places:
-                copies[i] = Copy("input", places[place.index])
+                copies[i] = Copy("state", place.position)
+            elif place is not None and place.kind == "input" and place.position in places:
+                copies[i] = Copy("input", places[place.position])
         return copies
 
     def _input(self, name: str) -> Scalar:
@@ -388,7 +370,7 @@ def _info(description: Description) -> ModelInfo:
 def _place_index(layout: Layout, scalar: Scalar) -> int:
     place = layout.place(scalar)
     assert place is not None  # noqa: S101 - only inputs come here
-    return place.index
+    return place.position
 
 
 def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:

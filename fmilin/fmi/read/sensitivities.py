@@ -7,11 +7,14 @@ are written down, since real exports answer zero for them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
-from fmilin.fmi.read.component import Call, Component
+from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.session import Session
 from fmilin.signals import FloatArray
@@ -55,7 +58,7 @@ class Sensitivities:
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-        self._columns: list[tuple[Call, FloatArray, int]] = []  # the call of each, its seed and the place in it
+        self._columns: list[tuple[Call, ...]] = []  # the calls that ask for each
         if variables:
             self._prepare(list(variables.values()), targets)
 
@@ -76,35 +79,35 @@ class Sensitivities:
 
         or None when the FMU refused; it is never asked again then.
         """
-        needed = np.flatnonzero(directions.any(axis=1))
+        needed = np.any(directions, axis=1)
         if not self._fill(needed):
             return None
-        everything = needed.size == directions.shape[0]
         changes = np.zeros((self._base.size, directions.shape[1]))
         changes[1 : self._first] = directions
-        with np.errstate(invalid="ignore", over="ignore"):
-            changes[self._first :] = self._J @ directions if everything else self._J[:, needed] @ directions[needed]
+        if needed.all():
+            changes[self._first :] = self._J @ directions
+        else:
+            changes[self._first :] = self._J[:, needed] @ directions[needed]
         return self._base, changes
 
-    def _fill(self, needed: NDArray[np.intp]) -> bool:
+    def _fill(self, needed: NDArray[np.bool_]) -> bool:
         """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
         session, buffers = self._session, self._buffers
         key = (buffers.values[: self._first].tobytes(), session.generation)
         if self._key != key:
             self._key = key
             self._done[:] = False
-        elif self._done[needed].all():
+        missing = needed & ~self._done
+        if not missing.any():
             return True
         session.visit(buffers)
-        for group in buffers.inputs:
-            session.instance.read(group)  # as the FMU holds them, to see whether a product moves them
+        session.instance.look(buffers)  # also at the inputs, to see whether a product moves them
         self._base[:] = buffers.values
-        missing = needed[~self._done[needed]]
         if self._columns:
-            if not self._ask_all(missing.tolist()):
+            if not self._ask_all(np.flatnonzero(missing).tolist()):
                 return False
-            self._J[self._rows[:, None], missing] = self._answers[missing][:, self._take].T
-        self._done[missing] = True
+            self._J[self._rows] = self._answers.T[self._take]
+        self._done |= missing
         return True
 
     def _prepare(self, variables: list[Variable], targets: dict[tuple[int, int], list[int]]) -> None:
@@ -122,7 +125,12 @@ class Sensitivities:
                 groups[v.reference] = Group([v], np.zeros(layout.size(v)))
             known = groups[v.reference]
             call = self._session.instance.directional(unknowns, known, pointer_to(answer))
-            self._columns.append((call, known.values, scalar.offset))
+            if known.values.size == 1:
+                known.values[0] = 1.0
+                self._columns.append((call,))
+            else:
+                one, zero = (partial(known.values.__setitem__, scalar.offset, seed) for seed in (1.0, 0.0))
+                self._columns.append(((one, call[1]), call, (zero, call[1])))
 
     def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses.
@@ -133,23 +141,20 @@ class Sensitivities:
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
-        for column in columns:
-            if not self._ask(instance.component, column) or (self._moves and not self._restore()):
-                return False
-        if not self._moves and not self._restore():
-            self._moves = True
-            return self._ask_all(columns)
-        return True
+        if self._moves:
+            return all(self._answered(self._columns[column]) and self._restore() for column in columns)
+        if not self._answered([call for column in columns for call in self._columns[column]]):
+            return False
+        self._moves = not self._restore()
+        return not self._moves or self._ask_all(columns)
 
-    def _ask(self, component: Component, column: int) -> bool:
-        """Fill one column; False when the FMU refuses."""
-        call, seed, offset = self._columns[column]
-        seed[offset] = 1.0
-        status = component.status_of(call)
-        seed[offset] = 0.0
-        if status in (0, 1):
+    def _answered(self, calls: Sequence[Call]) -> bool:
+        """Make the calls; False when the FMU refuses one."""
+        component = self._session.instance.component
+        bad = component.first_bad(calls)
+        if bad is None:
             return True
-        failure = component.failure("GetDirectionalDerivative", status)
+        failure = component.failure("GetDirectionalDerivative", bad[0])
         self._session.directional = False
         self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
         return False
@@ -158,13 +163,11 @@ class Sensitivities:
         """Put states and inputs back where the calls moved them; return whether they had stayed, or are back."""
         buffers, instance = self._buffers, self._session.instance
         point = buffers.values[1 : self._first]
-        before = point.copy()
-        instance.read_states(buffers)
-        for group in buffers.inputs:
-            instance.read(group)
-        moved = point.tobytes() != before.tobytes()
-        point[:] = before
+        before = point.tobytes()
+        instance.look(buffers)
+        moved = point.tobytes() != before
         if moved:
+            point[:] = np.frombuffer(before)
             instance.forget_point()
             instance.visit(buffers, "")
             self._session.note(

@@ -6,7 +6,6 @@ import itertools
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -16,19 +15,14 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.instance1 import Instance1
-from fmilin.fmi.read.instance2 import Instance2
-from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled
 from fmilin.fmi.read.log import LogSink
-from fmilin.fmi.read.platforms import library_suffix
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Session"]
-
-_INSTANCES: dict[str, type[Instance]] = {"1": Instance1, "2": Instance2, "3": Instance3}
 
 
 class Session:
@@ -41,6 +35,8 @@ class Session:
         Set before initialization.
     time : float or None
         Start time in seconds; None: that of the default experiment.
+    settings : mapping of str to float
+        As ``parameters``, but states and inputs among them belong to the operating point and are left alone.
     interface : str or None
         ``"ModelExchange"`` or ``"CoSimulation"``; None: the one that the description is seen through.
 
@@ -62,13 +58,20 @@ class Session:
     """
 
     def __init__(
-        self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, interface: str | None = None
+        self,
+        fmu: FmuFile,
+        parameters: Mapping[str, Value],
+        time: float | None,
+        interface: str | None = None,
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         description = fmu.description if interface is None else fmu.description.through(interface)
         if fmu.options.sampled:
             description = replace(description, with_samples=True)
-        self.layout = Layout(description, structural_sizes(description, parameters))
-        self.settings = settings_of(self.layout, parameters)
+        kind = self._class_of_instances(description)
+        given = {**parameters, **(settings or {})}
+        self.layout = Layout(description, structural_sizes(description, given))
+        self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
         self.start_time = description.start_time if time is None else time
         self.notes = [*description.notes, *self.layout.notes]
         self.directional = description.directional_derivatives
@@ -79,8 +82,7 @@ class Session:
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
-        kind = self._class_of_instances(description)
-        compiles = _check_platform(fmu, description, kind)
+        compiles = must_be_compiled(fmu, description, kind)
         self._instance: Instance | None = None
         sources = ("sources",) if compiles else ()
         self._folder = fmu.unpack(("resources", *sources, *(f"binaries/{b}" for b in kind.binaries)))
@@ -95,7 +97,7 @@ class Session:
                 instance = kind(self._folder, description, len(self.layout.states), sink)
                 self._instance = instance
                 instance.begin(self.start_time, self.settings)
-                self._complete(instance, parameters)
+                self._complete(instance, given, settings)
                 self._take_stock(instance)
         except BaseException:
             self.close()
@@ -251,16 +253,36 @@ class Session:
         self.left_start = False
 
     def _class_of_instances(self, description: Description) -> type[Instance]:
-        return _INSTANCES[description.fmi_version.split(".")[0]]
+        return class_of_instances(description)
 
-    def _complete(self, instance: Instance, parameters: Mapping[str, Value]) -> None:
+    def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> dict[str, Value]:
+        """Return what is set before initialization: of ``settings`` neither states nor inputs.
+
+        A co-simulation FMU may not let its states be set later, so it begins with them.
+        """
+        stepped = self.layout.description.interface == "CoSimulation"
+
+        def waits(name: str) -> bool:
+            scalar = self.layout.find(name) if settings and name in settings else None
+            place = None if scalar is None else self.layout.place(scalar)
+            if scalar is None or place is None or place.kind == "derivative":
+                return False
+            return not (stepped and place.kind == "state" and scalar.variable.is_settable)
+
+        return {name: value for name, value in given.items() if not waits(name)}
+
+    def _complete(self, instance: Instance, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> None:
         """Lay everything out anew when the code knows more than the description: in FMI 1.0, which are the states."""
         description, before = instance.described(), instance.description.notes
         if description is not instance.description:
             instance.description = description
             self.notes = [note for note in self.notes if note not in before or note in description.notes]
             self.layout = Layout(description)
-            self.settings = settings_of(self.layout, parameters)
+            began_with = self.settings
+            self.settings = settings_of(self.layout, self._beginning(given, settings))
+            if self.settings != began_with:
+                instance.end()
+                instance.begin(self.start_time, self.settings)
 
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""
@@ -316,21 +338,3 @@ class Session:
                     f"The state '{name}' was set to {asked[i]:.17g}, but the model holds {held[i]:.17g}: "
                     f"it changes states that it is given."
                 )
-
-
-def _check_platform(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
-    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
-    library = description.model_identifier + library_suffix()
-    paths = {Path(m.filename.replace("\\", "/")).as_posix() for m in fmu.members}
-    if any(f"binaries/{folder}/{library}" in paths for folder in kind.binaries):
-        return False
-    if fmu.options.compile_sources and "C sources" in fmu.platforms:
-        return True
-    here = kind.binaries[0]
-    inside = ", ".join(fmu.platforms) or "none at all"
-    advice = "Ask for an export that includes this platform."
-    if "C sources" in fmu.platforms:
-        advice = "Its sources can be compiled with this machine's compiler: say so with --compile."
-    elif any(folder in fmu.platforms for folder in kind.binaries):
-        advice = f"The folder is there, but not '{library}', the name that the model description gives."
-    raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")

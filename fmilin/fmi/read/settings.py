@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read.description import INTEGERS, Description, Variable
@@ -16,8 +15,7 @@ Value = float | int | bool | str | Sequence[float]
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One variable and what it is set to before initialization."""
 
     variable: Variable

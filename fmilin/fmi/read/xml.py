@@ -12,20 +12,20 @@ import codecs
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.errors import ModelError
-from fmilin.fmi.read import schema, xml1, xml2, xml3
+from fmilin.fmi.read import schema
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import Notes, Structure
-from fmilin.fmi.read.large import LARGE, Scanned, cut
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.large import Scanned
 
 __all__ = ["parse_description"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(NamedTuple):
     read: Callable[[Any, Notes, Scanned | None], Structure]
     token: str
     """Attribute that identifies the model."""
@@ -41,19 +41,27 @@ def _interfaces(root: Any) -> dict[str, dict[str, str]]:
     return {kind: dict(root.find(kind).attrib) for kind in _INTERFACES if root.find(kind) is not None}
 
 
-_VERSIONS = {
-    "1": _Version(xml1.read_structure, "guid", "", "fmi1/fmiModelDescription.xsd", xml1.interfaces),
-    "2": _Version(
-        xml2.read_structure, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _interfaces
-    ),
-    "3": _Version(
-        xml3.read_structure,
-        "instantiationToken",
-        "providesDirectionalDerivatives",
-        "fmi3/fmi3ModelDescription.xsd",
-        _interfaces,
-    ),
-}
+def _version(number: str) -> _Version | None:
+    """Return how a version is read; only that one is imported."""
+    if number == "1":
+        from fmilin.fmi.read import xml1
+
+        return _Version(xml1.read_structure, "guid", "", "fmi1/fmiModelDescription.xsd", xml1.interfaces)
+    if number == "2":
+        from fmilin.fmi.read import xml2
+
+        flag, scheme = "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd"
+        return _Version(xml2.read_structure, "guid", flag, scheme, _interfaces)
+    if number == "3":
+        from fmilin.fmi.read import xml3
+
+        flag, scheme = "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd"
+        return _Version(xml3.read_structure, "instantiationToken", flag, scheme, _interfaces)
+    return None
+
+
+LARGE = 4_000_000
+"""Bytes from which a description is scanned."""
 _ENCODING = re.compile(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 _INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
 
@@ -75,11 +83,14 @@ def parse_description(xml: bytes, source: str) -> Description:
         supported yet, or when states, derivatives, inputs or outputs cannot be told.
     """
     xml, damaged = _decodable(xml)
-    pieces = cut(xml) if len(xml) >= LARGE else None
-    rest, scanned = (xml, None) if pieces is None else pieces
+    rest, scanned = xml, None
+    if len(xml) >= LARGE:
+        from fmilin.fmi.read.large import cut
+
+        rest, scanned = cut(xml) or (xml, None)
     root = _root(rest, source)
     version = (root.get("fmiVersion") or "").strip()
-    reader = _VERSIONS.get(version.split(".")[0])
+    reader = _version(version.split(".")[0])
     if reader is None:
         raise ModelError(_unsupported(version, source))
     attributes = reader.interfaces(root)

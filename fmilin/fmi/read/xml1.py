@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.description import Description, Unknown, Variable
 from fmilin.fmi.read.elements import Notes, Structure, declared_type, integer, nominal
-from fmilin.fmi.read.large import Scanned
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.large import Scanned
 
 __all__ = ["interfaces", "read_structure", "with_states"]
 

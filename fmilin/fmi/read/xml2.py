@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fmilin.fmi.read.description import Unknown, Variable
+from fmilin.fmi.read.description import LargeSequence, Unknown, Variable
 from fmilin.fmi.read.elements import (
     Notes,
     Structure,
@@ -16,7 +16,9 @@ from fmilin.fmi.read.elements import (
     nominal,
     references,
 )
-from fmilin.fmi.read.large import Scanned
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.large import Scanned
 
 __all__ = ["read_structure"]
 
@@ -127,6 +129,6 @@ def _at(variables: Scanned | Sequence[Variable | None], index: int | None) -> Va
     """Return variable number ``index``, counted from 1."""
     if index is None:
         return None
-    if isinstance(variables, Scanned):
+    if isinstance(variables, LargeSequence):
         return variables.at(index - 1)
     return variables[index - 1] if 0 < index <= len(variables) else None

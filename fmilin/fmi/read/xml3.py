@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable
 from fmilin.fmi.read.elements import (
@@ -17,7 +16,9 @@ from fmilin.fmi.read.elements import (
     nominal,
     references,
 )
-from fmilin.fmi.read.large import Scanned
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.large import Scanned
 
 __all__ = ["read_structure"]
 
@@ -52,8 +53,7 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
     return Structure(found.variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
 
 
-@dataclass(frozen=True, slots=True)
-class _Variables:
+class _Variables(NamedTuple):
     variables: Sequence[Variable]
     by_reference: Mapping[int, Variable]
     rates: Mapping[int, Variable]

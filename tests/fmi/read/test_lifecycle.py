@@ -229,7 +229,8 @@ def test_messages_go_to_the_instance_that_speaks(zoo: Zoo, caplog: pytest.LogCap
     assert caplog.messages == ["discards.fmu: x = 20 is out of range", "pendulum.fmu: freed"]
 
 
-def test_the_running_function_is_noted_for_whoever_finds_the_crash(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+def noted_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which every function is added that is called from now on."""
     noted: list[str] = []
 
     class Recorder(watchdog.Note):
@@ -237,6 +238,11 @@ def test_the_running_function_is_noted_for_whoever_finds_the_crash(zoo: Zoo, mon
             noted.append(text)
 
     monkeypatch.setattr(watchdog._Listener, "note", Recorder())
+    return noted
+
+
+def test_the_running_function_is_noted_for_whoever_finds_the_crash(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = noted_calls(monkeypatch)
     with open_fmu(zoo("pendulum")) as model:
         assert noted[:2] == ["the loading of the library", "fmi2Instantiate"]
         assert "fmi2ExitInitializationMode" in noted
@@ -252,3 +258,74 @@ def test_the_running_function_is_noted_for_whoever_finds_the_crash(zoo: Zoo, mon
         model.products(0.0, model.start.states, model.start.inputs, np.eye(4, 1), np.zeros((1, 1)))
         assert "fmi2GetDirectionalDerivative" in noted
     assert noted[-3:] == ["fmi2Terminate", "fmi2FreeInstance", "the unloading of the library"]
+
+
+def test_residuals_are_read_without_derivatives_and_outputs(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_fmu(zoo("pendulum"), constraints=[Constraint.from_text("rod.gap")]) as model:
+        x, u = model.start.states, model.start.inputs
+        for step in (0.0, 0.1):  # the first two visits find out whether it can be done
+            model.constraint_residuals(0.0, x + step, u)
+        noted = noted_calls(monkeypatch)
+        moved = x + np.array([0.3, 0.0, 0.0, 0.0])
+        residuals = model.constraint_residuals(0.0, moved, u)
+        assert noted == ["fmi2SetContinuousStates", "fmi2GetContinuousStates", "fmi2GetReal"]
+        np.testing.assert_array_equal(residuals, model.evaluate(0.0, moved, u).residuals)
+
+
+def test_variables_that_are_calculated_with_the_derivatives_only_are_found_out(opened: Opened) -> None:
+    """Read alone, the gap is that of the point before: residuals are then those of whole evaluations."""
+    model = opened("late_variables", constraints=[Constraint.from_text("gap")])
+    for x in (3.0, 4.0, 5.0):
+        residuals = model.constraint_residuals(0.0, np.array([x]), np.empty(0))
+        assert residuals is None or residuals == x - 1
+    assert residuals is None
+
+
+def test_time_and_inputs_are_set_again_whenever_something_else_may_have_moved_them(
+    zoo: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_fmu(zoo("pendulum")) as model:
+        t, x, u = 0.0, model.start.states, model.start.inputs
+
+        def sets_all() -> bool:
+            noted.clear()
+            model.evaluate(t, x, u)
+            return {"fmi2SetTime", "fmi2SetReal"} <= set(noted)
+
+        noted = noted_calls(monkeypatch)
+        assert sets_all()
+        assert not sets_all()
+        model.products(t, x, u, np.eye(4, 1), np.zeros((1, 1)))
+        assert sets_all()
+        model.pass_event(t, x, u)
+        assert sets_all()
+        model.restart()
+        assert sets_all()
+        model.evaluate(t + 1.0, x, u)
+        assert sets_all()
+        view = model.with_interface(inputs=[])
+        view.evaluate(t, x, np.empty(0))
+        assert not sets_all()  # the same time and inputs through another view
+        model.evaluate(t, x, u + 1.0)
+        view.evaluate(t, x, np.empty(0))
+        assert noted.count("fmi2SetReal") == 2
+
+
+def test_after_a_discarded_point_everything_is_set_again(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_fmu(zoo("discards")) as model:
+        good, u = np.array([2.0, 1.0]), np.zeros(1)
+        model.evaluate(0.0, good, u)
+        with pytest.raises(NumericalError):
+            model.evaluate(0.0, np.array([20.0, 0.0]), u)
+        noted = noted_calls(monkeypatch)
+        model.evaluate(0.0, good, u)
+        assert noted[0] == "fmi2SetTime"
+
+
+def test_nan_as_time_or_input_is_set_each_time(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_fmu(zoo("pendulum")) as model:
+        noted = noted_calls(monkeypatch)
+        for _ in range(2):
+            assert np.isnan(model.evaluate(0.0, model.start.states, np.array([np.nan])).derivatives[2])
+            model.evaluate(np.nan, model.start.states, model.start.inputs)
+        assert noted.count("fmi2SetTime") == 4

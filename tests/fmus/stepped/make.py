@@ -46,12 +46,12 @@ def four_bar() -> tuple[Plant, dict[str, str]]:
 
     system = mechanism().system
     plant = Plant(
-        system.state_signals.names if hasattr(system, "state_signals") else tuple(mechanism().states.names),
+        system.state_signals.names,
         mechanism().inputs.names,
         mechanism().outputs.names,
         dict(zip(mechanism().states.names, mechanism().start.states.tolist(), strict=True)),
     )
-    return plant, dict(generate(system, system.outputs).sources)
+    return plant, dict(generate(system.in_graph()).sources)
 
 
 @dataclass(frozen=True)

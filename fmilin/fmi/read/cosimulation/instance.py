@@ -13,6 +13,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.buffers import Buffers
+from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.instance import Instance
 from fmilin.signals import FloatArray
 
@@ -130,10 +131,8 @@ class SteppedInstance(Instance):
         for group in self._wanted(buffers, wanted):
             self.read(group)
 
-    def read_states(self, buffers: Buffers) -> None:
-        """Read the continuous states, which are variables here."""
-        for group in buffers.states:
-            self.read(group)
+    def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
+        return tuple(call for group in buffers.states for call in self._reading(group))
 
     def nominals(self, count: int) -> FloatArray:
         """Return 1 for each, which says nothing: the interface has no function for nominal values."""

@@ -29,6 +29,7 @@ def open_stepped_fmu(
     source: FmuFile | Path | str,
     *,
     parameters: Mapping[str, Value] | None = None,
+    settings: Mapping[str, float] | None = None,
     time: float | None = None,
     constraints: Sequence[Constraint] = (),
     independent: tuple[str, ...] = (),
@@ -39,7 +40,7 @@ def open_stepped_fmu(
     Parameters and errors are those of :func:`fmilin.fmi.read.model.open_fmu`.
     """
     fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
-    session = SteppedSession(fmu, parameters or {}, time)
+    session = SteppedSession(fmu, parameters or {}, time, settings or {})
     session.notes += notes
     return model_on(session, SteppedFmu, constraints, independent)
 

@@ -40,7 +40,9 @@ class SteppedSession(Session):
     Parameters and errors are those of :class:`~fmilin.fmi.read.session.Session`.
     """
 
-    def __init__(self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None) -> None:
+    def __init__(
+        self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, settings: Mapping[str, float]
+    ) -> None:
         self._legs: list[_Leg] = []
         self._saved: SavedState | None = None
         self._away = False
@@ -53,7 +55,7 @@ class SteppedSession(Session):
         self.steps = 0
         self.anchor_time = 0.0
         """Where every run starts, in seconds."""
-        super().__init__(fmu, parameters, time, "CoSimulation")
+        super().__init__(fmu, parameters, time, "CoSimulation", settings)
         self._anchor()
 
     # ------------------------------------------------------------------ the anchor

@@ -1,0 +1,50 @@
+"""Which of an FMU's libraries is loaded, and what speaks to it."""
+
+from __future__ import annotations
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.platforms import library_suffix
+
+__all__ = ["class_of_instances", "must_be_compiled"]
+
+
+def class_of_instances(description: Description) -> type[Instance]:
+    """Return the class for model exchange in the description's version of the standard; no other is imported."""
+    number = description.fmi_version.split(".")[0]
+    if number == "1":
+        from fmilin.fmi.read.instance1 import Instance1
+
+        return Instance1
+    if number == "2":
+        from fmilin.fmi.read.instance2 import Instance2
+
+        return Instance2
+    from fmilin.fmi.read.instance3 import Instance3
+
+    return Instance3
+
+
+def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
+    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there.
+
+    Raises
+    ------
+    ModelError
+        When there is no library for this platform, and no sources or no leave to compile them.
+    """
+    library = description.model_identifier + library_suffix()
+    if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
+        return False
+    if fmu.options.compile_sources and "C sources" in fmu.platforms:
+        return True
+    here = kind.binaries[0]
+    inside = ", ".join(fmu.platforms) or "none at all"
+    advice = "Ask for an export that includes this platform."
+    if "C sources" in fmu.platforms:
+        advice = "Its sources can be compiled with this machine's compiler: say so with --compile."
+    elif any(folder in fmu.platforms for folder in kind.binaries):
+        advice = f"The folder is there, but not '{library}', the name that the model description gives."
+    raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")

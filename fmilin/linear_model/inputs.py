@@ -1,0 +1,44 @@
+"""Some of the inputs of a linear model, in an order of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fmilin.errors import UsageError
+from fmilin.linear_model.model import LinearModel, relative_error
+from fmilin.signals import Signals
+
+__all__ = ["chosen_inputs", "with_inputs"]
+
+
+def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
+    """Return which inputs are wanted, by number.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is unknown or named twice.
+    """
+    chosen = [inputs.index_of(name, "an input of the model") for name in names]
+    if len(set(chosen)) != len(chosen):
+        raise UsageError(f"An input is named twice in {', '.join(names)}.")
+    return chosen
+
+
+def with_inputs(linear: LinearModel, chosen: Sequence[int]) -> LinearModel:
+    """Return the linear model with some inputs, in the given order; the others stay at their values of the point."""
+    columns, E, descriptor = list(chosen), linear.errors, linear.descriptor
+    selected = linear.inputs.select(columns)
+    B, D = linear.B[:, columns], linear.D[:, columns]
+    errors = replace(E, B=E.B[:, columns], D=E.D[:, columns])
+    return replace(
+        linear,
+        B=B,
+        D=D,
+        T_u=linear.T_u[:, columns],
+        inputs=selected,
+        errors=errors,
+        accuracy=replace(linear.accuracy, B=relative_error(errors.B, B), D=relative_error(errors.D, D)),
+        descriptor=descriptor and descriptor.with_interface(selected.names, linear.outputs.names),
+    )
