@@ -22,6 +22,9 @@ from fmilin.signals import FloatArray
 
 __all__ = ["Realized", "aligned", "named_coordinates", "realize"]
 
+PREDICTED = 1e-8
+"""Held-out error, relative, that needs no higher order: rounding in the rates, integrated, leaves as much."""
+
 _DISTINCT = 1e-5
 """Declared states are coordinates only when they are independent to this, in their sizes."""
 
@@ -128,7 +131,7 @@ def _order(hankel: Hankel, markov: Markov, ny: int, most: int, held: HeldOut | N
     best = float(np.min(errors))
     if not np.isfinite(best):
         return most
-    return 1 + int(np.flatnonzero(errors <= max(2.0 * best, 1e-9))[0])
+    return 1 + int(np.flatnonzero(errors <= max(2.0 * best, PREDICTED))[0])
 
 
 def _sampled(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
