@@ -13,9 +13,11 @@ import ctypes
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from benchmarks.mechanism import BLOCK, kept, moving, quickest
