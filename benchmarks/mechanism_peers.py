@@ -128,7 +128,9 @@ class Pinocchio:
 def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray], str]:
     """Return the generated code as a function of many points, and what it took to make it."""
     begin = time.perf_counter()
-    system = replace(model.in_graph(), outputs=ca.SX(0, 1))
+    equations = model.in_graph()
+    assert equations is not None
+    system = replace(equations, outputs=ca.SX(0, 1))
     sources = {name: text.encode() for name, text in generate(system).sources.items()}
     sources["peers.c"] = Path(__file__).with_suffix(".c").read_bytes()
     made = time.perf_counter() - begin
