@@ -1,1 +1,1 @@
-"""Symbolic systems and how they become numbers: NumPy functions in this process, or C99 code."""
+"""From expressions and recursions to functions, exact derivatives and C: a thin layer over CasADi."""
