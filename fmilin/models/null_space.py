@@ -28,7 +28,7 @@ from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK
+from fmilin.tolerances import PSEUDO_INVERSE
 
 __all__ = ["MultiplierModel", "NullSpaceModel", "Singularity"]
 
@@ -157,7 +157,7 @@ class NullSpaceModel(_SaddlePointModel):
     1
     """
 
-    def __init__(self, model: SymbolicModel, *, threshold: float = RANK) -> None:
+    def __init__(self, model: SymbolicModel, *, threshold: float = PSEUDO_INVERSE) -> None:
         if not 0 <= threshold < 1:
             raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
         coordinates = model.states[: len(model.states) // 2]
