@@ -124,11 +124,11 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
         np.array([at.inputs[n] for n in linear.inputs.names]),
         dict(at.parameters),
     )
-    model = model_at(model, point)
     inputs = None if model.inputs.names == linear.inputs.names else linear.inputs.names
     outputs = None if model.outputs.names == linear.outputs.names else linear.outputs.names
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
+    model = model_at(model, point)
     visited = CountedModel(model)
     frame = frame_at(visited, point, named=_names(linear), kind=_kind(linear))
     _require_order(frame, linear)

@@ -33,7 +33,7 @@ def test_refinement_wins_back_what_the_factors_lose(kind: type[Any]) -> None:
     refined = np.max(np.abs(RefinedFactors(extended(W), "the beam").solve(right) - x))
     assert plain > 1e-6
     if EXTENDED < 1e-18:  # the long double of this machine has more digits than a double
-        assert refined < 2e-3 * plain
+        assert refined < 1e-2 * plain  # 2^-11, and what one right-hand side makes of it
     else:
         assert refined < 10 * plain
 
