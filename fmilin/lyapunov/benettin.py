@@ -137,31 +137,31 @@ def lyapunov_exponents(
     if not 0 < duration < inf:
         raise UsageError(f"The duration of a trajectory is positive and finite, not {duration:g} s.")
     options = method or Benettin()
-    walk = _Walk(model, model.start if point is None else point, options)
-    deviations = walk.begin(count)
-    t0 = walk.t + options.transient
-    while walk.t < t0 - 1e-12:
-        deviations = walk.orthonormal(walk.advance(deviations, min(walk.t + options.interval, t0)))[0]
+    motion = _Integration(model, model.start if point is None else point, options)
+    deviations = motion.begin(count)
+    t0 = motion.t + options.transient
+    while motion.t < t0 - 1e-12:
+        deviations = motion.orthonormal(motion.advance(deviations, min(motion.t + options.interval, t0)))[0]
     total = np.zeros(deviations.shape[1])
     times: list[float] = []
     history: list[FloatArray] = []
-    while walk.t < t0 + duration - 1e-12:
-        deviations = walk.advance(deviations, min(walk.t + options.interval, t0 + duration))
-        deviations, growth = walk.orthonormal(deviations)
+    while motion.t < t0 + duration - 1e-12:
+        deviations = motion.advance(deviations, min(motion.t + options.interval, t0 + duration))
+        deviations, growth = motion.orthonormal(deviations)
         total = total + growth
-        times.append(walk.t)
-        history.append(total / (walk.t - t0))
+        times.append(motion.t)
+        history.append(total / (motion.t - t0))
     order = np.argsort(-history[-1])
     return LyapunovExponents(
         values=history[-1][order],
         times=np.array(times),
         history=np.array(history)[:, order],
-        end=OperatingPoint(walk.t, walk.x, walk.u),
-        switches=tuple(walk.switches),
+        end=OperatingPoint(motion.t, motion.x, motion.u),
+        switches=tuple(motion.switches),
     )
 
 
-class _Walk:
+class _Integration:
     """A trajectory with deviations, in independent states that stay well conditioned."""
 
     def __init__(self, model: Model, point: OperatingPoint, options: Benettin) -> None:

@@ -92,23 +92,23 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
     note = watchdog.listen()
     scratch = tempfile.mkdtemp(prefix="fmilin-")  # of the child, removed here even when the child cannot
     _flush()
-    ears, mouth = os.pipe()
+    read_end, write_end = os.pipe()
     parent = os.getpid()
     try:
         with _termination() as terminable:
             child = _fork()
             if child == 0:
-                os.close(ears)
-                _be_the_child(work, mouth, scratch, parent)
-            os.close(mouth)
+                os.close(read_end)
+                _be_the_child(work, write_end, scratch, parent)
+            os.close(write_end)
             try:
                 terminable()
-                return _Watch(child, ears, note, limits).answer()
+                return _Watch(child, read_end, note, limits).answer()
             except BaseException:
                 _kill(child)  # nothing of ours outlives this command, even when a person or a scheduler stops it
                 raise
     finally:
-        os.close(ears)
+        os.close(read_end)
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -119,7 +119,7 @@ def _fork() -> int:
         return os.fork()
 
 
-def _be_the_child(work: Work, mouth: int, scratch: str, parent: int) -> NoReturn:
+def _be_the_child(work: Work, write_end: int, scratch: str, parent: int) -> NoReturn:
     """Do the work and end without the parent's clean-up."""
     status = 1
     try:
@@ -128,16 +128,16 @@ def _be_the_child(work: Work, mouth: int, scratch: str, parent: int) -> NoReturn
         _end_with(parent)
         _leave_no_core()
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
-        status = work(lambda content: _send(mouth, content))
+        status = work(lambda content: _send(write_end, content))
         _flush()
     finally:
         os._exit(status)
 
 
-def _send(mouth: int, content: bytes) -> None:
+def _send(write_end: int, content: bytes) -> None:
     rest = len(content).to_bytes(_HEADER, "little") + content
     while rest:
-        rest = rest[os.write(mouth, rest) :]
+        rest = rest[os.write(write_end, rest) :]
 
 
 def _end_with(parent: int) -> None:
@@ -163,8 +163,8 @@ def _leave_no_core() -> None:
 class _Watch:
     """The parent's view of its child."""
 
-    def __init__(self, child: int, ears: int, note: watchdog.Note, limits: Limits) -> None:
-        self._child, self._ears, self._note = child, ears, note
+    def __init__(self, child: int, read_end: int, note: watchdog.Note, limits: Limits) -> None:
+        self._child, self._read_end, self._note = child, read_end, note
         self._seconds = limits.seconds
         self._memory = _free_memory() if limits.memory is None else limits.memory
         self._heard = b""
@@ -175,7 +175,7 @@ class _Watch:
             _, ended = os.waitpid(self._child, 0)
             raise self._error(_how(ended) + self._where("in", "after"), "Nothing was written.")
         patience = min(UNLOADING_PATIENCE, self._seconds or UNLOADING_PATIENCE)
-        readable, _, _ = select.select([self._ears], [], [], patience)
+        readable, _, _ = select.select([self._read_end], [], [], patience)
         if not readable:
             os.kill(self._child, signal.SIGKILL)
         _, ended = os.waitpid(self._child, 0)
@@ -193,15 +193,15 @@ class _Watch:
         started may hold it open.
         """
         while True:
-            readable, _, _ = select.select([self._ears], [], [], _ROUND)
+            readable, _, _ = select.select([self._read_end], [], [], _ROUND)
             if readable:
-                word = os.read(self._ears, 1 << 20)
+                word = os.read(self._read_end, 1 << 20)
                 self._heard += word
                 if not word or self._is_complete:
                     return self._is_complete
                 continue
             state = os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if state is not None and not select.select([self._ears], [], [], 0)[0]:
+            if state is not None and not select.select([self._read_end], [], [], 0)[0]:
                 return False
             if state is None:
                 self._check_limits()

@@ -1,4 +1,4 @@
-"""The walk along a motion: pieces between events, steps within a piece, samples within a step."""
+"""The integration along a motion: pieces between events, steps within a piece, samples within a step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fmilin.simulation.method import Method, moved, next_step
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.trajectory import EventRecord
 
-__all__ = ["ChatteringError", "Plan", "Sample", "Walk"]
+__all__ = ["ChatteringError", "Integration", "Plan", "Sample"]
 
 CROWD = 100
 """So many events in a row without progress in time, and the integration gives up."""
@@ -29,13 +29,13 @@ class ChatteringError(NumericalError):
 
 @dataclass(frozen=True)
 class Plan:
-    """Where to walk and how.
+    """Where to integrate to, and how.
 
     Parameters
     ----------
     method : Method
     grid : array, shape (K,)
-        Times at which samples are wanted, in order; the last one is where the walk ends.
+        Times at which samples are wanted, in order; the last one is where the integration ends.
     hybrid : Hybrid or None
         The model as far as it has events.
     progress : callable
@@ -74,7 +74,7 @@ class _Arrival:
     cause: str
 
 
-class Walk:
+class Integration:
     """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time.
 
     Parameters
@@ -89,7 +89,7 @@ class Walk:
         Accepted so far.
     events : list of EventRecord
     ended : str
-        Why the walk ended early, as a sentence; empty when it did not.
+        Why the integration ended early, as a sentence; empty when it did not.
     """
 
     def __init__(self, plant: Plant, running: Running, plan: Plan) -> None:

@@ -20,7 +20,7 @@ from fmilin.simulation.checks import require_invariance
 from fmilin.simulation.formulation import Formulation, Running
 from fmilin.simulation.formulations import Underlying, formulation_named
 from fmilin.simulation.inputs import Inputs, input_course
-from fmilin.simulation.integration_loop import Plan, Sample, Walk
+from fmilin.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.simulation.method import Method
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.stateless import Clocked
@@ -122,11 +122,11 @@ def simulate_at(
     run = _prepared(
         model, start, inputs=inputs, formulation=formulation, method=method, energy=energy, progress=progress
     )
-    walk = run.walk(times)
+    integration = run.integration(times)
     recorder = _Recorder(run.plant)
-    for sample in walk.samples(run.start.time, run.start.states):
+    for sample in integration.samples(run.start.time, run.start.states):
         recorder.take(sample)
-    return _trajectory(run, walk, recorder)
+    return _trajectory(run, integration, recorder)
 
 
 def snapshots(
@@ -171,12 +171,12 @@ def snapshots(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "
             f"{run.start.time:g} s."
         )
-    walk = run.walk(grid)
-    for sample in walk.samples(run.start.time, run.start.states):
+    integration = run.integration(grid)
+    for sample in integration.samples(run.start.time, run.start.states):
         if sample.is_wanted:
             yield run.plant.point(sample.time, sample.states)
-    if walk.ended:
-        raise UsageError(f"{walk.ended} Later snapshots do not exist: ask for earlier times.")
+    if integration.ended:
+        raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
 
 
 # -- preparation -------------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ class _Run:
     hybrid: Hybrid | None
     progress: Callable[[float], None]
 
-    def walk(self, grid: FloatArray) -> Walk:
-        return Walk(self.plant, self.running, Plan(self.method, grid, self.hybrid, self.progress))
+    def integration(self, grid: FloatArray) -> Integration:
+        return Integration(self.plant, self.running, Plan(self.method, grid, self.hybrid, self.progress))
 
 
 def _prepared(
@@ -277,9 +277,9 @@ class _Recorder:
         return np.array([row[member] for row in self.rows]).reshape(len(self.rows), width)
 
 
-def _trajectory(run: _Run, walk: Walk, recorder: _Recorder) -> Trajectory:
+def _trajectory(run: _Run, integration: Integration, recorder: _Recorder) -> Trajectory:
     model, plant = run.plant.model, run.plant
-    remarks = [Remark("ended", walk.ended)] if walk.ended else []
+    remarks = [Remark("ended", integration.ended)] if integration.ended else []
     return Trajectory(
         times=np.array(recorder.times),
         states=recorder.columns(0, len(model.states)),
@@ -294,8 +294,8 @@ def _trajectory(run: _Run, walk: Walk, recorder: _Recorder) -> Trajectory:
         formulation=run.formulation,
         method=run.method.name,
         switches=tuple(run.running.switches),
-        events=tuple(walk.events),
-        statistics=Statistics(walk.steps, plant.evaluations, run.running.projections),
+        events=tuple(integration.events),
+        statistics=Statistics(integration.steps, plant.evaluations, run.running.projections),
         parameters=tuple(run.start.parameters.items()),
         remarks=tuple(remarks),
     )

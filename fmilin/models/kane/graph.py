@@ -66,11 +66,11 @@ class KaneGraph:
         self._columns = ca.vertcat(
             self.known[: 1 + n], self.q_dot, self._u, self.known[1 + n + o : 1 + n + o + len(form.inputs)]
         )
-        V, v = self._taken_apart(form.velocity, form.u)
+        V, v = self._separated(form.velocity, form.u)
         found = [
             ca.vertcat(self._graph.column(form.f_c), V @ self._u + v),
-            *self._taken_apart(form.kinematics, form.q_dot),
-            *self._taken_apart((*form.acceleration, *form.dynamics), unknowns),
+            *self._separated(form.kinematics, form.q_dot),
+            *self._separated((*form.acceleration, *form.dynamics), unknowns),
         ]
         self.constraints, self.K, self.k, self.W, self.b = ca.cse(found)
         self.kinematics_are_explicit = bool(self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n)))
@@ -91,7 +91,7 @@ class KaneGraph:
         rates = ca.vertcat(self.q_dot, self.w)
         return column, _gradients(column, self.known), _gradients(column, rates)
 
-    def _taken_apart(self, rows: Sequence[Row], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
+    def _separated(self, rows: Sequence[Row], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
         """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
         coefficients = [[row.coefficients.get(w, 0) for w in symbols] for row in rows]
         return self._graph.matrix(coefficients, len(symbols)), self._graph.column([row.rest for row in rows])

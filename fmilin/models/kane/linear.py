@@ -79,10 +79,10 @@ class _Terms:
     def _of(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
         found = self._known.get(e)
         if found is None:
-            found = self._known[e] = self._taken_apart(e)
+            found = self._known[e] = self._separated(e)
         return found
 
-    def _taken_apart(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
+    def _separated(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
         present = self._inside(e) & self._wanted
         if not present:
             return {}, e

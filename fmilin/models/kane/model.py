@@ -26,7 +26,7 @@ from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint
 from fmilin.models.kane.residuals import PointToCheck, require_consistent_point, residuals_at
 from fmilin.models.kane.slopes import KaneSlopes, are_smooth
 from fmilin.models.kane.solved import constraints_of, solved_form
-from fmilin.models.kane.sympy_form import gathered
+from fmilin.models.kane.sympy_form import kane_form
 from fmilin.models.shell import Choice, NativeModel
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import FloatArray, Signals
@@ -158,7 +158,7 @@ class KaneModel(SymbolicModel):
         found = equations_in(method, reactions)
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
-        form, given = gathered(declaration, found, given)
+        form, given = kane_form(declaration, found, given)
         return cls._of(_engine_of(declaration, form, given, numerics), Choice())
 
     @property

@@ -16,12 +16,12 @@ from fmilin.models.kane.form import KaneForm, Row, in_order_of
 if TYPE_CHECKING:
     from fmilin.models.kane.conversion import Found
 
-__all__ = ["gathered"]
+__all__ = ["kane_form"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
 
 
-def gathered(declaration: Declaration, found: Found, given: Given) -> tuple[KaneForm, Given]:
+def kane_form(declaration: Declaration, found: Found, given: Given) -> tuple[KaneForm, Given]:
     """Return the form, and what was given with plain names and symbols; problems are noted in ``declaration``."""
     given = _in_plain_names(found, given)
     inputs = _inputs(declaration, found, given)

@@ -148,7 +148,7 @@ def _require_closed(closing: Closing, q: Floats) -> None:
 
 def _speeds(closing: Closing, q: Floats) -> Floats:
     v = np.array([v for joint in closing.system.description.joints for v in joint.velocity])
-    if not closing.system.bonds or not v.any():
+    if not closing.system.loop_constraints or not v.any():
         return v
     found, lost = closing.velocities(q, v)
     if lost:

@@ -75,7 +75,7 @@ class Closing:
         self.scales = np.where(slides, self.size, 1.0)
         self.free_q, self.free_v = self._free(held)
         powers = {"lines": 1, "rods": 2, "hinges": 0}  # of a length: rods compare squares, hinges measure cosines
-        self.units = np.array([self.size ** powers[bond.row[0]] for bond in system.bonds[: system.m_q]])
+        self.units = np.array([self.size ** powers[loop.row[0]] for loop in system.loop_constraints[: system.m_q]])
         self.iterations = 0
 
     @cached_property
@@ -110,10 +110,10 @@ class Closing:
         """Return the gap of each loop and wheel."""
         found: dict[str, tuple[float, float]] = {}
         rods = {loop.name: loop.length for loop in self.description.loops if loop.type == "rod"}
-        for value, bond in zip(self._raw(q), self.system.bonds, strict=False):
-            name = _own_name(bond.of)
+        for value, loop in zip(self._raw(q), self.system.loop_constraints, strict=False):
+            name = _own_name(loop.of)
             distance, angle = found.get(name, (0.0, 0.0))
-            if bond.row[0] == "hinges":
+            if loop.row[0] == "hinges":
                 angle = max(angle, abs(float(np.arcsin(np.clip(value, -1, 1)))))
             else:
                 length = rods.get(name)
@@ -185,7 +185,9 @@ class Closing:
         G, D = self.jacobian(q), self.scales * self.free_v
         found = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
         wrong = np.abs(G @ found) > CLOSED * (np.abs(G) @ np.abs(v))
-        bad = [_own_name(bond.of) for bond, is_wrong in zip(self.system.bonds, wrong, strict=True) if is_wrong]
+        bad = [
+            _own_name(loop.of) for loop, is_wrong in zip(self.system.loop_constraints, wrong, strict=True) if is_wrong
+        ]
         return found, tuple(dict.fromkeys(bad))
 
     def _normalized(self, q: Floats) -> Floats:

@@ -32,7 +32,7 @@ class Closure:
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system
-        # Gaps first, then slips: the number of a gap is that of its bond, and bonds on positions come first.
+        # Gaps first, then slips: the number of a gap is that of its constraint, and those on positions come first.
         first = {"gap": 0, "slip": system.m_q}
         sources = [entry.source for entry in entries if not isinstance(entry.source, Sensor)]
         self._order = np.array([first[kind] + number for kind, number in sources], dtype=np.intp)

@@ -108,13 +108,13 @@ class MechanismEngine(AdjustableEngine):
 def _constraints_of(system: System) -> tuple[Constraint, ...]:
     """Return the loops, wheels and skates, then the lengths of quaternions."""
     found = []
-    for bond in system.bonds:
-        name = f"{bond.of}[{bond.index}]"
-        slip = Expression.variable(f"{bond.of}.slip[{bond.index}]")
-        if bond.level == "velocity":
+    for loop in system.loop_constraints:
+        name = f"{loop.of}[{loop.index}]"
+        slip = Expression.variable(f"{loop.of}.slip[{loop.index}]")
+        if loop.level == "velocity":
             found.append(Constraint(slip, name, "velocity"))
             continue
-        gap = Expression.variable(f"{bond.of}.gap[{bond.index}]")
+        gap = Expression.variable(f"{loop.of}.gap[{loop.index}]")
         found.append(Constraint(gap, name, "position", rate=slip))
     names = system.tree.state_names[0]
     for joint, coordinates in system.tree.coordinates_of.items():

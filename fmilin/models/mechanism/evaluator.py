@@ -11,7 +11,7 @@ from fmilin.models.mechanism.closure import Closure
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.second_order_form import accelerations_along, taken_apart
+from fmilin.models.mechanism.second_order_form import accelerations_along, separated
 from fmilin.models.mechanism.system import Solution, State, System
 from fmilin.models.shell import Evaluator, Quantity
 from fmilin.signals import FloatArray
@@ -98,6 +98,6 @@ class MechanismEvaluator(Evaluator):
         """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
         del t
         system = self.system
-        if len(system.tree.balls) or system.m_q < len(system.bonds):
+        if len(system.tree.balls) or system.m_q < len(system.loop_constraints):
             return None
-        return taken_apart(system, self.outputs, self.state(x, u))
+        return separated(system, self.outputs, self.state(x, u))

@@ -96,15 +96,16 @@ def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
     lost = np.flatnonzero(~(np.isfinite(gaps) & np.isfinite(G).all(axis=1)))
     if len(lost):
         raise NumericalError(
-            f"The constraint '{system.bonds[lost[0]].of}' of the mechanism '{system.description.name}' has no value "
-            "where the joints start: a wheel that lies flat has no lowest point. Start from another position."
+            f"The constraint '{system.loop_constraints[lost[0]].of}' of the mechanism "
+            f"'{system.description.name}' has no value where the joints start: a wheel that lies flat has no lowest "
+            "point. Start from another position."
         )
     return gaps, G, coordinate_columns(system.tree, q, zero)[0]
 
 
 def independence_of(system: System, q: Floats) -> Independence:
     """Decide at the configuration nearest to q that closes the loops, and at others beside it."""
-    m, m_q = len(system.bonds), system.m_q
+    m, m_q = len(system.loop_constraints), system.m_q
     if not m:
         none = np.empty(0, dtype=np.intp)
         return Independence(0, (), none, none, frozenset())
@@ -115,7 +116,7 @@ def independence_of(system: System, q: Floats) -> Independence:
     jacobians = [_jacobian(system, c) for c in candidates]
     ranks = [int(np.linalg.matrix_rank(G, tol=_tolerance(G))) for G in jacobians]
     G = jacobians[int(np.argmax(ranks))]  # the closed configuration itself, unless it is singular
-    keys = [(bond.of, bond.index) for bond in system.bonds]
+    keys = [(loop.of, loop.index) for loop in system.loop_constraints]
     undetermined = frozenset(keys[i] for i in _undetermined(G))
     G, on_positions = G[~vanishing], np.arange(m)[~vanishing] < m_q
     position = _independent(G[on_positions])

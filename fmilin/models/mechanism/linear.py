@@ -267,7 +267,7 @@ def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, 
     lower = -np.linalg.solve(K_t @ M @ K, K_t @ pushes)
     dv_dot = K @ lower
     some = -N_t @ (pushes + M @ dv_dot)
-    multipliers = np.zeros((*some.shape[:-2], len(equations.system.bonds), some.shape[-1]))
+    multipliers = np.zeros((*some.shape[:-2], len(equations.system.loop_constraints), some.shape[-1]))
     multipliers[..., used, :] = some
     p_q, p = K_q.shape[-1], K_q.shape[-1] + K.shape[-1]
     dv_dot[..., :p_q] += K_ddot
@@ -290,7 +290,7 @@ def _open_terms(equations: MechanismEquations, solution: Solution, columns: Colu
     one, none = np.broadcast_to(np.eye(M.shape[-1]), M.shape), np.zeros(M.shape)
     pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., equations.inputs]), axis=-1)
     lower = -np.linalg.solve(M, pushes)
-    multipliers = np.zeros((*lower.shape[:-2], len(equations.system.bonds), lower.shape[-1]))
+    multipliers = np.zeros((*lower.shape[:-2], len(equations.system.loop_constraints), lower.shape[-1]))
     return _Terms(one, one, one, none, none, none, lower, lower, multipliers)
 
 

@@ -1,7 +1,7 @@
 """The constraints of a mechanism: which rows hold a loop, a wheel or a skate, and the values g(q).
 
-A loop is cut (Spencer (thesis), A.2.1); the bond of its two frames is written with the coordinates of no virtual link
-(A.3.3): points that coincide along directions, and axes that stay perpendicular. Their Jacobian is what is left of
+A loop is cut (Spencer (thesis), A.2.1); the constraint on its two frames is written with the coordinates of no virtual
+link (A.3.3): points that coincide along directions, and axes that stay perpendicular. Their Jacobian is what is left of
 Ghat after the virtual coordinates are eliminated (A.12), up to a regular factor. A helical loop keeps its virtual link,
 because several turns of the screw are several positions.
 """
@@ -22,7 +22,7 @@ from fmilin.models.mechanism.placement import ORIGIN
 from fmilin.models.mechanism.rows import FixedRows, Rows
 from fmilin.models.mechanism.screws import Array
 
-__all__ = ["Bond", "BondValues", "collect_bonds", "values_of", "with_virtual_links"]
+__all__ = ["LoopConstraint", "PositionValues", "collect_loop_constraints", "values_of", "with_virtual_links"]
 
 AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "revolute": ("bca", (("a", "b"), ("a", "c"))),
@@ -40,7 +40,7 @@ which stay perpendicular; a is the axis, b the second axis, c = a x b."""
 
 
 @dataclass(frozen=True)
-class Bond:
+class LoopConstraint:
     """One scalar constraint.
 
     Parameters
@@ -99,37 +99,38 @@ def with_virtual_links(description: MechanismDescription) -> MechanismDescriptio
     )
 
 
-def collect_bonds(description: MechanismDescription, markers: Markers, rows: Rows) -> list[Bond]:
+def collect_loop_constraints(description: MechanismDescription, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     """Add the rows of all loops, wheels and skates; return the constraints, those on positions first."""
-    bonds: list[Bond] = []
+    found: list[LoopConstraint] = []
     for loop in description.loops:
-        bonds += _loop(loop, markers, rows)
+        found += _loop(loop, markers, rows)
     for wheel in description.wheels:
-        bonds += _wheel(wheel, description.ground, markers, rows)
+        found += _wheel(wheel, description.ground, markers, rows)
     for skate in description.skates:
-        bonds += _skate(skate, description.ground, markers, rows)
-    return sorted(bonds, key=lambda bond: bond.level == "velocity")
+        found += _skate(skate, description.ground, markers, rows)
+    return sorted(found, key=lambda c: c.level == "velocity")
 
 
-def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[Bond]:
+def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     bodies = (loop.first, loop.second)
     first = markers.point(loop.first, loop.first_placement.position)
     second = markers.point(loop.second, loop.second_placement.position)
     if loop.type == "rod":
-        return [Bond(loop.name, 1, rows.rod(bodies, (first, second)), constant=loop.length**2 / 2)]
+        return [LoopConstraint(loop.name, 1, rows.rod(bodies, (first, second)), constant=loop.length**2 / 2)]
     a, b = np.array(loop.axis), np.array(loop.second_axis)
     axes = {"a": a, "b": b, "c": np.cross(a, b)}
     on_first = {k: markers.direction(loop.first, tuple(loop.first_placement.R @ e)) for k, e in axes.items()}
     on_second = {k: markers.direction(loop.second, tuple(loop.second_placement.R @ e)) for k, e in axes.items()}
     along, across = AXES[loop.type]
-    bonds = [
-        Bond(loop.name, i, rows.line(bodies, second, on_first[k]), base=first) for i, k in enumerate(along, start=1)
+    found = [
+        LoopConstraint(loop.name, i, rows.line(bodies, second, on_first[k]), base=first)
+        for i, k in enumerate(along, start=1)
     ]
     pairs = [rows.hinge(bodies, (on_first[on_1], on_second[on_2])) for on_2, on_1 in across]
-    return bonds + [Bond(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
+    return found + [LoopConstraint(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
 
 
-def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[Bond]:
+def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     center = markers.point(wheel.body, wheel.center)
     axle = markers.direction(wheel.body, wheel.axis)
     n = np.array(wheel.normal)
@@ -139,21 +140,21 @@ def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[Bond
     t = across - (across @ n) * n
     t = t / np.linalg.norm(t)
     base = markers.point(ground, wheel.point)
-    bonds = []
+    found = []
     for i, e in enumerate((n, t, np.cross(n, t)), start=1):
         row = rows.line((ground, wheel.body), lowest, markers.direction(ground, tuple(e.tolist())))
-        bonds.append(Bond(wheel.name, i, row, "position" if i == 1 else "velocity", base))
-    return bonds
+        found.append(LoopConstraint(wheel.name, i, row, "position" if i == 1 else "velocity", base))
+    return found
 
 
-def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[Bond]:
+def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     point = markers.point(skate.body, skate.point)
     row = rows.line((ground, skate.body), point, markers.direction(skate.body, skate.direction))
-    return [Bond(skate.name, 1, row, "velocity", point)]
+    return [LoopConstraint(skate.name, 1, row, "velocity", point)]
 
 
 @dataclass(frozen=True)
-class BondValues:
+class PositionValues:
     """g(q) of the constraints on positions, from their markers."""
 
     rows: FixedRows
@@ -183,9 +184,9 @@ class BondValues:
         return np.concatenate(values, axis=-1)[..., order] - self.constants
 
 
-def values_of(bonds: list[Bond], rows: FixedRows) -> BondValues:
-    """Return the function g of the constraints on positions among ``bonds``."""
-    position = [b for b in bonds if b.level == "position"]
+def values_of(constraints: list[LoopConstraint], rows: FixedRows) -> PositionValues:
+    """Return the function g of the constraints on positions among them."""
+    position = [c for c in constraints if c.level == "position"]
     places = np.array([rows.position(b.row) for b in position], dtype=np.intp)
     bases = np.array([b.base for b in position], dtype=np.intp)
-    return BondValues(rows, places, bases, np.array([b.constant for b in position]))
+    return PositionValues(rows, places, bases, np.array([b.constant for b in position]))

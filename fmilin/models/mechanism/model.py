@@ -159,14 +159,14 @@ class Mechanism(NativeModel):
     def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
         """Return the multipliers of all constraints by name, ``LOOP.reaction[1]``; NaN where they are not determined.
 
-        The bond pushes its second body with -lambda along the direction of the constraint, and pulls the first.
+        The constraint pushes its second body with -lambda along the direction of the constraint, and pulls the first.
         """
         point = self.start if point is None else point
         found = self.independence
         values = {key: float("nan") for key in found.vanishing}
         multipliers = self.solution(point.states, point.inputs).multipliers.tolist()
-        for bond, value in zip(self.system.bonds, multipliers, strict=True):
-            key = (bond.of, bond.index)
+        for loop, value in zip(self.system.loop_constraints, multipliers, strict=True):
+            key = (loop.of, loop.index)
             values[key] = float("nan") if key in found.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 

@@ -96,12 +96,14 @@ class Outputs:
             self._lines.append((i, quantity, names.index(sensor.of)))
         elif quantity == "reaction":
             places = [
-                k for k, b in enumerate(self.system.bonds) if b.of == sensor.of and b.index == sensor.coordinate + 1
+                k
+                for k, b in enumerate(self.system.loop_constraints)
+                if b.of == sensor.of and b.index == sensor.coordinate + 1
             ]
             if not places:
                 raise ModelError(
                     f"The sensor '{sensor.name}' asks for the reaction number {sensor.coordinate} of '{sensor.of}', "
-                    f"which has {sum(b.of == sensor.of for b in self.system.bonds)}, counted from 0."
+                    f"which has {sum(b.of == sensor.of for b in self.system.loop_constraints)}, counted from 0."
                 )
             self._direct.append((i, "multiplier", places[0]))
         else:
@@ -195,7 +197,7 @@ class Outputs:
     def columns(self, solution: Solution, columns: Columns) -> OutputColumns:
         """Return the derivatives of the outputs, exact."""
         tree, system = self.system.tree, self.system
-        n, m, nu = tree.n, len(system.bonds), solution.state.u.shape[-1]
+        n, m, nu = tree.n, len(system.loop_constraints), solution.state.u.shape[-1]
         shape = (*solution.state.F.shape[:-1], self.count)
         out = OutputColumns(*(np.zeros((*shape, k)) for k in (tree.n_q, n, n, n, m, nu)))
         self._direct_columns(solution, columns, out)

@@ -77,13 +77,13 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
     """
     d = system.description
     found: dict[str, Quantity] = {}
-    for i, bond in enumerate(system.bonds):
-        found[f"{bond.of}.reaction[{bond.index}]"] = _of(
-            Sensor(f"{bond.of}.reaction[{bond.index}]", "reaction", bond.of, coordinate=bond.index - 1)
+    for i, loop in enumerate(system.loop_constraints):
+        found[f"{loop.of}.reaction[{loop.index}]"] = _of(
+            Sensor(f"{loop.of}.reaction[{loop.index}]", "reaction", loop.of, coordinate=loop.index - 1)
         )
-        if bond.level == "position":
-            found[f"{bond.of}.gap[{bond.index}]"] = Quantity(Signal(f"{bond.of}.gap[{bond.index}]"), ("gap", i))
-        found[f"{bond.of}.slip[{bond.index}]"] = Quantity(Signal(f"{bond.of}.slip[{bond.index}]"), ("slip", i))
+        if loop.level == "position":
+            found[f"{loop.of}.gap[{loop.index}]"] = Quantity(Signal(f"{loop.of}.gap[{loop.index}]"), ("gap", i))
+        found[f"{loop.of}.slip[{loop.index}]"] = Quantity(Signal(f"{loop.of}.slip[{loop.index}]"), ("slip", i))
     for body in d.bodies:
         for quantity, letter in (("position", ""), ("velocity", "v"), ("acceleration", "a")):
             for axis, e in AXES.items():

@@ -22,11 +22,11 @@ def vanishing_remarks(found: Independence) -> tuple[str, ...]:
 
 def redundant_remarks(system: System, found: Independence) -> tuple[str, ...]:
     """Say which constraints follow from the others."""
-    dependent = [bond.of for i, bond in enumerate(system.bonds) if i not in found.all]
+    dependent = [loop.of for i, loop in enumerate(system.loop_constraints) if i not in found.all]
     if not dependent:
         return ()
     return (
         f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
         f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
-        "The motion does not depend on that; how redundant bonds share their load is not determined.",
+        "The motion does not depend on that; how redundant loop_constraints share their load is not determined.",
     )

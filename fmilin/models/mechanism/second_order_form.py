@@ -10,7 +10,7 @@ from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
 from fmilin.signals import FloatArray
 
-__all__ = ["accelerations_along", "taken_apart"]
+__all__ = ["accelerations_along", "separated"]
 
 
 def accelerations_along(
@@ -26,12 +26,12 @@ def accelerations_along(
     return dv_dot, dl
 
 
-def taken_apart(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
+def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
     """Return M, G and the forces of a mechanism without balls and with constraints on positions alone.
 
     Multipliers and accelerations are those of least norm. Positions and freedoms are numbered alike there.
     """
-    solution = system.solve_robustly(state, np.arange(len(system.bonds)))
+    solution = system.solve_robustly(state, np.arange(len(system.loop_constraints)))
     columns = system.columns(solution)
     n = system.tree.n
     o = outputs.columns(solution, columns)
@@ -55,5 +55,5 @@ def taken_apart(system: System, outputs: Outputs, state: State) -> SecondOrderFo
         output_unknowns=np.hstack((o.v_dot, o.multipliers)),
         bend=bend,
         constraint_states=np.hstack((columns.c_q, columns.c_v)),
-        constraint_inputs=np.zeros((len(system.bonds), state.u.size)),
+        constraint_inputs=np.zeros((len(system.loop_constraints), state.u.size)),
     )

@@ -25,7 +25,7 @@ from fmilin.models.mechanism.dynamics import (
 )
 from fmilin.models.mechanism.forces import ForceColumns, collect_forces
 from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
-from fmilin.models.mechanism.loop_constraints import collect_bonds, values_of, with_virtual_links
+from fmilin.models.mechanism.loop_constraints import collect_loop_constraints, values_of, with_virtual_links
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.null_space import NullSpace, null_space, robust_null_space
 from fmilin.models.mechanism.row_columns import RowDerivatives
@@ -145,11 +145,11 @@ class System:
     ----------
     tree, markers, rows, forces
         Constant arrays.
-    bonds : list of Bond
+    loop_constraints : list of LoopConstraint
         m constraints, the m_q on positions first.
     places : array of int, shape (m,)
         Their rows.
-    g : BondValues
+    g : PositionValues
     gravity : array, shape (3,)
     """
 
@@ -159,11 +159,11 @@ class System:
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
         rows = Rows(self.tree)
-        self.bonds = collect_bonds(description, self.collector, rows)
+        self.loop_constraints = collect_loop_constraints(description, self.collector, rows)
         if without:
-            kept = [bond for bond in self.bonds if (bond.of, bond.index) not in without]
-            places = rows.keep([bond.row for bond in kept])
-            self.bonds = [replace(bond, row=place) for bond, place in zip(kept, places, strict=True)]
+            kept = [loop for loop in self.loop_constraints if (loop.of, loop.index) not in without]
+            places = rows.keep([loop.row for loop in kept])
+            self.loop_constraints = [replace(loop, row=place) for loop, place in zip(kept, places, strict=True)]
         forces = collect_forces(description, self.tree, self.collector, rows)
         self._rows, self._forces = rows, forces
         self.finish()
@@ -174,8 +174,8 @@ class System:
         self.rows = self._rows.finished(self.markers)
         self.forces = self._forces.finished(self.rows)
         self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
-        self.places = np.array([self.rows.position(b.row) for b in self.bonds], dtype=np.intp)
-        self.g = values_of(self.bonds, self.rows)
+        self.places = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
+        self.g = values_of(self.loop_constraints, self.rows)
         self.rods = self.forces.rows - self.rows.sizes[0]
 
     @property
@@ -230,7 +230,7 @@ class System:
         if dependent.any() and dependent.ndim:
             return self._one_by_one(state, used)
         if dependent.any():
-            return self.solve_robustly(state, np.arange(len(self.bonds)))
+            return self.solve_robustly(state, np.arange(len(self.loop_constraints)))
         return self._solution(state, spaces, used)
 
     def solve_robustly(self, state: State, used: Array) -> Solution:
@@ -239,7 +239,7 @@ class System:
 
     def _solution(self, state: State, spaces: NullSpace, used: Array) -> Solution:
         v_dot, some = (a[..., 0] for a in spaces.solve(state.F[..., None], state.c[..., used, None]))
-        multipliers = np.zeros((*some.shape[:-1], len(self.bonds)), dtype=some.dtype)
+        multipliers = np.zeros((*some.shape[:-1], len(self.loop_constraints)), dtype=some.dtype)
         multipliers[..., used] = some
         A = state.A + self.tree.above @ (state.at.S * v_dot[..., None])
         return Solution(state, spaces, used, v_dot, multipliers, A)

@@ -85,10 +85,10 @@ def in_graph(
 
 def _unknowns(system: System, found: Independence, states: Signals) -> list[str]:
     """Return the names of accelerations and multipliers."""
-    n_q, bonds = system.tree.n_q, [system.bonds[i] for i in found.all]
+    n_q, loop_constraints = system.tree.n_q, [system.loop_constraints[i] for i in found.all]
     return [
         *(f"der({name})" for name in states.names[n_q:]),
-        *(f"{bond.of}.reaction[{bond.index}]" for bond in bonds),
+        *(f"{loop.of}.reaction[{loop.index}]" for loop in loop_constraints),
     ]
 
 
@@ -96,7 +96,7 @@ def _solution(system: System, found: Independence, state: State, w: Any) -> Solu
     """Return a solution whose accelerations and multipliers are symbols."""
     used = found.all
     n = system.tree.n
-    multipliers = np.zeros(len(system.bonds), dtype=object)
+    multipliers = np.zeros(len(system.loop_constraints), dtype=object)
     multipliers[used] = w[n:]
     A = state.A + system.tree.above @ (state.at.S * w[:n, None])
     none = np.zeros((n, 0))
@@ -127,10 +127,10 @@ def _further(system: System, found: Independence) -> list[str]:
     """Return the names of what belongs to loops, wheels and skates."""
     lost = found.undetermined
     names = []
-    for bond in system.bonds:
-        if bond.level == "position":
-            names.append(f"{bond.of}.gap[{bond.index}]")
-        names.append(f"{bond.of}.slip[{bond.index}]")
-        if (bond.of, bond.index) not in lost:
-            names.append(f"{bond.of}.reaction[{bond.index}]")
+    for loop in system.loop_constraints:
+        if loop.level == "position":
+            names.append(f"{loop.of}.gap[{loop.index}]")
+        names.append(f"{loop.of}.slip[{loop.index}]")
+        if (loop.of, loop.index) not in lost:
+            names.append(f"{loop.of}.reaction[{loop.index}]")
     return names

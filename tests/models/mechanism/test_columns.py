@@ -128,7 +128,7 @@ def test_displacements_of_quaternions_that_leave_the_unit_sphere() -> None:
 @pytest.mark.parametrize("level", ["position", "velocity"])
 def test_constraints_on_positions_come_first(level: str) -> None:
     system = system_with_all_loops()
-    levels = [bond.level for bond in system.bonds]
+    levels = [loop.level for loop in system.loop_constraints]
     assert levels == sorted(levels)
     assert levels.count("position") == system.m_q
     assert level in levels

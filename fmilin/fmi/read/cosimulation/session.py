@@ -102,7 +102,7 @@ class SteppedSession(Session):
         """Go on from the anchor with states and inputs of the buffers, and let the anchor be where the steps lead."""
         leg = _Leg(buffers.values[: 1 + buffers.n + buffers.k].copy(), steps)
         self.begin_run(buffers, steps[0] if steps else 0.0)
-        self._walk(leg)
+        self._step_through(leg)
         self._legs.append(leg)
         self._anchor()
 
@@ -186,7 +186,7 @@ class SteppedSession(Session):
             if leg is self._legs[0]:
                 self._place(buffers)
             instance.visit(buffers, "")
-            self._walk(leg)
+            self._step_through(leg)
         self._anchor()
 
     def _place(self, buffers: Buffers) -> None:
@@ -215,7 +215,7 @@ class SteppedSession(Session):
         if not self._legs:
             self._anchor()
 
-    def _walk(self, leg: _Leg) -> None:
+    def _step_through(self, leg: _Leg) -> None:
         instance = self._instance
         assert isinstance(instance, SteppedInstance)  # noqa: S101
         for step in leg.steps:
