@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy
 
 from fmilin.constraints.declared import Constraint
@@ -35,8 +36,12 @@ from fmilin.models.declaration import (
     der,
     named_constraint,
 )
-from fmilin.models.symbolic import SymbolicModel
+from fmilin.models.large import LARGEST_DENSE, LargeEquations
+from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import rate_unit
+
+if TYPE_CHECKING:
+    from fmilin.model.sparse_equations import SparseEquations
 
 __all__ = ["LagrangeModel"]
 
@@ -114,6 +119,26 @@ class LagrangeModel(SymbolicModel):
         equations = _equations(q, v, M, F, bound)
         declaration.derived |= equations.named()
         super().__init__(assembled(declaration, equations, [c.declared for c in bound], given))
+
+    def sparse_equations(self) -> SparseEquations | None:
+        """Return the equations in sparse matrices where they are large; None when small.
+
+        Only with the model's own constraints, all on positions, that neither time nor inputs enter.
+        """
+        system = self.engine.system
+        if len(system.unknowns) <= LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
+            return None
+        moving = {"time", *(str(s) for s in system.inputs)}
+        if not self._has_own_constraints or any(
+            c.level != "position" or moving & set(c.expression.names) for c in system.constraints
+        ):
+            return None
+        return self._large
+
+    @cached_property
+    def _large(self) -> LargeEquations:
+        held = self.engine.inputs.select([i for i in range(len(self.engine.inputs)) if i not in self._kept])
+        return LargeEquations(self.in_graph(), self.constraints, np.concatenate((self.engine.p, held.starts)))
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,7 @@ class KaneGraph:
             (i, places[w]): c for i, row in enumerate(rows) for w, c in row.coefficients.items() if w in places
         }
         matrix = self._graph.matrix(coefficients, (len(rows), len(symbols)))
-        return matrix, self._graph.column(
-            [row.rest for row in rows]
-        )
+        return matrix, self._graph.column([row.rest for row in rows])
 
 
 def _gradients(rows: SX, columns: SX) -> SX:
