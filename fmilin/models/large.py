@@ -88,10 +88,8 @@ class LargeEquations:
         g = self.residuals(t, x, u)
         if not np.isfinite(g).all():
             return float("inf")
-        G, m, sizes = self._gradient(t, x, u), len(g) // 2, self._sizes(x)
-        steps = [
-            self._step(G, D, h, np.zeros(self.n, dtype=bool)) / D for D, h in ((sizes[0], g[:m]), (sizes[1], g[m:]))
-        ]
+        G, nothing = self._gradient(t, x, u), np.zeros(self.n, dtype=bool)
+        steps = [self._step(G, D, h, nothing) / D for D, h in zip(self._sizes(x), np.split(g, 2), strict=True)]
         return float(np.max(np.abs(steps), initial=0.0))
 
     def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
