@@ -99,22 +99,29 @@ class LargeEquations:
         fixed[list(held)] = True
         previous = np.inf
         for _ in range(ITERATIONS):
-            step = self._step(self._gradient(t, x, u), D_q, self.residuals(t, x, u)[:m], fixed[:n])
+            try:
+                step = self._step(self._gradient(t, x, u), D_q, self.residuals(t, x, u)[:m], fixed[:n])
+            except NumericalError:  # the held states say too much
+                break
             size = float(np.max(np.abs(step / D_q), initial=0.0))
             x[:n] += step * min(1.0, 0.5 / size if size > 0 else 1.0)  # no longer than half the size of a coordinate
             if size <= 1e-15 or (size < 1e-9 and size >= 0.5 * previous) or not np.isfinite(size):
                 break
             previous = size
-        G = self._gradient(t, x, u)
-        for _ in range(2):
-            x[n:] += self._step(G, D_v, self.residuals(t, x, u)[m:], fixed[n:])
-        if (distance := self.distance(x, u, t)) <= REACHED:
+        distance = np.inf
+        try:
+            for _ in range(2):
+                x[n:] += self._step(self._gradient(t, x, u), D_v, self.residuals(t, x, u)[m:], fixed[n:])
+            distance = self.distance(x, u, t)
+        except NumericalError:  # as above, or the point is singular
+            pass
+        if distance <= REACHED:
             return x
         names = [self._system.state_signals.names[i] for i in held]
         what = f"with {', '.join(names)} held" if names else "from the start values"
         raise ConstraintError(
-            f"The constraints cannot be satisfied {what}: the nearest point found is still {distance:.3g} sizes of the "
-            "states away. Check the constraints and the values given with --set."
+            f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. Check "
+            "the constraints and the values given with --set."
         )
 
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.interface import Model
 from fmilin.model.sparse_equations import SparseEquations
@@ -53,7 +53,12 @@ def search_sparse(
             x[held[-1]] = value
         else:
             u[model.inputs.positions[name]] = value
-    x = consistent_states(model, equations, t, x, u, held, project=anywhere)
+    try:
+        x = consistent_states(model, equations, t, x, u, held, project=anywhere)
+    except ConstraintError:
+        if not held:
+            raise
+        x = consistent_states(model, equations, t, x, u, (), project=True)  # a guess need not be kept
     x[n:] = 0.0
     sizes = model.states.scales(x)
     x = _balanced(equations, t, x, u, sizes)
