@@ -120,8 +120,8 @@ class LargeEquations:
         names = [self._system.state_signals.names[i] for i in held]
         what = f"with {', '.join(names)} held" if names else "from the start values"
         raise ConstraintError(
-            f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. Check "
-            "the constraints and the values given with --set."
+            f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. "
+            "Check the constraints and the values given with --set."
         )
 
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:
