@@ -138,7 +138,9 @@ class LagrangeModel(SymbolicModel):
     @cached_property
     def _large(self) -> LargeEquations:
         held = self.engine.inputs.select([i for i in range(len(self.engine.inputs)) if i not in self._kept])
-        return LargeEquations(self.in_graph(), self.constraints, np.concatenate((self.engine.p, held.starts)))
+        graph = self.in_graph()
+        assert graph is not None  # noqa: S101 - symbols always have one
+        return LargeEquations(graph, self.constraints, np.concatenate((self.engine.p, held.starts)))
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ class LargeEquations:
 
     def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return (g, G v)."""
-        return self._constraints.residuals(t, x, u, np.empty(0))
+        found: FloatArray = self._constraints.residuals(t, x, u, np.empty(0))
+        return found
 
     def null_space(self, G: Sparse, independent: Sequence[int] | None) -> Any:
         """Return the basis made by elimination."""
@@ -141,7 +142,8 @@ class LargeEquations:
         saddle = sparse.block_array([[sparse.eye_array(len(D)), scaled.T], [scaled, None]], format="csc")
         factors = SparseFactors(saddle, "the matrix of the constraints with these states held")
         found = factors.solve(np.concatenate((np.zeros(len(D)), -h)))
-        return D * found[: len(D)]
+        step: FloatArray = D * found[: len(D)]
+        return step
 
     @cached_property
     def _equations(self) -> Any:
