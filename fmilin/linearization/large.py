@@ -10,9 +10,9 @@ e = r - W w. One factorization of W and one solution for each column is all that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ON_MANIFOLD
 
-if TYPE_CHECKING:
-    from fmilin.linearization.strategies import Strategy
+Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
 __all__ = ["by_sparse_equations"]
 
@@ -36,7 +35,7 @@ COMPARED = 1e-4
 EPS = float(np.finfo(np.float64).eps)
 
 
-def by_sparse_equations(equations: SparseEquations, general: Strategy) -> Strategy:
+def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Procedure:
     """Return the procedure for a model with these equations; ``general`` answers what it has no way for."""
 
     def linearized(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
@@ -73,6 +72,8 @@ class _Taken:
 def _linearized(
     model: Model, equations: SparseEquations, point: OperatingPoint, request: Request, kept: Sequence[int]
 ) -> LinearModel:
+    from fmilin.formulations.sparse.elimination import sparse_null_space
+
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     if not (distance := equations.distance(x, u, t)) <= ON_MANIFOLD:
         raise ConstraintError(
@@ -83,7 +84,7 @@ def _linearized(
     solver = equations.solver(W)
     w = solver.solve(r)
     taken = _Taken(W, solver, w, equations.slopes(t, x, u, w))
-    null = equations.null_space(W[n:, :n], kept or None)
+    null = sparse_null_space(W[n:, :n], kept or None)
     kept = null.independent.tolist()
     K = null.R.toarray()
     K_dot = null.lifted(-(equations.turning(t, x, u) @ null.R)).toarray()

@@ -64,15 +64,6 @@ class SparseEquations(Protocol):
     def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return (g, G v), shape (2m,)."""
 
-    def null_space(self, G: Sparse, independent: Sequence[int] | None) -> Any:
-        """Return K with G K = 0 and K one at the independent coordinates, which are chosen when not given.
-
-        Raises
-        ------
-        NumericalError
-            When the named coordinates do not determine the others.
-        """
-
     def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
         """Return the distance to the manifold to first order, in sizes of the states."""
 

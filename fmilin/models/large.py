@@ -78,12 +78,6 @@ class LargeEquations:
         found: FloatArray = self._constraints.residuals(t, x, u, np.empty(0))
         return found
 
-    def null_space(self, G: Sparse, independent: Sequence[int] | None) -> Any:
-        """Return the basis made by elimination."""
-        from fmilin.formulations.sparse.elimination import sparse_null_space
-
-        return sparse_null_space(G, independent)
-
     def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
         """Return the largest component of the step that would lead back."""
         g = self.residuals(t, x, u)
