@@ -13,9 +13,11 @@ import ctypes
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from benchmarks.mechanism import BLOCK, kept, moving, quickest
@@ -126,7 +128,9 @@ class Pinocchio:
 def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray], str]:
     """Return the generated code as a function of many points, and what it took to make it."""
     begin = time.perf_counter()
-    system = replace(model.in_graph(), outputs=ca.SX(0, 1))
+    equations = model.in_graph()
+    assert equations is not None
+    system = replace(equations, outputs=ca.SX(0, 1))
     sources = {name: text.encode() for name, text in generate(system).sources.items()}
     sources["peers.c"] = Path(__file__).with_suffix(".c").read_bytes()
     made = time.perf_counter() - begin

@@ -115,7 +115,7 @@ class _Equations:
             stage[k] = [f"m->jacobian[{start + i}]" for i in range(len(table))]
             start += len(table)
         arguments = [*s.arguments, s.unknowns]
-        function = ca.Function("equations", arguments, [_dense(e) for e in results], {"cse": True})
+        function = ca.Function("equations", arguments, [_nonzeros(e) for e in results], {"cse": True})
         vectors = {"x": s.states, "u": s.inputs, "p": s.parameters}
         inputs = [["m->time"], *([f"m->{a}[{i}]" for i in range(v.numel())] for a, v in vectors.items())]
         inputs.append([f"m->w[{column}]" for column in columns])
@@ -157,7 +157,7 @@ class _Equations:
     def depends(self) -> tuple[tuple[int, ...], ...]:
         s = self.system
         known, n = ca.vertcat(s.motion, self.settings), s.unknowns.numel()
-        of_entries = _pattern(ca.vertcat(_dense(s.matrix), s.right_hand_side), known)
+        of_entries = _pattern(ca.vertcat(_nonzeros(s.matrix), s.right_hand_side), known)
         of_rows = of_entries[s.matrix.nnz() :]
         np.logical_or.at(of_rows, s.matrix.sparsity().row(), of_entries[: s.matrix.nnz()])
         of_unknowns = _through(s.matrix.sparsity(), of_rows) if n else of_rows
@@ -189,7 +189,7 @@ def _pattern(e: SX, symbols: SX) -> Flags:
     return np.array(ca.DM.ones(ca.jacobian_sparsity(e, symbols)).full(), dtype=bool).reshape(e.numel(), symbols.numel())
 
 
-def _dense(e: SX) -> SX:
+def _nonzeros(e: SX) -> SX:
     """Return the nonzeros as a column."""
     return ca.vertcat(ca.SX(0, 1), *e.nonzeros())
 

@@ -154,7 +154,7 @@ class Evaluator:
             try:
                 self._native = Native(self.function, self._compiler)
                 self._free = []
-            except ModelError as error:  # the virtual machine goes on
+            except (ModelError, OSError) as error:  # no compiler, or a folder from which nothing may be loaded
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
 
     def _memory(self) -> _Memory:

@@ -215,6 +215,7 @@ class NativeModel(Model):
         self._kept = list(every if choice.inputs is None else choice.inputs)
         self._takes_all = self._kept == list(every)
         self._held = engine.inputs.starts
+        self._places = np.array(self._kept, dtype=np.intp)
         self.inputs = engine.inputs.select(self._kept)
         names = engine.outputs if choice.outputs is None else choice.outputs
         self._chosen = [self._quantity(name) for name in names]
@@ -427,9 +428,13 @@ class NativeModel(Model):
         """Return all inputs of the engine: the chosen ones, the others at their start values."""
         if self._takes_all:
             return u
+        if u.ndim == 1:
+            full = self._held.copy()
+            full[self._places] = u
+            return full
         full = np.empty((*u.shape[:-1], len(self._held)))
         full[...] = self._held
-        full[..., self._kept] = u
+        full[..., self._places] = u
         return full
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,19 +20,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
 
-__all__ = ["Numeric", "SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
-
-
-class Numeric(Protocol):
-    """A symbolic system as numbers: rates and outputs, and their derivatives; p are the parameters' values."""
-
-    def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return x', shape (N,), and the outputs, shape (ny,)."""
-
-    def products(
-        self, point: tuple[float, FloatArray, FloatArray, FloatArray], dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the derivatives of both along the columns of dx (N, k) and du (nu, k)."""
+__all__ = ["SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
 
 
 class SymbolicEngine(AdjustableEngine):
@@ -52,7 +40,7 @@ class SymbolicEngine(AdjustableEngine):
     compilable = True
 
     def __init__(self, system: SymbolicSystem) -> None:
-        self._made: dict[tuple[Any, ...], Numeric] = {}
+        self._made: dict[tuple[Any, ...], Any] = {}
         self._take(system)
 
     def _take(self, system: SymbolicSystem) -> None:
@@ -107,7 +95,7 @@ class SymbolicEngine(AdjustableEngine):
         every = [*outputs, *observed]
         return SymbolicEvaluator(partial(self._numeric_of, every), len(outputs), self.p)
 
-    def _numeric_of(self, quantities: Sequence[Quantity]) -> Numeric:
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
         key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
         if key not in self._made:
             expressions = tuple(self.expression(quantity) for quantity in quantities)
@@ -122,8 +110,8 @@ class SymbolicEngine(AdjustableEngine):
         further = {**system.extra_names, **further}
         return replace(system, outputs=chosen, output_signals=signals, extra_names=further).in_graph()
 
-    def numeric(self, system: SymbolicSystem) -> Numeric:
-        """Return ``system``, which is this one with other outputs, as numbers."""
+    def numeric(self, system: SymbolicSystem) -> Any:
+        """Return ``system``, which is this one with other outputs, as numbers: ``values`` and ``products``."""
         from fmilin.codegen.functions import SystemFunctions
 
         return SystemFunctions(system.in_graph())
@@ -131,6 +119,8 @@ class SymbolicEngine(AdjustableEngine):
 
 class SymbolicEvaluator(Evaluator):
     """Outputs, then what constraints observe, of one numeric system with given parameters.
+
+    Its functions raise NumericalError where the accelerations cannot be solved for: at a singular configuration.
 
     Parameters
     ----------
@@ -141,7 +131,7 @@ class SymbolicEvaluator(Evaluator):
     p : array
     """
 
-    def __init__(self, make: Callable[[], Numeric], outputs: int, p: FloatArray) -> None:
+    def __init__(self, make: Callable[[], Any], outputs: int, p: FloatArray) -> None:
         self._make, self._outputs, self._p = make, outputs, p
 
     @cached_property
@@ -150,26 +140,14 @@ class SymbolicEvaluator(Evaluator):
         return self._make()
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return rates, outputs and observed quantities.
-
-        Raises
-        ------
-        NumericalError
-            When the accelerations cannot be solved for: the mechanism is at a singular configuration.
-        """
+        """Return rates, outputs and observed quantities."""
         rates, values = self.numeric.values(t, x, u, self._p)
         return rates, values[: self._outputs], values[self._outputs :]
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the exact derivatives along the columns of (dx, du).
-
-        Raises
-        ------
-        NumericalError
-            As in :meth:`visit`.
-        """
+        """Return the exact derivatives of all three."""
         rates, values = self.numeric.products((t, x, u, self._p), dx, du)
         return rates, values[: self._outputs], values[self._outputs :]
 

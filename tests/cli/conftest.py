@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
+from fmilin.model.interface import Model
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.shared import shared
 
@@ -32,13 +34,20 @@ class Outcome:
 Run = Callable[..., Outcome]
 
 
+def _exported(make: Callable[[], Model], path: Path) -> None:
+    build_fmu(make(), path)
+
+
 @pytest.fixture(scope="session")
 def fmus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with four_bar.fmu, and pendulum.fmu, which says nothing about its constraint."""
     folder = tmp_path_factory.mktemp("fmus")
-    natives = {"four_bar": four_bar, "pendulum": lambda: cartesian_pendulum(length=2.0).with_constraints([])}
-    for name, native in natives.items():
-        built = shared(f"native-{name}.fmu", lambda path, native=native: build_fmu(native(), path))
+    makers: dict[str, Callable[[], Model]] = {
+        "four_bar": four_bar,
+        "pendulum": lambda: cartesian_pendulum(length=2.0).with_constraints([]),
+    }
+    for name, make in makers.items():
+        built = shared(f"native-{name}.fmu", partial(_exported, make))
         shutil.copyfile(built, folder / f"{name}.fmu")
     return folder
 

@@ -206,3 +206,15 @@ def test_a_sum_of_many_terms_is_read_or_refused_but_never_too_deep() -> None:
     assert functions("+".join(["x"] * 400), over="x").values(np.array([2.0]))[0] == 800.0
     with pytest.raises(ExpressionError, match="it nests too deeply"):
         parse("+".join(["x"] * 600))
+
+
+def test_expressions_from_sympy_are_printed_when_asked() -> None:
+    x, y = sympy.symbols("x y")
+    names = {x: "x", y: "y"}
+    e = Expression.from_sympy(x**2 + y, names)
+    assert e.text == "x^2 + y"
+    assert e == Expression.from_sympy(y + x**2, names)
+    assert e != Expression.from_sympy(x**2 - y, names)
+    assert hash(e) == hash(Expression.from_sympy(y + x**2, names))
+    assert e.minus(2.0).text == "(x^2 + y) - (2.0)"
+    assert Expression.from_sympy(x, names).is_variable

@@ -10,6 +10,7 @@ import sympy
 
 from fmilin import Constraint, UsageError
 from fmilin.models import Labels, OdeModel, SymbolicConstraint, der
+from tests.exact import products_of
 
 x, y, v, F, k, m = sympy.symbols("x y v F k m")
 
@@ -62,7 +63,7 @@ def test_text_and_symbols_mean_the_same() -> None:
 def test_assumptions_of_the_symbols_do_not_matter() -> None:
     positive = sympy.Symbol("x", positive=True)
     model = OdeModel("leak", {positive: -sympy.Abs(x)})
-    slopes = model.products(0.0, np.array([-2.0]), np.empty(0), np.eye(1), np.empty((0, 1)))
+    slopes = products_of(model, 0.0, np.array([-2.0]), np.empty(0), np.eye(1), np.empty((0, 1)))
     assert slopes.derivatives.tolist() == [[1.0]]
 
 
@@ -100,7 +101,7 @@ def test_products_of_the_implicit_form_agree_with_differences() -> None:
     E = [[1 + x**2, y * F], [sympy.sin(y), 3]]
     model = OdeModel("implicit", {x: y * x, y: F * x}, inputs=[F], mass_matrix=E, outputs={"a": der(x) * y})
     s, u, h = np.array([0.3, 0.8]), np.array([0.5]), 1e-5
-    exact = model.products(0.0, s, u, np.eye(2, 3), np.eye(1, 3, 2))
+    exact = products_of(model, 0.0, s, u, np.eye(2, 3), np.eye(1, 3, 2))
     for k_ in range(3):
         dx, du = h * np.eye(2, 3)[:, k_], h * np.eye(1, 3, 2)[:, k_]
         ahead, behind = model.evaluate(0.0, s + dx, u + du), model.evaluate(0.0, s - dx, u - du)
@@ -194,4 +195,6 @@ def test_a_model_without_states_has_outputs_all_the_same() -> None:
     at = model.evaluate(0.0, np.empty(0), np.array([2.0]))
     assert at.derivatives.shape == (0,)
     assert at.outputs.tolist() == [8.0]
-    assert model.products(0.0, np.empty(0), np.array([2.0]), np.empty((0, 1)), np.eye(1)).outputs.tolist() == [[4.0]]
+    assert products_of(model, 0.0, np.empty(0), np.array([2.0]), np.empty((0, 1)), np.eye(1)).outputs.tolist() == [
+        [4.0]
+    ]

@@ -13,6 +13,7 @@ from fmilin.model.interface import Copy
 from fmilin.models import Labels, OdeModel, SymbolicModel
 from fmilin.signals import FloatArray
 from fmilin.systems import rolling_disk
+from tests.exact import products_of
 
 EMPTY = np.empty(0)
 
@@ -53,6 +54,7 @@ def test_inputs_left_out_stay_at_their_start_values() -> None:
     assert model.inputs.names == ("wind",)
     assert model.parameters == {"m": 2.0, "drag": 0.5}  # what with_parameters can change
     graph = model.in_graph()
+    assert graph is not None
     assert graph.parameter_signals.names == ("m", "drag", "push")
     assert graph.parameter_values.tolist() == [2.0, 0.5, 3.0]
     at = model.evaluate(0.0, np.array([0.0, 0.0]), np.array([1.0]))
@@ -123,7 +125,7 @@ def test_constraints_may_observe_outputs_and_derivatives() -> None:
     assert model.evaluate(0.0, x, u).outputs.shape == (3,)
     acceleration = (3.0 - 1.0 + 0.25) / 2
     assert model.evaluate(0.0, x, u).residuals[0] == pytest.approx(36.0 - acceleration / 2)
-    exact = model.products(0.0, x, u, np.eye(2, 4), np.eye(2, 4, 2)).residuals
+    exact = products_of(model, 0.0, x, u, np.eye(2, 4), np.eye(2, 4, 2)).residuals
     #       d/dx           d/dv                         d/dpush                  d/dwind
     slopes = [-acceleration, 2 * 6.0 * 3.0 + 0.25 * 0.5, 2 * 6.0 * 2.0 - 0.25, -0.25]
     np.testing.assert_allclose(exact, [slopes], rtol=1e-14)

@@ -13,6 +13,7 @@ from fmilin.models import MultiplierModel, NullSpaceModel
 from fmilin.signals import FloatArray
 from fmilin.simulation import Baumgarte, Method, Projection
 from fmilin.systems import five_bar
+from tests.exact import products_of
 
 LENGTH, MASS, INERTIA = np.array([1, 1.5, 1.5, 1]), np.array([2.0, 3, 3, 2]), np.array([1.0, 2, 2, 1])
 G = 9.81
@@ -76,7 +77,7 @@ def test_power_of_the_torques_is_the_change_of_the_energy() -> None:
     point = fl.operating_point(model, {"q1": 2.2, "q2": 1.7, "v1": 0.8, "v2": -1.3})
     x, u = point.states, np.array([3.0, -5.0])
     f = model.evaluate(0.0, x, u).derivatives
-    slope = model.with_interface(outputs=["energy"]).products(0.0, x, u, f[:, None], np.zeros((2, 1))).outputs[0, 0]
+    slope = products_of(model.with_interface(outputs=["energy"]), 0.0, x, u, f[:, None], np.zeros((2, 1))).outputs[0, 0]
     np.testing.assert_allclose(slope, 3.0 * x[4] - 5.0 * x[4:].sum(), rtol=1e-11)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint
 from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
@@ -29,7 +28,14 @@ class Mechanism(NativeModel):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
     The states are the positions of all joints of the open tree, in the order in which the joints were given, then
-    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints.
+    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints; they are kept
+    all the same when others are declared.
+
+    Beside sensors, states, inputs and ``der(state)`` there are as outputs, for every body, its frame's origin
+    ``BODY.x .. BODY.z``, ``BODY.vx ..``, ``BODY.ax ..``; ``SPRING.length``; for loops, wheels and skates
+    ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``, ``potential_energy``,
+    ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at the
+    start values.
 
     Parameters
     ----------
@@ -101,36 +107,6 @@ class Mechanism(NativeModel):
         from fmilin.models.mechanism.files import mechanism_from
 
         return mechanism_from(cls, Path(path), None if additions is None else Path(additions))
-
-    # -- the Model -----------------------------------------------------------------------------------
-
-    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same mechanism with chosen inputs and outputs; inputs left out keep their start values.
-
-        Beside sensors, states, inputs and ``der(state)`` there are, for every body, its frame's origin
-        ``BODY.x .. BODY.z``, ``BODY.vx ..``, ``BODY.ax ..``; ``SPRING.length``; for loops, wheels and skates
-        ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``,
-        ``potential_energy``, ``energy``.
-        """
-        return super().with_interface(inputs, outputs)
-
-    def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same mechanism with other masses, springs, lengths or gravity, by name: see ``parameters``.
-
-        States and inputs keep their start values; the loops need not be closed there any more.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such parameter, with the nearest names.
-        ModelError
-            When a value is not possible, a negative mass, say.
-        """
-        return super().with_parameters(values)
-
-    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
-        """Return the same mechanism that declares these constraints; its loops stay closed all the same."""
-        return super().with_constraints(constraints)
 
     # -- more about a mechanism ------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from fmilin.models.mechanism import (
     Sensor,
     Wheel,
 )
+from tests.exact import products_of
 from tests.models.mechanism.builders import Floats
 
 QUICK = Compiler(flags=("-O0",))
@@ -106,7 +107,7 @@ def rounding(model: Mechanism, at: OperatingPoint) -> Evaluation:
     |J| |x| is the size of the terms that a number is summed from: forces of springs that hold a weight, say.
     """
     n, k = len(model.states), len(model.inputs)
-    slopes = model.products(at.time, at.states, at.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
+    slopes = products_of(model, at.time, at.states, at.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
     assert slopes is not None
     few = 64 * np.finfo(float).eps
     terms = np.maximum(np.abs(np.concatenate((at.states, at.inputs))), 1.0)  # lengths and angles that the model adds
@@ -143,7 +144,7 @@ def test_directional_derivatives_of_the_fmu_are_exact(pair: Pair) -> None:
         N, nu = len(model.states), len(model.inputs)
         ds = np.random.default_rng(7).normal(size=(N + nu, 3))
         at = (point.time, point.states, point.inputs)
-        expected, found = model.products(*at, ds[:N], ds[N:]), fmu.products(*at, ds[:N], ds[N:])
+        expected, found = products_of(model, *at, ds[:N], ds[N:]), products_of(fmu, *at, ds[:N], ds[N:])
         assert found is not None
         size = np.abs(expected.derivatives).max()
         assert np.abs(found.derivatives - expected.derivatives).max() < 1e-11 * size
