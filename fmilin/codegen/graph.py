@@ -87,10 +87,9 @@ class Graph:
         nodes = [self.node(e) for e in expressions]
         return ca.densify(ca.vertcat(*nodes)) if nodes else ca.SX(0, 1)
 
-    def matrix(self, rows: Sequence[Sequence[Expr]], columns: int) -> SX:
-        """Return rows of expressions as a sparse matrix, shape (len(rows), columns); zeros are left out."""
-        entries = {(i, j): self.node(e) for i, row in enumerate(rows) for j, e in enumerate(row) if e != 0}
-        return sparse(entries, (len(rows), columns))
+    def matrix(self, entries: Mapping[tuple[int, int], Expr], shape: tuple[int, int]) -> SX:
+        """Return a sparse matrix from its entries by row and column; zeros are left out."""
+        return sparse({place: self.node(e) for place, e in entries.items() if e != 0}, shape)
 
     def node(self, expression: Expr) -> SX:
         """Return the node that holds the value of a sympy expression.

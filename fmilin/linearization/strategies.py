@@ -32,7 +32,13 @@ def strategy_for(model: Model, request: Request, general: Strategy) -> Strategy:
         return by_formulation
     if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):
         return lambda model, point, request: by_steps(model, point, request, general)
-    return at_singularity if request.at_singularity else general
+    if request.at_singularity:
+        return at_singularity
+    if (equations := model.sparse_equations()) is not None:
+        from fmilin.linearization.large import by_sparse_equations
+
+        return by_sparse_equations(equations, general)
+    return general
 
 
 def by_formulation(model: Model, point: OperatingPoint, request: Request) -> LinearModel:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.errors import ConstraintError, UnknownNameError, UsageError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT
 
-__all__ = ["model_at", "operating_point", "require_sizes"]
+if TYPE_CHECKING:
+    from fmilin.model.sparse_equations import SparseEquations
+
+__all__ = ["consistent_states", "model_at", "operating_point", "require_sizes"]
 
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
@@ -66,15 +71,54 @@ def operating_point(
     if not len(model.constraints):
         return point
     scales = model.states.scales(x)
+    if (equations := model.sparse_equations()) is not None:
+        projected = consistent_states(model, equations, t, x, u, held, project=project)
+        return _adjusted(point, projected, scales)
     invariants = Invariants(model, u, kinematic_pairs(model, point), scales)
     if not held and not project:
         wrong = "The start values do not satisfy the constraints"
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)
     projected = projection.project(invariants, t, x, held)
-    moved = np.abs(projected - x) / scales
+    return _adjusted(point, projected, scales)
+
+
+def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) -> OperatingPoint:
+    """Return the point with projected states; its own where they differ by rounding alone."""
+    moved = np.abs(projected - point.states) / scales
     if np.max(moved, initial=0.0) <= 1e-14:
-        projected, moved = x, np.zeros_like(x)
+        projected, moved = point.states, np.zeros_like(moved)
     return point.with_states(projected, adjusted=float(np.max(moved, initial=0.0)))
+
+
+def consistent_states(
+    model: Model,
+    equations: SparseEquations,
+    t: float,
+    x: FloatArray,
+    u: FloatArray,
+    held: Sequence[int],
+    *,
+    project: bool,
+) -> FloatArray:
+    """Return the states of a large model on its manifold, nearest to x.
+
+    Raises
+    ------
+    ConstraintError
+        When nothing is held, ``project`` is not set and x is farther than 1e-6 away; when there is no such point.
+    """
+    if not held and not project:
+        distance = equations.distance(x, u, t)
+        if not distance <= CONSISTENT:
+            gaps = equations.residuals(t, x, u)
+            i = int(np.argmax(np.abs(gaps)))
+            raise ConstraintError(
+                f"The start values do not satisfy the constraints at time {t:g}: '{model.constraints.names[i]}' is off "
+                f"by {gaps[i]:.6g}, and the nearest point is {distance:.3g} sizes of the states away. {START}"
+            )
+        if distance <= 1e-14:
+            return x
+    return equations.projected(t, x, u, held)
 
 
 def model_at(model: Model, point: OperatingPoint) -> Model:

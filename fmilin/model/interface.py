@@ -22,6 +22,7 @@ from fmilin.signals import FloatArray, Signals
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
+    from fmilin.model.sparse_equations import SparseEquations
 
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
@@ -306,6 +307,10 @@ class Model(ABC):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
         del t, x, u
+        return None
+
+    def sparse_equations(self) -> SparseEquations | None:
+        """Return Lagrange's equations in sparse matrices; None where the model is small, or of another form."""
         return None
 
     def in_graph(self) -> ImplicitSystem | None:

@@ -47,8 +47,8 @@ class SymbolicSystem:
         Symbol to default value.
     unknowns : tuple of Symbol
         w, maybe empty.
-    matrix : tuple of tuple of Expr
-        W, rows of expressions in (t, x, u, p).
+    matrix : mapping of (int, int) to Expr
+        W, by row and column: the entries that are not zero, in (t, x, u, p).
     right_hand_side : tuple of Expr
         r.
     derivatives : tuple of Expr
@@ -73,7 +73,7 @@ class SymbolicSystem:
     output_signals: Signals
     parameter_signals: Signals
     unknowns: tuple[Symbol, ...] = ()
-    matrix: tuple[tuple[Expr, ...], ...] = ()
+    matrix: Mapping[tuple[int, int], Expr] = field(default_factory=dict)
     right_hand_side: tuple[Expr, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     description: str = ""
@@ -110,7 +110,7 @@ class SymbolicSystem:
             parameters=parameters,
             unknowns=unknowns,
             unknown_names=tuple(map(str, self.unknowns)),
-            matrix=graph.matrix(self.matrix, len(self.unknowns)),
+            matrix=graph.matrix(self.matrix, (len(self.unknowns), len(self.unknowns))),
             right_hand_side=graph.column(self.right_hand_side),
             derivatives=graph.column(self.derivatives),
             outputs=graph.column(self.outputs),

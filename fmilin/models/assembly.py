@@ -36,7 +36,7 @@ class Equations:
     states: tuple[Symbol, ...]
     derivatives: Sequence[Any]
     unknowns: Sequence[Symbol] = ()
-    W: Sequence[Sequence[Any]] = ()
+    W: Mapping[tuple[int, int], Any] = field(default_factory=dict)
     r: Sequence[Any] = ()
     intermediate: Sequence[tuple[Symbol, Any]] = ()
     extra_names: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def assembled(
         output_signals=declaration.signals(outputs, {}, labels),
         parameter_signals=declaration.signals(map(str, parameters), values, labels),
         unknowns=tuple(equations.unknowns),
-        matrix=tuple(map(tuple, equations.W)),
+        matrix={place: entry for place, entry in equations.W.items() if entry != 0},
         right_hand_side=tuple(equations.r),
         constraints=tuple(constraints),
         description=labels.description,

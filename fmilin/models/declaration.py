@@ -19,6 +19,7 @@ __all__ = ["TIME", "Declaration", "Labels", "SymbolicConstraint", "der", "named_
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.constraints.expressions
 Name = Any  # sympy.Symbol or str
+Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those that are left out are zero
 
 TIME = "time"
 """The name of time in every native model, as it is in constraints."""
@@ -159,21 +160,27 @@ class Declaration:
         exact = {number: sympy.Float(float(number), 17) for number in expression.atoms(sympy.Float)}
         return expression.xreplace(exact | {s: known[str(s)] for s in expression.free_symbols})
 
-    def matrix(self, source: Any, size: int, where: str) -> list[list[Any]]:
-        """Return a square matrix of expressions, shape (size, size); zeros, and a problem, for another shape."""
-        rows = source.tolist() if hasattr(source, "tolist") else [list(row) for row in source]
-        shapes = {len(row) for row in rows}
-        if len(rows) != size or shapes - {size}:
-            width = "x".join(str(s) for s in sorted(shapes)) or "0"
-            self.problems.append(f"{where} is {len(rows)} by {width} and should be {size} by {size}")
-            return [[sympy.S.Zero] * size for _ in range(size)]
-        return [
-            [
-                sympy.S.Zero if _is_zero(entry) else self.expression(entry, f"{where}[{i}, {j}]")
-                for j, entry in enumerate(row)
-            ]
-            for i, row in enumerate(rows)
-        ]
+    def entries(self, source: Any, size: int, where: str) -> Entries:
+        """Return the entries of a square matrix that are not zero; none, and a problem, for another shape."""
+        if isinstance(source, Mapping):
+            given = dict(source)
+            if outside := [place for place in given if not all(0 <= i < size for i in place)]:
+                i, j = outside[0]
+                self.problems.append(f"{where} has an entry [{i}, {j}] and should be {size} by {size}")
+                return {}
+        else:
+            rows = source.tolist() if hasattr(source, "tolist") else [list(row) for row in source]
+            shapes = {len(row) for row in rows}
+            if len(rows) != size or shapes - {size}:
+                width = "x".join(str(s) for s in sorted(shapes)) or "0"
+                self.problems.append(f"{where} is {len(rows)} by {width} and should be {size} by {size}")
+                return {}
+            given = {(i, j): entry for i, row in enumerate(rows) for j, entry in enumerate(row)}
+        return {
+            (i, j): self.expression(entry, f"{where}[{i}, {j}]")
+            for (i, j), entry in given.items()
+            if not _is_zero(entry)
+        }
 
     def constraint(self, source: SymbolicConstraint | Expr) -> tuple[SymbolicConstraint, Any]:
         """Return a constraint and its expression in the model's own symbols."""

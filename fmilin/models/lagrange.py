@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy
 
 from fmilin.constraints.declared import Constraint
@@ -25,6 +27,7 @@ from fmilin.constraints.expressions import ExpressionError, parse
 from fmilin.models.assembly import Equations, Given, assembled
 from fmilin.models.declaration import (
     Declaration,
+    Entries,
     Expr,
     Labels,
     Name,
@@ -33,8 +36,12 @@ from fmilin.models.declaration import (
     der,
     named_constraint,
 )
-from fmilin.models.symbolic import SymbolicModel
+from fmilin.models.large import LARGEST_DENSE, LargeEquations
+from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import rate_unit
+
+if TYPE_CHECKING:
+    from fmilin.model.sparse_equations import SparseEquations
 
 __all__ = ["LagrangeModel"]
 
@@ -56,8 +63,8 @@ class LagrangeModel(SymbolicModel):
     coordinates : mapping
         One entry per coordinate: q, and the name or symbol of its velocity v. n of them.
     mass_matrix : matrix
-        M, shape (n, n), symmetric; as sympy matrix or nested lists. It may be singular as long as it is
-        definite on the velocities that the constraints leave free.
+        M, shape (n, n), symmetric; as sympy matrix, nested lists, or a mapping of (i, j) to the entries that are not
+        zero. It may be singular as long as it is definite on the velocities that the constraints leave free.
     forces : sequence
         F, shape (n,): all forces but those of the constraints, velocity-dependent terms included.
     constraints : sequence
@@ -101,16 +108,39 @@ class LagrangeModel(SymbolicModel):
         given = Given(every, parameters or {}, outputs or {}, start or {}, _with_units(labels or Labels(), pairs))
         given.declare(declaration)
         driven = {declaration.symbols[s]: declaration.symbols[rate] for s, rate in chain.items()}
-        M = declaration.matrix(mass_matrix, len(q), "the mass matrix")
+        M = declaration.entries(mass_matrix, len(q), "the mass matrix")
         F = [declaration.expression(e, f"force {i + 1}") for i, e in enumerate(forces)]
         if len(F) != len(q):
             declaration.problems.append(f"there are {len(F)} forces for {len(q)} coordinates")
             F = [sympy.S.Zero] * len(q)
         _note_asymmetry(declaration, M)
-        bound = [_bound(declaration, c, dict(zip(q, v, strict=True)), driven) for c in constraints]
+        motion = _Motion(dict(zip(q, v, strict=True)), driven)
+        bound = [_bound(declaration, c, motion) for c in constraints]
         equations = _equations(q, v, M, F, bound)
         declaration.derived |= equations.named()
         super().__init__(assembled(declaration, equations, [c.declared for c in bound], given))
+
+    def sparse_equations(self) -> SparseEquations | None:
+        """Return the equations in sparse matrices where they are large; None when small.
+
+        Only with the model's own constraints, all on positions, that neither time nor inputs enter.
+        """
+        system = self.engine.system
+        if len(system.unknowns) <= LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
+            return None
+        moving = {"time", *(str(s) for s in system.inputs)}
+        if not self._has_own_constraints or any(
+            c.level != "position" or moving & set(c.expression.names) for c in system.constraints
+        ):
+            return None
+        return self._large
+
+    @cached_property
+    def _large(self) -> LargeEquations:
+        held = self.engine.inputs.select([i for i in range(len(self.engine.inputs)) if i not in self._kept])
+        graph = self.in_graph()
+        assert graph is not None  # noqa: S101 - symbols always have one
+        return LargeEquations(graph, self.constraints, np.concatenate((self.engine.p, held.starts)))
 
 
 @dataclass(frozen=True)
@@ -145,65 +175,119 @@ def _names_in(text: str) -> set[str]:
         return set()  # said where the expression is read
 
 
-def _bound(
-    declaration: Declaration,
-    source: SymbolicConstraint | Expr,
-    velocity: Mapping[Symbol, Symbol],
-    driven: Mapping[Symbol, Symbol],
-) -> _Bound:
-    q, v = tuple(velocity), tuple(velocity.values())
+@dataclass(frozen=True)
+class _Motion:
+    """What moves in constraints: coordinates by their velocities, and prescribed inputs by their derivatives."""
+
+    velocity: Mapping[Symbol, Symbol]
+    driven: Mapping[Symbol, Symbol]
+
+    @cached_property
+    def rates(self) -> Mapping[Symbol, Symbol]:
+        """The derivative of everything that has one."""
+        return {**self.velocity, **self.driven}
+
+    @cached_property
+    def order(self) -> Mapping[Symbol, int]:
+        """The places of ``rates``."""
+        return {symbol: k for k, symbol in enumerate(self.rates)}
+
+    @cached_property
+    def place(self) -> Mapping[Symbol, int]:
+        """The places of the coordinates."""
+        return {symbol: i for i, symbol in enumerate(self.velocity)}
+
+    @cached_property
+    def place_of_velocity(self) -> Mapping[Symbol, int]:
+        """The places of the velocities."""
+        return {symbol: i for i, symbol in enumerate(self.velocity.values())}
+
+    def gradient(self, e: Any, place: Mapping[Symbol, int]) -> dict[Symbol, Any]:
+        """Return de/ds for each symbol s of ``place`` that ``e`` contains, in their order."""
+        return {s: _slope(e, s) for s in sorted(e.free_symbols & place.keys(), key=place.__getitem__)}
+
+    def rate(self, e: Any, t: Symbol) -> Any:
+        """Return de/dt with v held: e_t + e_q v + e_u u'."""
+        slopes = self.gradient(e, self.order)
+        return sympy.Add(_along(e, t), *(slope * self.rates[s] for s, slope in slopes.items()))
+
+    def second_rate(self, e: Any, t: Symbol) -> Any:
+        """Return the rate of the rate of ``e``, differentiated term by term: sums of products would take far longer."""
+        slopes, rates = self.gradient(e, self.order), self.rates
+        terms = [self.rate(slope, t) * rates[s] for s, slope in slopes.items()]
+        terms += [slope * rates[rates[s]] for s, slope in slopes.items() if rates[s] in rates]
+        return sympy.Add(self.rate(_along(e, t), t), *terms)
+
+
+def _slope(e: Any, s: Symbol) -> Any:
+    """Return de/ds; sums, multiples and powers of these by hand, which sympy takes several times as long for."""
+    if s not in e.free_symbols:
+        return sympy.S.Zero
+    if e.is_Add:
+        return sympy.Add(*(_slope(term, s) for term in e.args))
+    if e.is_Mul:
+        number, rest = e.as_coeff_Mul()
+        return e.diff(s) if number == 1 else number * _slope(rest, s)
+    if e.is_Pow and e.exp.is_Rational:
+        return e.exp * e.base ** (e.exp - 1) * _slope(e.base, s)
+    return e.diff(s)
+
+
+def _along(e: Any, t: Symbol) -> Any:
+    """Return the partial derivative de/dt."""
+    return e.diff(t) if t in e.free_symbols else sympy.S.Zero
+
+
+def _bound(declaration: Declaration, source: SymbolicConstraint | Expr, motion: _Motion) -> _Bound:
     constraint, g = declaration.constraint(source)
     where = f"the constraint '{constraint.name or g}'"
-    t = declaration.time
-    place = {symbol: i for i, symbol in enumerate(q)}
+    t, place, velocities = declaration.time, motion.place, motion.place_of_velocity
     holonomic = constraint.level == "position"
-    others = g.free_symbols - {*q, *v, t, *driven} - declaration.constants
-    if others or (holonomic and g.free_symbols & set(v)):
+    wrong = [
+        s
+        for s in g.free_symbols
+        if not (s in place or s in velocities or s == t or s in motion.driven or s in declaration.constants)
+    ]
+    if wrong or (holonomic and g.free_symbols & velocities.keys()):
         kind = "coordinates" if holonomic else "coordinates and velocities"
         declaration.problems.append(f"{where} may contain {kind}, inputs, parameters and time only")
         return _Bound(named_constraint(constraint, g, None), {}, sympy.S.Zero)
-
-    def rate(e: Any) -> Any:
-        """Return de/dt with v held: e_t + e_q v + e_u u'."""
-        rates = {**velocity, **driven}
-        return sympy.Add(e.diff(t), *(e.diff(s) * rates[s] for s in rates if s in e.free_symbols))
-
     if holonomic:
-        G = {place[s]: g.diff(s) for s in q if s in g.free_symbols}
-        gdot = rate(g)
-        return _Bound(named_constraint(constraint, g, gdot), G, rate(gdot))
-    G = {i: g.diff(s) for i, s in enumerate(v) if s in g.free_symbols}
-    if any(G_i.free_symbols & set(v) for G_i in G.values()):
+        G = {place[s]: slope for s, slope in motion.gradient(g, place).items()}
+        return _Bound(named_constraint(constraint, g, motion.rate(g, t)), G, motion.second_rate(g, t))
+    G = {velocities[s]: slope for s, slope in motion.gradient(g, velocities).items()}
+    if any(G_i.free_symbols & velocities.keys() for G_i in G.values()):
         declaration.problems.append(f"{where} is not linear in the velocities")
-    return _Bound(named_constraint(constraint, g, None), G, rate(g))
+    return _Bound(named_constraint(constraint, g, None), G, motion.rate(g, t))
 
 
 def _equations(
-    q: Sequence[Symbol], v: Sequence[Symbol], M: Sequence[Sequence[Any]], F: Sequence[Any], bound: Sequence[_Bound]
+    q: Sequence[Symbol], v: Sequence[Symbol], M: Entries, F: Sequence[Any], bound: Sequence[_Bound]
 ) -> Equations:
     """Return the linear system for w = (v', lambda)."""
     n, m = len(q), len(bound)
-    rows = [[c.G.get(j, sympy.S.Zero) for j in range(n)] for c in bound]
-    upper = [[*M[i], *(rows[k][i] for k in range(m))] for i in range(n)]
-    lower = [[*row, *[sympy.S.Zero] * m] for row in rows]
+    G = {(n + k, j): entry for k, c in enumerate(bound) for j, entry in c.G.items()}
     accelerations = [der(s) for s in v]
     multipliers = [sympy.Symbol(f"lambda[{k + 1}]", real=True) for k in range(m)]
     return Equations(
         states=(*q, *v),
         derivatives=[*v, *accelerations],
         unknowns=[*accelerations, *multipliers],
-        W=upper + lower,
+        W=M | G | {(j, i): entry for (i, j), entry in G.items()},
         r=[*F, *(-c.Gdot_v for c in bound)],
         extra_names={str(symbol): symbol for symbol in multipliers},
     )
 
 
-def _note_asymmetry(declaration: Declaration, M: Sequence[Sequence[Any]]) -> None:
+def _note_asymmetry(declaration: Declaration, M: Entries) -> None:
     """Note the first entry of M that differs from its mirror image, in form and at one arbitrary point."""
-    pairs = ((i, j) for i in range(len(M)) for j in range(i) if M[i][j] != M[j][i])
-    for i, j in pairs:
-        point = {s: 0.3 + 0.1 * k for k, s in enumerate(sorted((M[i][j] - M[j][i]).free_symbols, key=str))}
-        one, other = (complex(sympy.N(entry.xreplace(point))) for entry in (M[i][j], M[j][i]))
+    zero = sympy.S.Zero
+    for i, j in sorted({(max(place), min(place)) for place in M}):
+        pair = M.get((i, j), zero), M.get((j, i), zero)
+        if pair[0] == pair[1]:
+            continue
+        point = {s: 0.3 + 0.1 * k for k, s in enumerate(sorted((pair[0] - pair[1]).free_symbols, key=str))}
+        one, other = (complex(sympy.N(entry.xreplace(point))) for entry in pair)
         if abs(one - other) > 1e-9 * (abs(one) + abs(other)):
             declaration.problems.append(f"the mass matrix is not symmetric: entries [{i}, {j}] and [{j}, {i}] differ")
             return

@@ -15,6 +15,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.models.assembly import Equations, Given, assembled
 from fmilin.models.declaration import (
     Declaration,
+    Entries,
     Expr,
     Labels,
     Name,
@@ -93,17 +94,19 @@ class OdeModel(SymbolicModel):
         if mass_matrix is None:
             solved = Equations(states, F)
         else:
-            solved = _separated(states, declaration.matrix(mass_matrix, len(states), "the mass matrix"), F)
+            solved = _separated(states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F)
         declaration.derived |= solved.named()
         driven = {declaration.symbols[str(u)] for u in inputs} | set(solved.unknowns)
         named = [c if isinstance(c, Constraint) else _with_rate(declaration, c, solved, driven) for c in constraints]
         super().__init__(assembled(declaration, solved, named, given))
 
 
-def _separated(states: Sequence[Symbol], E: Sequence[Sequence[Any]], F: Sequence[Any]) -> Equations:
+def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> Equations:
     """Return E x' = F with the rows that hold one derivative times a number in explicit form, the others as W w = r."""
     n = len(states)
-    entries = [{j: row[j] for j in range(n) if row[j] != 0} for row in E]
+    entries: list[dict[int, Any]] = [{} for _ in range(n)]
+    for (i, j), entry in sorted(E.items(), key=lambda item: item[0]):
+        entries[i][j] = entry
     explicit: dict[int, Any] = {}
     implicit: list[int] = []
     for i, row in enumerate(entries):
@@ -113,7 +116,8 @@ def _separated(states: Sequence[Symbol], E: Sequence[Sequence[Any]], F: Sequence
         else:
             implicit.append(i)
     columns = [j for j in range(n) if j not in explicit]
-    W = [[entries[i].get(j, sympy.S.Zero) for j in columns] for i in implicit]
+    place = {j: k for k, j in enumerate(columns)}
+    W = {(k, place[j]): entry for k, i in enumerate(implicit) for j, entry in entries[i].items() if j in place}
     r = [sympy.Add(F[i], *(-E_ij * explicit[j] for j, E_ij in entries[i].items() if j in explicit)) for i in implicit]
     w = {j: der(states[j]) for j in columns}
     return Equations(tuple(states), [explicit.get(j, w.get(j)) for j in range(n)], list(w.values()), W, r)

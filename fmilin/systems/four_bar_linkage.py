@@ -133,16 +133,11 @@ def _weight(i: int, loops: int, m: Any) -> Any:
     return m * sympy.Rational(rods, 2)
 
 
-def _mass_matrix(loops: int, m: Any) -> list[list[Any]]:
-    """Return M, (2N + 3) square: m/3 for each end of a rod and m/6 between its ends; nothing for phi."""
-    size = 2 * loops + 3
-    M = [[sympy.S.Zero] * size for _ in range(size)]
-    for axis in range(2):
-        for i in range(loops + 1):
-            M[2 * i + axis][2 * i + axis] = _weight(i, loops, m) * sympy.Rational(2, 3)
-        for i in range(loops):
-            a, b = 2 * i + axis, 2 * i + 2 + axis
-            M[a][b] = M[b][a] = m / 6
+def _mass_matrix(loops: int, m: Any) -> dict[tuple[int, int], Any]:
+    """Return M, (2N + 3) square, by its entries: m/3 for each end of a rod, m/6 between its ends; none for phi."""
+    M = {(i, i): _weight(i // 2, loops, m) * sympy.Rational(2, 3) for i in range(2 * loops + 2)}
+    for a in range(2 * loops):
+        M[a, a + 2] = M[a + 2, a] = m / 6
     return M
 
 

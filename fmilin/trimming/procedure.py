@@ -17,6 +17,7 @@ from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.explanation import no_solution
 from fmilin.trimming.family import free_directions
+from fmilin.trimming.large import answers, search_sparse
 from fmilin.trimming.remarks import remarks_on
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.resting import independent_states, invariants_at, recommended
@@ -154,23 +155,27 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
         Accept start values that are off the manifold although no state is named.
     """
     request = request.checked(model)
-    start = _start(model, request, request.checked_guess(model, guess), anywhere=anywhere)
+    guess = request.checked_guess(model, guess)
+    equations = model.sparse_equations()
+    if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
+        return search_sparse(model, equations, request, guess, anywhere=anywhere)
+    start = _start(model, request, guess, anywhere=anywhere)
     unknowns = Unknowns(start, request)
     pairs = kinematic_pairs(start.model, OperatingPoint(start.time, start.states, start.inputs))
     listed = [model.states.positions[name] for name in request.steady]
     resting = list(range(len(model.states)))
     if listed:
         resting = [i for i in independent_states(start, pairs, listed) if i not in listed]
-    equations = Equations(unknowns, resting, pairs, moving=bool(listed))
-    solution = solve(equations, unknowns.z0)
+    balance = Equations(unknowns, resting, pairs, moving=bool(listed))
+    solution = solve(balance, unknowns.z0)
     if not np.isfinite(solution.residual).all():
-        _refuse_start(equations, unknowns)
+        _refuse_start(balance, unknowns)
     if not solution.is_zero:
-        solution = compromise(equations, [unknowns.z0, solution.z])
+        solution = compromise(balance, [unknowns.z0, solution.z])
     if not solution.is_zero:
-        raise no_solution(equations, solution, request)
+        raise no_solution(balance, solution, request)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
-    return _point(equations, solution, request, leaders)
+    return _point(balance, solution, request, leaders)
 
 
 def _start(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool) -> Place:

@@ -48,7 +48,9 @@ def exact(system: SymbolicSystem, point: tuple[Any, ...]) -> tuple[FloatArray, F
     time, x, u_, p = point
     s = [*system.states, *system.inputs, system.time, *system.parameters]
     values = dict(zip(s, [*x, *u_, time, *p], strict=True))
-    w = sympy.Matrix(system.matrix).LUsolve(sympy.Matrix(system.right_hand_side)) if system.unknowns else []
+    k = len(system.unknowns)
+    W = sympy.Matrix(k, k, lambda i, j: system.matrix.get((i, j), 0))
+    w = W.LUsolve(sympy.Matrix(system.right_hand_side)) if system.unknowns else []
     eliminated = dict(zip(system.unknowns, w, strict=True))
     z = sympy.Matrix([e.subs(eliminated) for e in (*system.derivatives, *system.outputs)])
     return (

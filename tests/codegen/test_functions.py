@@ -37,7 +37,7 @@ def system(
             output_signals=Signals([f"o{i}" for i in range(len(outputs))]),
             parameter_signals=Signals(["p1"]),
             unknowns=(w1, w2)[: len(right)],
-            matrix=tuple(tuple(map(sympy.sympify, row)) for row in matrix),
+            matrix={(i, j): sympy.sympify(e) for i, row in enumerate(matrix) for j, e in enumerate(row)},
             right_hand_side=tuple(map(sympy.sympify, right)),
         ).in_graph()
     )

@@ -100,7 +100,7 @@ def test_expressions_may_be_deeper_than_functions_can_call_each_other() -> None:
 def test_zeros_are_no_entries_of_a_matrix() -> None:
     graph = Graph()
     graph.declare([x, y])
-    found = graph.matrix([[0, x, 0], [sympy.S.Zero, x - x, y]], 3)
+    found = graph.matrix({(0, 1): x, (1, 1): x - x, (1, 2): y}, (2, 3))
     assert found.shape == (2, 3)
     assert sorted(zip(*found.sparsity().get_triplet(), strict=True)) == [(0, 1), (1, 2)]
 

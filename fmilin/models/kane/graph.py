@@ -93,8 +93,12 @@ class KaneGraph:
 
     def _separated(self, rows: Sequence[Row], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
         """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
-        coefficients = [[row.coefficients.get(w, 0) for w in symbols] for row in rows]
-        return self._graph.matrix(coefficients, len(symbols)), self._graph.column([row.rest for row in rows])
+        places = {w: j for j, w in enumerate(symbols)}
+        coefficients = {
+            (i, places[w]): c for i, row in enumerate(rows) for w, c in row.coefficients.items() if w in places
+        }
+        matrix = self._graph.matrix(coefficients, (len(rows), len(symbols)))
+        return matrix, self._graph.column([row.rest for row in rows])
 
 
 def _gradients(rows: SX, columns: SX) -> SX:

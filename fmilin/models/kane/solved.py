@@ -51,11 +51,12 @@ def solved_form(form: KaneForm) -> Equations:
         ]
     unknowns = [w for w in form.q_dot if w not in kinematics.explicit] + [*form.u_dot, *form.multipliers]
     all_rows = [*kinematics.remaining, *rows]
+    places = {w: j for j, w in enumerate(unknowns)}
     return Equations(
         states=form.states,
         derivatives=[*(kinematics.explicit.get(w, w) for w in form.q_dot), *form.u_dot],
         unknowns=unknowns,
-        W=[[row.coefficients.get(w, sympy.S.Zero) for w in unknowns] for row in all_rows],
+        W={(i, places[w]): c for i, row in enumerate(all_rows) for w, c in row.coefficients.items() if w in places},
         r=[-row.rest for row in all_rows],
         intermediate=[(w, kinematics.explicit[w]) for w in form.q_dot if w in kinematics.explicit],
         extra_names={str(symbol): symbol for symbol in form.multipliers},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -50,12 +51,32 @@ class SparseFactors:
         # rows are exchanged, and the order must be good whatever the exchanges (COLAMD).
         order: Literal["MMD_AT_PLUS_A", "COLAMD"] = "MMD_AT_PLUS_A" if W.diagonal().all() else "COLAMD"
         data = np.ascontiguousarray(W.data * self._scale[W.indices] * self._scale[columns])
+        self._norm = float(np.bincount(columns, np.abs(data), minlength=1).max())
         try:
             self._lu = splu(
                 csc_array((data, W.indices, W.indptr), shape=W.shape), permc_spec=order, diag_pivot_thresh=PIVOT
             )
         except (RuntimeError, ValueError) as error:
             raise NumericalError(f"{what[0].upper()}{what[1:]} is singular: {error}.") from None
+
+    @cached_property
+    def rcond(self) -> float:
+        """Estimated reciprocal condition number of the scaled matrix, in the 1-norm (Higham's estimate)."""
+        from scipy.sparse.linalg import LinearOperator, onenormest
+
+        def transposed(right: Any) -> Any:
+            return self._lu.solve(right, "H")
+
+        inverse = LinearOperator(
+            self._lu.shape,
+            matvec=self._lu.solve,
+            rmatvec=transposed,
+            matmat=self._lu.solve,
+            rmatmat=transposed,
+            dtype=np.float64,
+        )
+        size = self._norm * float(onenormest(inverse))
+        return 1.0 / size if np.isfinite(size) else 0.0
 
     @property
     def fill(self) -> int:

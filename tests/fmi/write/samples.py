@@ -26,7 +26,7 @@ def pendulum() -> SymbolicSystem:
         inputs=(F,),
         parameters={m: 2.0, g: 9.81, L: 1.0},
         unknowns=(ax, ay, multiplier),
-        matrix=((m, 0, 2 * x), (0, m, 2 * y), (2 * x, 2 * y, 0)),
+        matrix={(0, 0): m, (1, 1): m, (0, 2): 2 * x, (1, 2): 2 * y, (2, 0): 2 * x, (2, 1): 2 * y},
         right_hand_side=(F, -m * g, -2 * (vx**2 + vy**2)),
         derivatives=(vx, vy, ax, ay),
         outputs=(sympy.atan2(x, -y), ax, x, ay + g, ay),

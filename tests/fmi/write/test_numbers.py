@@ -23,11 +23,16 @@ from tests.fmi.write import samples
 from tests.fmi.write.running import FMICallException, Running
 
 
+def _dense(system: SymbolicSystem) -> Any:
+    k = len(system.unknowns)
+    return sympy.Matrix(k, k, lambda i, j: system.matrix.get((i, j), 0))
+
+
 def right_hand_side(system: SymbolicSystem) -> Callable[[float, FloatArray], Any]:
     """Return x' = f(t, x) at the start inputs, w eliminated by NumPy in each call."""
     p = list(system.parameters)
     known = [system.time, list(system.states), list(system.inputs), p, list(system.unknowns)]
-    W = sympy.lambdify(known, [list(row) for row in system.matrix])
+    W = sympy.lambdify(known, _dense(system).tolist())
     r = sympy.lambdify(known, list(system.right_hand_side))
     f = sympy.lambdify(known, list(system.derivatives))
     u, values = system.input_signals.starts, list(system.parameters.values())
@@ -98,7 +103,7 @@ def test_values_and_slopes_are_those_of_the_native_model(
 
 def symbolic_jacobian(system: SymbolicSystem, x: list[float], u: list[float], t: float) -> FloatArray:
     """Return dz/ds for s = (x, u, p, t) after eliminating w in symbols."""
-    w = sympy.Matrix(system.matrix).LUsolve(sympy.Matrix(system.right_hand_side))
+    w = _dense(system).LUsolve(sympy.Matrix(system.right_hand_side))
     eliminated = dict(zip(system.unknowns, w, strict=True))
     s = [*system.states, *system.inputs, *system.parameters, system.time]
     at = dict(zip(s, [*x, *u, *system.parameters.values(), t], strict=True))

@@ -312,7 +312,7 @@ def test_what_fmi_3_cannot_instantiate_says_so(tmp_path: Path, interface: str, r
 def test_messages_are_formats_in_fmi_2_and_texts_in_fmi_3(tmp_path: Path, version: str) -> None:
     x, w = sympy.Symbol("x"), sympy.Symbol("100% #1")
     system = replace(
-        samples.decay(), derivatives=(w,), unknowns=(w,), matrix=((x - 1,),), right_hand_side=(sympy.Integer(1),),
+        samples.decay(), derivatives=(w,), unknowns=(w,), matrix={(0, 0): x - 1}, right_hand_side=(sympy.Integer(1),),
         states=(x,), state_signals=Signals([Signal("x", start=1.0)]),
     )  # fmt: skip
     with Running(build_fmu(system, tmp_path / "model.fmu", fmi_version=version)).start() as fmu:

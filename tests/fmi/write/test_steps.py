@@ -96,7 +96,8 @@ def test_an_equation_without_solution_ahead_discards_the_step(tmp_path: Path, ve
     """x' = 1 / (1 - x) / 2 reaches x = 1 at t = 1 with an infinite slope."""
     x, w = sympy.symbols("x w")
     system = replace(
-        samples.decay(), derivatives=(w,), unknowns=(w,), matrix=((2 * (1 - x),),), right_hand_side=(sympy.Integer(1),),
+        samples.decay(), derivatives=(w,), unknowns=(w,), matrix={(0, 0): 2 * (1 - x)},
+        right_hand_side=(sympy.Integer(1),),
         states=(x,), state_signals=Signals([Signal("x")]),
     )  # fmt: skip
     path = build_fmu(system, tmp_path / "model.fmu", fmi_version=version)
