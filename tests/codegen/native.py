@@ -160,6 +160,6 @@ def system_of(
         output_signals=Signals(list(outputs)),
         parameter_signals=signals(list(parameters)),
         unknowns=tuple(unknowns),
-        matrix=tuple(tuple(map(sympy.sympify, row)) for row in sympy.Matrix(matrix).tolist()),
+        matrix={(i, j): e for i, row in enumerate(sympy.Matrix(matrix).tolist()) for j, e in enumerate(row) if e != 0},
         right_hand_side=tuple(map(sympy.sympify, right)),
     )

@@ -64,8 +64,10 @@ class SparseFactors:
         """Estimated reciprocal condition number of the scaled matrix, in the 1-norm (Higham's estimate)."""
         from scipy.sparse.linalg import LinearOperator, onenormest
 
+        factors: Any = self._lu  # its types do not know that it solves with W', too
+
         def transposed(right: Any) -> Any:
-            return self._lu.solve(right, "H")
+            return factors.solve(right, "H")
 
         inverse = LinearOperator(
             self._lu.shape,
