@@ -31,6 +31,7 @@ __all__ = [
     "REACHED",
     "REFUSED",
     "SAME",
+    "SINGULAR",
     "SLOPES_AGREE",
     "STAYS",
     "STEADY",
@@ -89,6 +90,10 @@ CLEAR_GAP: Final = 1e2
 
 PSEUDO_INVERSE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
+
+SINGULAR: Final = 1e-14
+"""Reciprocal condition number of a scaled matrix at which what it is to be solved for is not determined. Larger: honest
+models of stiff and light parts are refused; smaller: accelerations that are rounding only."""
 
 REFUSED: Final = 1e8
 """Condition number of a choice of coordinates beyond which it is refused. Looser: A is wrong by eps times this."""

@@ -15,7 +15,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.sparse.problem import LinearPencil, QuadraticProblem
 from fmilin.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
 from fmilin.formulations.spectrum import ComplexArray
-from fmilin.models.sparse.saddle_point import SparseFactors
+from fmilin.saddle_point.sparse import SparseFactors
 from fmilin.signals import FloatArray
 
 __all__ = ["Around", "Found", "linear", "quadratic"]

@@ -120,7 +120,7 @@ class _SparseEngine(NativeEngine):
 
     def __init__(self, equations: NumericEquations) -> None:
         self.equations = eq = equations
-        self._saddle = SaddlePoint(eq.pattern_M, eq.pattern_G)
+        self._saddle = SaddlePoint(eq.pattern_M, eq.pattern_G, f"The equations of '{eq.name}'")
         self.info, self.inputs = ModelInfo(eq.name), Signals(eq.inputs)
         self.outputs, self.independent, self.parameters = tuple(eq.outputs), eq.independent, eq.parameters
         self._declared = {n: Quantity(signal, n) for n, signal in {**eq.further, **eq.outputs}.items()}
