@@ -45,7 +45,9 @@ class DenseFactors:
         elif self._is_one:
             self.rcond = np.full(stack, self._factorize(self._scaled.reshape(n, n)))[()]
         else:
-            self.rcond = _reciprocal_condition(self._scaled)
+            self._inverse = _inverses(self._scaled)
+            with np.errstate(all="ignore"):
+                self.rcond = 1.0 / (_norm(self._scaled) * _norm(self._inverse))
 
     def _factorize(self, scaled: FloatArray) -> float:
         if not np.isfinite(scaled).all():
@@ -65,8 +67,8 @@ class DenseFactors:
         if right.ndim == 1:
             return self.solve(right[:, None])[:, 0]
         if not self._is_one or math.prod(right.shape[:-2]) > 1:
-            solution = np.linalg.solve(self._scaled, right * self._row_scale[..., None])
-            result: FloatArray = solution * self._column_scale[..., None]
+            inverse = _inverses(self._scaled) if self._is_one else self._inverse
+            result: FloatArray = inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
             return result
         if not np.all(np.isfinite(self.rcond)):
             return np.full_like(right, np.nan)
@@ -91,15 +93,13 @@ def _reciprocal(sizes: FloatArray) -> FloatArray:
     return 1.0 / np.where(sizes > 0, sizes, 1.0)
 
 
-def _reciprocal_condition(W: FloatArray) -> FloatArray:
+def _inverses(W: FloatArray) -> FloatArray:
+    """Return the inverses of a stack, infinite where W is singular."""
     try:
         with np.errstate(invalid="ignore"):
-            inverse: FloatArray = np.linalg.inv(W).astype(np.float64, copy=False)
+            return np.linalg.inv(W).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:  # one of them: find out which
-        return np.zeros(()) if W.ndim == 2 else np.stack([_reciprocal_condition(one) for one in W])
-    with np.errstate(all="ignore"):
-        found: FloatArray = 1.0 / (_norm(W) * _norm(inverse))
-    return found
+        return np.full_like(W, np.inf) if W.ndim == 2 else np.stack([_inverses(one) for one in W])
 
 
 def _norm(W: FloatArray) -> FloatArray:

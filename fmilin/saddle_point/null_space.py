@@ -50,25 +50,28 @@ class NullSpaceFactors:
     def __init__(
         self, M: FloatArray, G: FloatArray, *, scales: FloatArray | None = None, threshold: float = RANK
     ) -> None:
-        n = G.shape[-1]
-        D = np.ones(n) if scales is None else scales
-        finite: NDArray[np.bool_] = np.asarray(np.isfinite(M).all(axis=(-1, -2)) & np.isfinite(G).all(axis=(-1, -2)))
-        self._lost = None if finite.all() else ~finite[..., None, None]
-        self._M, self._n = M, n
-        scaled = G * D if self._lost is None else np.where(self._lost, 0.0, G * D)
-        U, sigma, Vt = np.linalg.svd(scaled)
+        m, n = G.shape[-2:]
+        self._M, self._n, self._lost = M, n, None
+        scales = None if m == 0 else scales
+        if scales is not None:
+            G = G * scales
+        if not (np.isfinite(M).all() and np.isfinite(G).all()):
+            finite = [np.isfinite(part).all(axis=(-1, -2), keepdims=True) for part in (M, G)]
+            self._lost = ~(finite[0] & finite[1])
+            G = np.where(self._lost, 0.0, G)
+        U, sigma, Vt = np.linalg.svd(G)
         kept = sigma > threshold * sigma[..., :1]
         self.singular_values: FloatArray = sigma
-        self.rank: NDArray[np.intp] = np.asarray(np.count_nonzero(kept, axis=-1))
-        least = int(self.rank.min(initial=n))
-        free = np.arange(least, n) >= self.rank[..., None]
-        V = D[:, None] * np.swapaxes(Vt, -1, -2)
-        self.K: FloatArray = V[..., least:] * free[..., None, :]
-        inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=kept)
-        k = sigma.shape[-1]
-        self.N: FloatArray = V[..., :k] * inverse[..., None, :] @ np.swapaxes(U[..., :k], -1, -2)
-        reduced = np.swapaxes(self.K, -1, -2) @ M @ self.K
-        if not free.all():
+        self.rank: NDArray[np.intp] = np.asarray(kept.sum(axis=-1))
+        least, k = int(self.rank.min(initial=n)), sigma.shape[-1]
+        V = np.swapaxes(Vt, -1, -2) if scales is None else scales[:, None] * np.swapaxes(Vt, -1, -2)
+        self.K: FloatArray = V[..., least:]
+        if least < k:
+            free = np.arange(least, n) >= self.rank[..., None]
+            sigma, self.K = np.where(kept, sigma, np.inf), self.K * free[..., None, :]
+        self.N: FloatArray = V[..., :k] / sigma[..., None, :] @ np.swapaxes(U[..., :k], -1, -2)
+        reduced = np.swapaxes(self.K, -1, -2) @ M @ self.K if m else M
+        if least < k:  # where the rank is higher, some columns of K are zero
             reduced = reduced + np.where(free, 0.0, 1.0)[..., None] * np.eye(n - least)
         self._reduced = DenseFactors(reduced)
 
@@ -86,6 +89,8 @@ class NullSpaceFactors:
         """Return (v', lambda) for (b1, b2) = ``right``, shape (n + m,) or (..., n + m, k)."""
         if right.ndim == 1:
             return self.solve(right[:, None])[:, 0]
+        if self.N.shape[-1] == 0:
+            return self._reduced.solve(right)
         b1, b2 = right[..., : self._n, :], right[..., self._n :, :]
         a = self.N @ b2
         v_dot = self.K @ self._reduced.solve(np.swapaxes(self.K, -1, -2) @ (b1 - self._M @ a)) + a

@@ -21,7 +21,8 @@ from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
-from fmilin.saddle_point.factors import require_regular
+from fmilin.saddle_point.dense import DenseFactors
+from fmilin.saddle_point.factors import Factors, require_regular
 from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_pinocchio.closing import Weld
@@ -49,7 +50,7 @@ class _Bond:
     """The twist of the first frame, in axes of the second, (6,)."""
 
 
-_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], NullSpaceFactors]
+_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], Factors]
 """Accelerations, reactions (-lambda), bonds, and what solves for the first two."""
 
 
@@ -178,7 +179,7 @@ class PinocchioEngine(Engine):
         tau = -robot.damping * v
         tau[self._driven] += u
         r = tau - pin.nonLinearEffects(robot, data, q, v)
-        factors = NullSpaceFactors(M, G)
+        factors = NullSpaceFactors(M, G) if len(G) else DenseFactors(M)
         require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[robot.nq :])
         w = factors.solve(np.concatenate([r, *(-bias for bias in biases)]))
         self._last = (key, (w[: robot.nv], -w[robot.nv :], bonds, factors))

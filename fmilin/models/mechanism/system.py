@@ -153,11 +153,14 @@ class System:
         Their rows.
     g : PositionValues
     gravity : array, shape (3,)
+    acceleration_names : list of str
+        ``der(v)`` for each velocity.
     """
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
         self.description = description = with_virtual_links(description)
         self.tree = tree_of(description)
+        self.acceleration_names = [f"der({v})" for v in self.tree.state_names[1]]
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
         rows = Rows(self.tree)
@@ -238,10 +241,11 @@ class System:
         return self._solution(state, NullSpaceFactors(state.M, state.G), np.arange(len(self.loop_constraints)))
 
     def _solution(self, state: State, factors: NullSpaceFactors, used: Array) -> Solution:
-        name, n = self.description.name, self.tree.n
-        require_regular(factors, f"The equations of '{name}'", [f"der({v})" for v in self.tree.state_names[1]])
-        c = np.broadcast_to(state.c[..., used], (*state.F.shape[:-1], len(used)))
-        w = factors.solve(np.concatenate((state.F, -c), axis=-1)[..., None])[..., 0]
+        n = self.tree.n
+        require_regular(factors, f"The equations of '{self.description.name}'", self.acceleration_names)
+        right = np.empty((*state.F.shape[:-1], n + len(used), 1))
+        right[..., :n, 0], right[..., n:, 0] = state.F, -state.c[..., used]
+        w = factors.solve(right)[..., 0]
         v_dot = w[..., :n]
         multipliers = np.zeros((*w.shape[:-1], len(self.loop_constraints)), dtype=w.dtype)
         multipliers[..., used] = w[..., n:]
