@@ -130,7 +130,6 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     from fmilin.loading import python_object
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Model
-    from fmilin.models.sparse import NumericModel
 
     found: Any = python_object(source)
     if isinstance(found, ConstrainedForm):
@@ -142,7 +141,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
             f"'{source}' is no native model. The formulations need equations of Lagrange: name a model or a function "
             "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
-    if isinstance(found, NumericModel):
+    if found.sparse:
         at = operating_point(found, values) if values else None
         return Asked(found.info.name, sparse_form_of(found, at), found, at or found.start)
     point = operating_point(found, values)

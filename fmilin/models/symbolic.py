@@ -13,8 +13,9 @@ import numpy as np
 from fmilin.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.models.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.models.second_order import second_order_form
-from fmilin.models.shell import AdjustableEngine, Evaluator, NativeModel, Quantity, offered
+from fmilin.models.shell import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class SymbolicEngine(AdjustableEngine):
         return SystemFunctions(system.in_graph())
 
 
-class SymbolicEvaluator(Evaluator):
+class SymbolicEvaluator(QuantityEvaluator):
     """Outputs, then what constraints observe, of one numeric system with given parameters.
 
     Its functions raise NumericalError where the accelerations cannot be solved for: at a singular configuration.

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from fmilin.saddle_point.factors import is_singular
 from fmilin.signals import FloatArray
 
-__all__ = ["DenseFactors"]
+__all__ = ["DenseFactors", "inverses", "norms"]
 
 _SMALL = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
@@ -45,9 +45,9 @@ class DenseFactors:
         elif self._is_one:
             self.rcond = np.full(stack, self._factorize(self._scaled.reshape(n, n)))[()]
         else:
-            self._inverse = _inverses(self._scaled)
+            self._inverse = inverses(self._scaled)
             with np.errstate(all="ignore"):
-                self.rcond = 1.0 / (_norm(self._scaled) * _norm(self._inverse))
+                self.rcond = 1.0 / (norms(self._scaled) * norms(self._inverse))
 
     def _factorize(self, scaled: FloatArray) -> float:
         if not np.isfinite(scaled).all():
@@ -67,7 +67,7 @@ class DenseFactors:
         if right.ndim == 1:
             return self.solve(right[:, None])[:, 0]
         if not self._is_one or math.prod(right.shape[:-2]) > 1:
-            inverse = _inverses(self._scaled) if self._is_one else self._inverse
+            inverse = inverses(self._scaled) if self._is_one else self._inverse
             result: FloatArray = inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
             return result
         if not np.all(np.isfinite(self.rcond)):
@@ -93,15 +93,16 @@ def _reciprocal(sizes: FloatArray) -> FloatArray:
     return 1.0 / np.where(sizes > 0, sizes, 1.0)
 
 
-def _inverses(W: FloatArray) -> FloatArray:
+def inverses(W: FloatArray) -> FloatArray:
     """Return the inverses of a stack, infinite where W is singular."""
     try:
         with np.errstate(invalid="ignore"):
             return np.linalg.inv(W).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:  # one of them: find out which
-        return np.full_like(W, np.inf) if W.ndim == 2 else np.stack([_inverses(one) for one in W])
+        return np.full_like(W, np.inf) if W.ndim == 2 else np.stack([inverses(one) for one in W])
 
 
-def _norm(W: FloatArray) -> FloatArray:
+def norms(W: FloatArray) -> FloatArray:
+    """Return the 1-norm of each matrix."""
     norm: FloatArray = np.abs(W).sum(axis=-2).max(axis=-1)
     return norm

@@ -26,7 +26,7 @@ from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.system import Solution, State, System
-from fmilin.models.shell import Quantity
+from fmilin.models.native_engine import Quantity
 from fmilin.signals import Signals
 
 __all__ = ["in_graph"]
