@@ -22,7 +22,7 @@ PIVOT = 0.1
 """A pivot on the diagonal is kept when it is at least this fraction of the largest of its column."""
 
 
-def regular_factors(W: Any, subject: str) -> DenseFactors | SparseFactors:
+def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
     """Return the factors of a matrix, sparse or not, that must have some.
 
     Parameters
@@ -30,11 +30,14 @@ def regular_factors(W: Any, subject: str) -> DenseFactors | SparseFactors:
     W : array or scipy.sparse array, shape (k, k)
     subject : str
         For the message, as in :func:`~fmilin.saddle_point.factors.singular`.
+    estimate : bool
+        Whether the condition number decides. That of fine finite elements is 1e16 and more though their accelerations
+        are determined well: there only a matrix without a pivot is refused.
 
     Raises
     ------
     NumericalError
-        When W holds a NaN or is singular to working precision.
+        When W holds a NaN or is singular.
     """
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
@@ -43,7 +46,8 @@ def regular_factors(W: Any, subject: str) -> DenseFactors | SparseFactors:
         factors = DenseFactors(W) if is_dense else SparseFactors(W)
     except NumericalError:
         raise singular(0.0, subject) from None
-    require_regular(factors, subject)
+    if estimate:
+        require_regular(factors, subject)
     return factors
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
@@ -27,7 +27,7 @@ from fmilin.models.kane.slopes import KaneSlopes, are_smooth
 from fmilin.models.kane.sympy_form import kane_form
 from fmilin.models.shell import Choice, NativeModel
 from fmilin.models.symbolic import SymbolicModel
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import FloatArray
 from fmilin.tolerances import REFUSED
 
 if TYPE_CHECKING:
@@ -313,31 +313,6 @@ class KaneModel(SymbolicModel):
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
-
-    def with_start(self, values: Mapping[str, float]) -> Self:
-        """Return the same model, starting elsewhere.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            Start values of states and inputs by name; the others keep theirs.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such state or input.
-        """
-        engine = self.engine
-        system = engine.system
-        known = {*engine.states.names, *engine.inputs.names}
-        for name in values:
-            if name not in known:
-                raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
-        states, inputs = (
-            Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
-            for signals in (system.state_signals, system.input_signals)
-        )
-        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))
 
     # -- parts -------------------------------------------------------------------------------------
 

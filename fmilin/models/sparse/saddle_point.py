@@ -45,7 +45,9 @@ class SaddlePoint:
         is_small = self.pattern.shape[0] <= LARGEST_DENSE
         W = self.pattern.dense(values) if is_small else self.pattern.sparse(values)
         places, rows, columns = self._single
-        return SaddleFactors(regular_factors(W, self._subject), columns, self._n + rows, jacobian[places])
+        return SaddleFactors(
+            regular_factors(W, self._subject, estimate=is_small), columns, self._n + rows, jacobian[places]
+        )
 
 
 @dataclass(frozen=True)
