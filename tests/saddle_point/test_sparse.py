@@ -44,6 +44,7 @@ def test_one_refusal_for_both(is_sparse: bool) -> None:
     nearly = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + 1e-15, 0.0], [0.0, 0.0, 1.0]])
     with pytest.raises(NumericalError, match="no unique solution"):
         factors(nearly)
+    regular_factors(sparse.csc_array(nearly), "The equations", estimate=False)
     factors(nearly + np.diag([0.0, 1e-12, 0.0]))
     with pytest.raises(NumericalError, match="hold a NaN or an infinity"):
         factors(W * np.nan)
