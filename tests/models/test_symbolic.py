@@ -102,7 +102,7 @@ def test_start_values_change_and_are_remembered() -> None:
     assert model.start.states.tolist() == [1.0, 5.0]
     assert model.start.inputs.tolist() == [1.0]
     assert cart().start.states.tolist() == [1.0, 2.0]
-    with pytest.raises(UnknownNameError, match="'winds' is not a state or an input of 'cart'.*'wind'"):
+    with pytest.raises(UnknownNameError, match=r"'winds' is not a state or an input of 'cart'.*'wind'"):
         cart().with_start({"winds": 1.0})
 
 
