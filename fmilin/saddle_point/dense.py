@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from fmilin.saddle_point.factors import is_singular
 from fmilin.signals import FloatArray
 
-__all__ = ["DenseFactors", "inverses", "norms"]
+__all__ = ["DenseFactors", "inverses", "norms", "solved"]
 
 _SMALL = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
@@ -72,12 +72,8 @@ class DenseFactors:
             return result
         if not np.all(np.isfinite(self.rcond)):
             return np.full_like(right, np.nan)
-        rows = right.reshape(right.shape[-2:]).T * self._row_scale.ravel()  # one right-hand side per row
-        if rows.size < _SMALL:
-            found = np.array([lapack.dgetrs(self._lu, self._pivots, row)[0] for row in rows])
-        else:
-            found = lapack.dgetrs(self._lu, self._pivots, rows.T)[0].T
-        return (found * self._column_scale.ravel()).T.reshape(right.shape)
+        scaled = right.reshape(right.shape[-2:]) * self._row_scale.reshape(-1, 1)
+        return (solved(self._lu, self._pivots, scaled) * self._column_scale.reshape(-1, 1)).reshape(right.shape)
 
     def null_vector(self) -> FloatArray:
         """Return the direction of w, (n,), of which the first singular W says least, its largest entry one."""
@@ -87,6 +83,14 @@ class DenseFactors:
         direction = np.linalg.svd(scaled)[2][-1] * scale
         result: FloatArray = direction / np.abs(direction).max()
         return result
+
+
+def solved(lu: FloatArray, pivots: NDArray[np.int32], right: FloatArray) -> FloatArray:
+    """Return A^-1 right for the factors of A (n, n) by LAPACK's ``dgetrf``, and right (n,) or (n, k), not empty."""
+    if right.ndim == 1 or right.size >= _SMALL:
+        solution: FloatArray = lapack.dgetrs(lu, pivots, right)[0]
+        return solution
+    return np.array([lapack.dgetrs(lu, pivots, column)[0] for column in right.T]).T
 
 
 def _reciprocal(sizes: FloatArray) -> FloatArray:

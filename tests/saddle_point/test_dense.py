@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg.lapack import dgetrf
 
-from fmilin.saddle_point.dense import DenseFactors
+from fmilin.saddle_point.dense import DenseFactors, solved
 from fmilin.signals import FloatArray
 
 
@@ -77,3 +78,13 @@ def test_where_singular_begins(stack: int) -> None:
         W = np.stack([np.array([[1.0, 1.0], [1.0, 1.0 + 4 * e]])] * stack)
         np.testing.assert_allclose(DenseFactors(W).rcond, e, rtol=0.3)
         assert np.all(DenseFactors(W).is_singular == singular)
+
+
+@pytest.mark.parametrize("columns", [None, 1, 3, 4500])  # one by one, and so many that they are solved at once
+def test_right_hand_sides_are_solved_whatever_their_number(columns: int | None) -> None:
+    random = np.random.default_rng(9)
+    A = random.uniform(-1.0, 1.0, (9, 9)) + 4 * np.eye(9)
+    w = random.uniform(-1.0, 1.0, (9,) if columns is None else (9, columns))
+    lu, pivots, _ = dgetrf(A)
+    np.testing.assert_allclose(solved(lu, pivots, A @ w), w, atol=1e-13)
+    np.testing.assert_allclose(DenseFactors(A).solve(A @ w), w, atol=1e-13)
