@@ -30,6 +30,7 @@ __all__ = [
     "RATES",
     "REACHED",
     "REFUSED",
+    "ROUNDING",
     "SAME",
     "SLOPES_AGREE",
     "STAYS",
@@ -87,6 +88,9 @@ RANK_UNKNOWN: Final = 1e-2
 CLEAR_GAP: Final = 1e2
 """Ratio of singular values across the decision about the rank below which the decision is remarked on."""
 
+ROUNDING: Final = 1e-14
+"""What is below this fraction of the terms that it is a sum of is rounding. Looser: weak couplings vanish."""
+
 PSEUDO_INVERSE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
 
@@ -118,6 +122,26 @@ INVARIANT_MEASURED: Final = 1e-4
 
 SYMMETRIC: Final = 1e-9
 """Asymmetry of a mass matrix, relative to its largest entry, that is rounding."""
+
+# -- reduction -----------------------------------------------------------------------------------------------------
+
+UNREACHED: Final = 1e-13
+"""What an input reaches, or an output shows, beside the terms that it is a sum of, and counts as nothing; errors of the
+entries come on top. Looser: weak couplings beside stiff ones are dropped."""
+
+UNREACHED_UNKNOWN: Final = 1e-9
+"""The same where nothing is known of the entries' errors."""
+
+UNTOUCHED: Final = 1e-9
+"""Part that a state has in what was dropped, up to which it keeps its name. Looser: a state that is another's sum."""
+
+INSEPARABLE: Final = 1e6
+"""Condition number of new coordinates above which modes stay in one block, or states give up their names. Looser:
+entries wrong by eps times this."""
+
+GROWS: Final = 1e-7
+"""Growth of a mode, relative to the fastest, above which it is unstable: rounding spreads a double zero by the root of
+eps. Looser: an unstable mode is dropped without a word."""
 
 # -- verification ----------------------------------------------------------------------------------------------------
 
