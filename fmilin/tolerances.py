@@ -143,6 +143,34 @@ GROWS: Final = 1e-7
 """Growth of a mode, relative to the fastest, above which it is unstable: rounding spreads a double zero by the root of
 eps. Looser: an unstable mode is dropped without a word."""
 
+# -- identification ----------------------------------------------------------------------------------------------
+
+PREDICTED: Final = 1e-8
+"""Error on held-out responses, relative to them, that needs no better model: rounding in the rates, integrated, leaves
+as much. Looser: weak modes are left out."""
+
+CONFIRMED: Final = 2e-2
+"""The same in steps that the model was not made from, of one that counts as continuous. Looser: an alias passes."""
+
+MISSES: Final = 0.5
+"""The same beyond which there is no model. Looser: a model that predicts nothing."""
+
+QUIET: Final = 1e-9
+"""Response, in sizes of the loudest or of the outputs, that counts as none. Looser: what an output says goes
+unverified, and small kinks are no kinks."""
+
+MOVES: Final = 1e-7
+"""Rate, in sizes of the states per second, that is a motion and not the solver's noise. Looser: f0 is lost."""
+
+VANISHED: Final = 1e-9
+"""Eigenvalues over one step below this have left no trace. Smaller: rates that rounding made up."""
+
+NEAR_NYQUIST: Final = 0.9
+"""Largest angle of an eigenvalue over one step, in parts of pi. Looser: a frequency that may be its alias."""
+
+FAITHFUL: Final = 1e-6
+"""exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
+
 # -- verification ----------------------------------------------------------------------------------------------------
 
 SLOPES_AGREE: Final = 1e-5

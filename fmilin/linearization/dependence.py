@@ -18,6 +18,7 @@ from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 __all__ = ["unmovable_combinations", "with_remark_on_dependence"]
 
+
 def unmovable_combinations(linear: LinearModel) -> int:
     """Return how many combinations of the states cannot change, to first order, whatever the inputs do.
 

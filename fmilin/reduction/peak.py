@@ -98,6 +98,7 @@ def _crossings(system: StateSpace, level: float, low: float, high: float) -> lis
     K = A + B @ R @ D.T @ C
     H = np.block([[K, B @ R @ B.T], [-C.T @ (np.eye(len(C)) + D @ R @ D.T) @ C, -K.T]])
     values = np.linalg.eigvals(H)
-    near = np.abs(values.real) <= _NEAR_AXIS * (np.abs(values) + _NEAR_AXIS * float(np.abs(np.diag(A)).max(initial=0.0)))
+    floor = _NEAR_AXIS * float(np.abs(np.diag(A)).max(initial=0.0))
+    near = np.abs(values.real) <= _NEAR_AXIS * (np.abs(values) + floor)
     found = sorted({float(abs(v.imag)) for v in values[near]})
     return [low, *(w for w in found if low < w < high), high]
