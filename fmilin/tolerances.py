@@ -91,6 +91,9 @@ CLEAR_GAP: Final = 1e2
 ROUNDING: Final = 1e-14
 """What is below this fraction of the terms that it is a sum of is rounding. Looser: weak couplings vanish."""
 
+CANCELLED: Final = 1e-13
+"""The same after some more operations. Looser: weak couplings beside stiff ones are dropped."""
+
 PSEUDO_INVERSE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
 
@@ -125,12 +128,9 @@ SYMMETRIC: Final = 1e-9
 
 # -- reduction -----------------------------------------------------------------------------------------------------
 
-UNREACHED: Final = 1e-13
-"""What an input reaches, or an output shows, beside the terms that it is a sum of, and counts as nothing; errors of the
-entries come on top. Looser: weak couplings beside stiff ones are dropped."""
-
-UNREACHED_UNKNOWN: Final = 1e-9
-"""The same where nothing is known of the entries' errors."""
+UNREACHED: Final = 1e-9
+"""What an input reaches, or an output shows, beside the terms that it is a sum of, and counts as nothing where nothing
+is known of the entries' errors; :data:`CANCELLED` where they are known, and come on top. Looser: couplings vanish."""
 
 UNTOUCHED: Final = 1e-9
 """Part that a state has in what was dropped, up to which it keeps its name. Looser: a state that is another's sum."""
@@ -170,6 +170,12 @@ NEAR_NYQUIST: Final = 0.9
 
 FAITHFUL: Final = 1e-6
 """exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
+
+# -- formulations ------------------------------------------------------------------------------------------------
+
+UNTURNED: Final = 1e-12
+"""Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
+called an oscillation."""
 
 # -- verification ----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.tolerances import GROWS, INSEPARABLE, UNREACHED, UNREACHED_UNKNOWN, UNTOUCHED
+from fmilin.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
 
 __all__ = ["minimal_realization"]
 
@@ -131,7 +131,7 @@ def _krylov(pair: _Pair, tolerance: float | None) -> _Split:
     """Return orthonormal bases of span(B, AB, ...) and of its complement."""
     n = len(pair.A)
     found = np.zeros((n, 0))
-    share = tolerance if tolerance is not None else UNREACHED if pair.errors_known else UNREACHED_UNKNOWN
+    share = tolerance if tolerance is not None else CANCELLED if pair.errors_known else UNREACHED
     news, terms, noise = pair.B, np.abs(pair.B), pair.B_error
     while news.shape[1] and found.shape[1] < n and terms.any():
         beside = np.abs(np.eye(n) - found @ found.T)  # errors along what is found already do no harm

@@ -80,7 +80,7 @@ def test_a_slow_motion_is_measured(rate: float, *, moves: bool) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1e-15, 3e-11])
 def test_what_leaves_no_trace_over_a_step_has_no_rate(value: float) -> None:
-    with pytest.raises(NumericalError, match="1 of the 2 eigenvalues over one step of 0.1 s are zero"):
+    with pytest.raises(NumericalError, match=r"1 of the 2 eigenvalues over one step of 0\.1 s are zero"):
         continuous_of(sampled(np.diag([0.5, value])))
 
 
