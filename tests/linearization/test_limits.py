@@ -269,3 +269,19 @@ def test_an_input_that_does_much_elsewhere_is_refused_all_the_same(strength: flo
     )  # fmt: skip
     with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
         fl.linearize(FunctionModel(parts))
+
+
+@pytest.mark.parametrize("part", [1e-6, 1e-13])
+def test_noise_excuses_no_pull_that_is_larger_than_noise_can_be(part: float) -> None:
+    """Slopes of F are known to 1e-16 here: ten times that would be excused."""
+    right = pendulum(angle=np.pi / 2, gravity=0.0, exact=True)
+    exact = right.parts.jacobians
+    assert exact is not None
+
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        Jx, Ju = exact(t, s, u)
+        return Jx, Ju + part * np.array([[0.0], [0.0], [s[0]], [s[1]], [0.0]])
+
+    pulled = FunctionModel(dataclasses.replace(right.parts, jacobians=jacobians))
+    with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
+        frame_at(pulled, pulled.start)
