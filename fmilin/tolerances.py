@@ -13,29 +13,47 @@ __all__ = [
     "AGREEMENT",
     "BALANCED",
     "BALANCED_EXACTLY",
+    "CANCELLED",
     "CLEAR_GAP",
     "CLOSED",
+    "CONFIRMED",
     "CONSISTENT",
     "DOUBTFUL",
+    "DRIFT_AGREES",
     "EQUILIBRIUM",
+    "FAITHFUL",
+    "GROWS",
+    "INSEPARABLE",
     "INVARIANT",
     "INVARIANT_MEASURED",
     "KINK",
+    "MISSES",
+    "MOVES",
+    "NEAR_NYQUIST",
+    "NO_INERTIA",
     "ON_MANIFOLD",
     "PRECISE",
+    "PREDICTED",
     "PSEUDO_INVERSE",
+    "QUIET",
     "RANK",
     "RANK_MEASURED",
     "RANK_UNKNOWN",
     "RATES",
     "REACHED",
     "REFUSED",
+    "RESPONDS",
     "ROUNDING",
     "SAME",
     "SLOPES_AGREE",
+    "SLOPES_AT_WORST",
     "STAYS",
     "STEADY",
     "SYMMETRIC",
+    "UNREACHED",
+    "UNTOUCHED",
+    "UNTURNED",
+    "VANISHED",
 ]
 
 # -- the point -------------------------------------------------------------------------------------------------------
@@ -173,6 +191,10 @@ FAITHFUL: Final = 1e-6
 
 # -- formulations ------------------------------------------------------------------------------------------------
 
+NO_INERTIA: Final = 4e-15
+"""Inertia below this fraction of the largest, all scaled by their own sizes, that is rounding; of a sparse problem, which
+is not scaled, :data:`CANCELLED`. Looser: eigenvalues of a mass that nobody gave."""
+
 UNTURNED: Final = 1e-12
 """Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
 called an oscillation."""
@@ -181,6 +203,16 @@ called an oscillation."""
 
 SLOPES_AGREE: Final = 1e-5
 """Relative error of a slope that ``fmilin verify`` accepts of a model without noise."""
+
+SLOPES_AT_WORST: Final = 1e-2
+"""The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right beside enough noise."""
+
+DRIFT_AGREES: Final = 1e-4
+"""Relative error of f0 and A f0 that it accepts along the undisturbed motion."""
+
+RESPONDS: Final = 1e-3
+"""Fraction of its natural size with which a signal responds at least, to be compared with its own response. Looser:
+what responds weakly may be wrong."""
 
 SAME: Final = 1e-6
 """Difference of values at the point up to which a linear model was made at this point."""

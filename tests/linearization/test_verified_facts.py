@@ -150,8 +150,10 @@ def test_products_that_are_wrong_beside_noise_are_found(part: float, *, called_b
     def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
         return np.array([t - s[0] + 1e-11 * np.sin(1e9 * s[0])])
 
-    later = lambda t, s, u: (np.array([[-1.0 - part * (t > 0)]]), np.zeros((1, 0)))
-    model = ByHand(Parts(["x"], [0.5], rates, jacobians=later))
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([[-1.0 - part * (t > 0)]]), np.zeros((1, 0))
+
+    model = ByHand(Parts(["x"], [0.5], rates, jacobians=jacobians))
     if called_before:
         assert fl.linearize(model).method.derivatives == "exact"
     lin = fl.linearize(model, fl.OperatingPoint(1000.0, np.array([0.5]), np.zeros(0)))
