@@ -192,8 +192,8 @@ FAITHFUL: Final = 1e-6
 # -- formulations ------------------------------------------------------------------------------------------------
 
 NO_INERTIA: Final = 4e-15
-"""Inertia below this fraction of the largest, all scaled by their own sizes, that is rounding; of a sparse problem, which
-is not scaled, :data:`CANCELLED`. Looser: eigenvalues of a mass that nobody gave."""
+"""Inertia below this fraction of the largest, all scaled by their own sizes, that is rounding; of a sparse problem,
+which is not scaled, :data:`CANCELLED`. Looser: eigenvalues of a mass that nobody gave."""
 
 UNTURNED: Final = 1e-12
 """Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
