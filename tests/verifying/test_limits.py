@@ -9,6 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.models.ode import OdeModel
+from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
 from tests.by_hand import FunctionModel, Parts
 
@@ -53,11 +54,17 @@ def test_what_is_said_of_errors_excuses_no_larger_ones(accuracy: float) -> None:
 
 
 def test_noise_excuses_no_larger_errors() -> None:
-    """Noise of 1e-10 in the rates, and a slope that is wrong by a few parts in a thousand."""
-    rough = FunctionModel(Parts(["x"], [0.0], lambda t, s, u: -s + u[0] + 1e-10 * np.sin(1e12 * s[0]), ["u"]))
+    """Noise of 3e-8 in the rates, and a slope that is wrong by a part in a thousand."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        return 0.5 - s + u[0] + 3e-8 * np.sin(1e12 * s[0])
+
+    rough = FunctionModel(Parts(["x"], [0.5], rates, ["u"]))
     lin = fl.linearize(rough)
-    assert fl.verify(rough, lin, horizon=1.0).passed
-    assert not fl.verify(rough, replace(lin, A=1.003 * lin.A), horizon=1.0).passed
+    exact = replace(lin, A=-np.eye(1), B=np.eye(1), accuracy=replace(lin.accuracy, A=0.0, B=0.0))
+    for A, fails in ((-1.0, False), (-1.001, True)):
+        found = fl.verify(rough, replace(exact, A=A * np.eye(1)), horizon=1.0)
+        assert ("offset" in {c.kind for c in found.failed}) == fails
 
 
 def test_a_dependent_state_that_hardly_responds_is_compared_all_the_same() -> None:
