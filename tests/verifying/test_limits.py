@@ -57,7 +57,7 @@ def test_noise_excuses_no_larger_errors() -> None:
     """Noise of 3e-8 in the rates, and a slope that is wrong by a part in a thousand."""
 
     def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        return 0.5 - s + u[0] + 3e-8 * np.sin(1e12 * s[0])
+        return np.array([0.5 - s[0] + u[0] + 3e-8 * np.sin(1e12 * s[0])])
 
     rough = FunctionModel(Parts(["x"], [0.5], rates, ["u"]))
     lin = fl.linearize(rough)
