@@ -13,12 +13,9 @@ from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.motion_terms import Carried
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.signals import FloatArray
-from fmilin.tolerances import SYMMETRIC
+from fmilin.tolerances import NO_INERTIA, SYMMETRIC
 
 __all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "violations"]
-
-NO_INERTIA = 16 * float(np.finfo(np.float64).eps)
-"""Inertias below this fraction of the largest, all scaled by their own sizes, are rounding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
+from fmilin.tolerances import MOVES
 
 __all__ = ["ByResponse"]
 
@@ -32,9 +33,6 @@ GROWTH = 1e4
 
 MOST_NUMBERS = 4_000_000
 """Of the Hankel matrix."""
-
-MOVES = 1e-7
-"""A rate above this, in sizes of the states per second, is a motion and not the solver's noise."""
 
 GLIMPSE = 0.1
 """Radians of the fastest motion: a record that is shorter shows but the beginning of any motion."""

@@ -20,6 +20,7 @@ from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.nonlinear import has_expressions
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
+from fmilin.tolerances import EQUILIBRIUM
 
 __all__ = ["ByStep"]
 
@@ -129,5 +130,5 @@ class ByStep:
 
 def _settled(model: Continuous, frame: Frame) -> Continuous:
     """Return the model with f0 = 0 where only the solver's noise moves the point."""
-    still = np.abs(model.f0) <= 1e-9 * frame.y_scales
+    still = np.abs(model.f0) <= EQUILIBRIUM * frame.y_scales
     return replace(model, f0=np.where(still, 0.0, model.f0))

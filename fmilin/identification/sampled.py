@@ -17,17 +17,9 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
+from fmilin.tolerances import FAITHFUL, NEAR_NYQUIST, VANISHED
 
 __all__ = ["Continuous", "Sampled", "continuous_of", "sampled_from"]
-
-VANISHED = 1e-9
-"""Eigenvalues below this have left no trace after one step."""
-
-NEAR_NYQUIST = 0.9
-"""The largest angle of an eigenvalue, in parts of pi: closer to 1 nobody can tell a frequency from its alias."""
-
-FAITHFUL = 1e-6
-"""exp(log(M)) must be M to this, relative to M."""
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,9 @@ import numpy as np
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
+from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 __all__ = ["unmovable_combinations", "with_remark_on_dependence"]
-
-TOLERANCE = 1e-8
-"""Singular values of the equilibrated [A B] below this times the largest count as zero."""
-
-ROUNDING = 1e-14
-
-STANDING = 1e-6
-"""Rates below this, in sizes of the states per second, are those of an equilibrium."""
 
 
 def unmovable_combinations(linear: LinearModel) -> int:
@@ -37,7 +30,7 @@ def unmovable_combinations(linear: LinearModel) -> int:
     B = linear.B * linear.inputs.scales() / sizes[:, None]
     moving_now = linear.f0 / sizes
     fastest = float(np.max(np.abs(moving_now), initial=0.0))
-    f0 = np.where(np.abs(moving_now) > 1e-8 * fastest, moving_now, 0.0)[:, None] * (fastest > STANDING)
+    f0 = np.where(np.abs(moving_now) > RANK * fastest, moving_now, 0.0)[:, None] * (fastest > EQUILIBRIUM)
     both = np.hstack([A, B, f0])
     error = np.hstack(
         [
@@ -57,7 +50,7 @@ def unmovable_combinations(linear: LinearModel) -> int:
         moving = moving / np.maximum(np.linalg.norm(moving, axis=1, keepdims=True), np.finfo(float).tiny)
         moving = moving / np.maximum(np.linalg.norm(moving, axis=0, keepdims=True), np.finfo(float).tiny)
     s = np.linalg.svd(moving, compute_uv=False)
-    return unmoved + len(moving) - int(np.count_nonzero(s > TOLERANCE * s[0]))
+    return unmoved + len(moving) - int(np.count_nonzero(s > RANK * s[0]))
 
 
 def with_remark_on_dependence(linear: LinearModel) -> LinearModel:

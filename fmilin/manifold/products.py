@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.derivatives.differences import ROUNDING, Slopes
+from fmilin.derivatives.differences import Slopes
 from fmilin.errors import NumericalError
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ROUNDING
 
 __all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
 

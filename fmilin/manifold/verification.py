@@ -236,11 +236,11 @@ def verify_inputs(
     through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
     if not through.any():
         return
-    # Constraint forces may cancel an input altogether: what then remains is rounding of the rates themselves.
-    rounding = 1e-10 * verified.typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
-    size = np.abs(H) @ np.maximum(sizes, rounding)
     strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
-    size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
+    floor = 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest  # of rows of rounding alone
+    size = np.maximum(np.abs(H) @ sizes, floor)
+    if (through > verified.tolerance * size).any():  # forces may cancel an input up to rounding
+        through = np.maximum(through - 10 * np.abs(H) @ _noise_of_inputs(parametrization), 0.0)
     relative = np.where(size > 0, through / np.where(size > 0, size, 1.0), 0.0)
     bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > verified.tolerance), strict=True)]
     if bad:
@@ -252,6 +252,13 @@ def verify_inputs(
             "all, or the input prescribes a motion and belongs into the constraint.",
             residuals={name: float(relative[i, j])},
         )
+
+
+def _noise_of_inputs(parametrization: LocalParametrization) -> FloatArray:
+    """Return the noise of f_u beside the point, shape (N, nu)."""
+    invariants, t, x = parametrization.invariants, parametrization.time, parametrization.x0
+    noise = noise_beside(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
+    return noise.reshape(len(x), -1)
 
 
 def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

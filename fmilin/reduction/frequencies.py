@@ -18,6 +18,7 @@ from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
+from fmilin.tolerances import GROWS
 
 __all__ = ["keep_frequencies"]
 
@@ -78,7 +79,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
 
 def _grows(block: Block, linear: LinearModel) -> bool:
     fastest = float(np.abs(linear.eigenvalues()).max(initial=0.0))
-    return bool(np.any(block.eigenvalues.real > 1e-8 * fastest))
+    return bool(np.any(block.eigenvalues.real > GROWS * fastest))
 
 
 def _names(blocks: list[Block]) -> tuple[list[str], list[str]]:

@@ -22,6 +22,7 @@ from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ROUNDING
 
 __all__ = ["balanced_truncation", "hankel_singular_values"]
 
@@ -89,9 +90,8 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
             f"{order}. Ask for {rest} or more, or choose modes by frequency (--keep-frequencies LOW:HIGH)."
         )
     (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
-    r = order - rest
-    if r and values[r - 1] <= 1e-14 * values[0]:
-        r = int(np.sum(values > 1e-14 * values[0]))  # no input reaches the rest, or no output shows it
+    heard = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them
+    r = min(order - rest, int(heard))
     bound = 2 * float(values[r:].sum())
     names = [f"kept[{i + 1}]" for i in range(rest)] + [f"balanced[{i + 1}]" for i in range(r)]
     words = ["does not decay"] * rest + [f"Hankel singular value {s:.4g}" for s in values[:r]]

@@ -17,11 +17,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import new_states, transformed
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import INSEPARABLE
 
 __all__ = ["Block", "blocks_of", "modal_form"]
-
-ILL = 1e6
-"""Condition number of V above which blocks are joined."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
     groups = [[i] for i in range(len(values)) if values[i].imag >= 0]
     while len(groups) > 1:
         bases = [_basis(scaled, values, vectors, group) for group in groups]
-        if np.linalg.cond(np.column_stack(bases)) <= ILL:
+        if np.linalg.cond(np.column_stack(bases)) <= INSEPARABLE:
             break
         groups = _joined(groups, bases)
     blocks = [_block(scaled, values, vectors, group, scales) for group in groups]

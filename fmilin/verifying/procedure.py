@@ -12,7 +12,7 @@ from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import SAME, SLOPES_AGREE
+from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.verifying.drift import at_rest, drift_channel
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response, slowest_period
 from fmilin.verifying.integration import Integrator, ResponseError
@@ -25,9 +25,6 @@ __all__ = ["verify"]
 
 SAMPLES = 49
 """Times at which responses are compared."""
-
-WEAK = 1e-3
-"""Signals that respond with less than this fraction of their natural size count as not responding."""
 
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
@@ -183,7 +180,7 @@ def _tolerance(linear: LinearModel, comparison: Comparison) -> float:
     a = linear.accuracy
     matrices = max(a.A, a.B, a.C, a.D, a.T)
     noise = float(np.max(comparison.integrator.noise, initial=0.0)) * 1e3 * comparison.times[-1]
-    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noise, 1e-2))
+    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noise, SLOPES_AT_WORST))
 
 
 def _natural(reduced: Reduced, excitation: Excitation) -> float:
@@ -205,7 +202,7 @@ def _sizes(
     outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
     outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
     own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
-    responds = largest > WEAK * own
+    responds = largest > RESPONDS * own
     counts = responds.copy()
     counts[p : p + n] = False
     signals: tuple[Signals, ...] = (linear.states, linear.full_states, linear.outputs)

@@ -23,6 +23,7 @@ from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import REFUSED
 
 __all__ = ["Reduced", "reduced_model"]
 
@@ -210,7 +211,7 @@ def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
     turn = R_frame @ T  # y of the frame = turn (y of the linear model)
     if not T.shape[1]:
         return frame.coordinates
-    if np.linalg.cond(turn) > 1e8:
+    if np.linalg.cond(turn) > REFUSED:
         raise UsageError("The matrix T of the linear model does not span the motions of the model at this point.")
     R = np.asarray(np.linalg.solve(turn, R_frame), dtype=np.float64)
     D = frame.parametrization.scales
