@@ -9,16 +9,15 @@ import click
 
 from fmilin.cli.fmus import FMI, PLATFORMS, platforms_of
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, is_fmu, path_option
+from fmilin.cli.options import DEBUG, MODEL, is_fmu, new_file_option
 from fmilin.errors import UsageError
-from fmilin.export.atomic import check_writable
 
 __all__ = ["command"]
 
 
 @click.command()
 @MODEL
-@path_option("-o", "--output", metavar="FILE.fmu", required=True, help="Where the FMU goes.")
+@new_file_option("-o", "--output", suffix=".fmu", required=True, help="Where the FMU goes.")
 @FMI
 @PLATFORMS
 @click.option("--no-directional-derivatives", is_flag=True, help="Leave out the exact directional derivatives.")
@@ -34,9 +33,6 @@ def command(
     """
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
-    if not is_fmu(str(output)):
-        raise UsageError(f"--output '{output}' must end in .fmu.")
-    check_writable(output)
     wanted = platforms_of(platforms)
 
     def job(runner: JobRunner) -> None:

@@ -66,7 +66,7 @@ class Parts:
     """
 
     content: dict[str, Any]
-    fields: dict[str, tuple[Any, ...]]
+    fields: dict[str, Any]
     places: Places
     lines: Lines
 

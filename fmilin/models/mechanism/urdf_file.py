@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,7 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     given = {} if parts is None else parts.content
     if given.get("ground", root.name) != root.name:
         raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
-    more: dict[str, Sequence[Any]] = {} if parts is None else dict(parts.fields)
+    more: dict[str, Any] = {} if parts is None else dict(parts.fields)
     bodies = [*(_body(link, places) for link in tree.links if link is not root), *more.pop("bodies", ())]
     joints = [_joint(joint, places) for joint in tree.joints]
     joints = [*(joints if parts is None else _set(joints, parts)), *more.pop("joints", ())]
