@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fmilin.cli.fmus import FMI, PLATFORMS, platforms_of
+from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, is_fmu, new_file_option
 from fmilin.errors import UsageError
@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--no-directional-derivatives", is_flag=True, help="Leave out the exact directional derivatives.")
 @DEBUG
 def command(
-    model: str, output: Path, fmi: str, platforms: str | None, *, no_directional_derivatives: bool, debug: bool
+    model: str, output: Path, fmi: str, platforms: tuple[str, ...], *, no_directional_derivatives: bool, debug: bool
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
@@ -33,7 +33,6 @@ def command(
     """
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
-    wanted = platforms_of(platforms)
 
     def job(runner: JobRunner) -> None:
         import fmilin as fl
@@ -43,7 +42,7 @@ def command(
 
         found = runner.borrow(fl.load(model))
         if not can_be_compiled(found):
-            if fmi != "2.0" or wanted:
+            if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
@@ -56,7 +55,7 @@ def command(
             output,
             fmi_version=fmi,
             directional_derivatives=not no_directional_derivatives,
-            platforms=wanted,
+            platforms=platforms,
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 

@@ -68,14 +68,9 @@ class Formulated:
         UsageError
             When an option does not belong to the formulation, or is out of range: before any model is loaded.
         """
-        belongs = (
-            ("--basis", self.basis, "mcs"),
-            ("--spurious", self.spurious, "rcs"),
-            ("--penalty", self.penalty, "ucs"),
-        )
-        for option, value, owner in belongs:
-            if value is not None and self.formulation not in (owner, "all"):
-                raise UsageError(f"{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
+        for option, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
+            if getattr(self, option) is not None and self.formulation not in (owner, "all"):
+                raise UsageError(f"--{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
         if self.formulation is None:
             return None
         for form in FORMS:
