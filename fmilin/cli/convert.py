@@ -63,7 +63,7 @@ def command(
     conditioning = steps.asked()
 
     def job(_: JobRunner) -> None:
-        from fmilin.export.atomic import write_atomically
+        from fmilin.atomic import write_atomically
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]

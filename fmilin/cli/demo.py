@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from fmilin.atomic import check_writable, write_atomically
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
 from fmilin.cli.options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
-from fmilin.export.atomic import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel

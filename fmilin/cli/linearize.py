@@ -174,7 +174,7 @@ def deliver(
     linear: LinearModel, point: OperatingPoint, files: Sequence[Path], runner: JobRunner, *, as_json: bool = False
 ) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the table."""
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps
 
     runner.come_home()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.atomic import check_writable
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
-from fmilin.export.atomic import check_writable
 from fmilin.export.registry import check_output
 from fmilin.sandbox.isolation import Limits
 

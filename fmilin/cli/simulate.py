@@ -205,7 +205,7 @@ def _write(
     trajectory: Trajectory, comparison: Comparison | None, name: str, output: Path | None, plot: Path | None
 ) -> None:
     """Make all files before the first is written."""
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
 
     contents: dict[Path, bytes] = {}
     if output is not None:

@@ -75,7 +75,7 @@ def deliver_each(
 
     All files are made before the first is written.
     """
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
     runner.come_home()

@@ -147,7 +147,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
 
 
 def _draw(form: ConstrainedForm, name: str, path: Path) -> None:
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.report.sparsity_picture import sparsity_picture
 
     write_atomically(path, sparsity_picture(form, title=name))

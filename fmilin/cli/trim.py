@@ -197,7 +197,7 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
         return []
     if len(wishes.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
-    from fmilin.export.atomic import check_writable
+    from fmilin.atomic import check_writable
     from fmilin.model.point_files import check_point_file
 
     for path in paths:
@@ -210,7 +210,7 @@ def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the tables."""
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.model.point_files import SavedPoint, dump_point
 
     runner.come_home()

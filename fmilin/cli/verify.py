@@ -83,7 +83,7 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.come_home()
     if plot is not None:
-        from fmilin.export.atomic import write_atomically
+        from fmilin.atomic import write_atomically
         from fmilin.report.verification_picture import verification_picture
 
         write_atomically(plot, verification_picture(found))

@@ -91,7 +91,7 @@ def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") ->
 
 
 def simple_table(*heads: str) -> Table:
-    """Return a table with a line below its head; the columns ``heads`` stand at the right, without a name at the left."""
+    """Return a table with a line below its head; columns with a name stand at the right, others at the left."""
     from rich import box
     from rich.table import Table
 
