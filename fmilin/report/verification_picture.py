@@ -107,7 +107,9 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     title = shortened(channel.label)
     color = "black" if channel.passed else WRONG
     axes.set_title("\n".join(textwrap.wrap(title, 40)), fontsize=10, loc="left", color=color, fontweight="bold")
-    amplitude = f"time to {trace.amplitude:.3g} s" if channel.kind == "drift" else _amplitude(channel, trace)
+    amplitude = f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
+    if channel.kind == "drift":
+        amplitude = f"time to {trace.amplitude:.3g} s"
     axes.text(
         0.99, 0.97, amplitude, transform=axes.transAxes, ha="right", va="top", fontsize=8.5, color=QUIET,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.8},
@@ -115,10 +117,6 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     axes.set_ylabel(f"{shortened(trace.signal)} [{unit}]" if unit else shortened(trace.signal), fontsize=9)
     axes.set_xlabel("time [s]", fontsize=9, labelpad=1)
     _plain(axes)
-
-
-def _amplitude(channel: Channel, trace: Trace) -> str:
-    return f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
 
 
 def _limits(trace: Trace, scale: float, peak: float) -> tuple[float, float]:
