@@ -13,7 +13,7 @@ from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import HeldOut, held_out
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.result import Coordinates, Measured, linear_model
-from fmilin.identification.sampled import Continuous, Sampled, continuous_of
+from fmilin.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.identification.steps import base_period, confirmed, fitting_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame, frame_at
@@ -116,16 +116,10 @@ class ByStep:
             other = continuous_of(displacements.measure(step / 2)[0])
         except FmilinError:
             other = model
-
-        return Continuous(
-            A=np.maximum(np.abs(model.A - other.A), errors.A / step),
-            B=np.maximum(np.abs(model.B - other.B), errors.B / step),
-            C=np.maximum(np.abs(model.C - other.C), errors.C),
-            D=np.maximum(np.abs(model.D - other.D), errors.D),
-            f0=np.zeros_like(model.f0),
-            T=errors.T,
-            nyquist=0.0,
-        )
+        off = apart(model, other)
+        A, B = np.maximum(off.A, errors.A / step), np.maximum(off.B, errors.B / step)
+        C, D = np.maximum(off.C, errors.C), np.maximum(off.D, errors.D)
+        return Continuous(A, B, C, D, np.zeros_like(model.f0), errors.T, 0.0)
 
 
 def _settled(model: Continuous, frame: Frame) -> Continuous:

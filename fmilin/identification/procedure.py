@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from fmilin.remarks import Remark, held_remarks
 from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
 
 __all__ = ["Task", "linearize_stepped"]
+
+Way = TypeVar("Way")
 
 
 @dataclass(frozen=True)
@@ -211,18 +214,15 @@ class _Ways:
         return linear
 
     def _step(self) -> LinearModel:
-        return ByStep(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings).linearize(
-            self.task.independent, self.task.kind
-        )
+        return self._by(ByStep).linearize(self.task.independent, self.task.kind)
 
     def _response(self) -> LinearModel:
-        return ByResponse(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings).linearize(
-            self.task.independent
-        )
+        return self._by(ByResponse).linearize(self.task.independent)
 
     def _multisine(self) -> LinearModel:
         from fmilin.identification.by_multisine import ByMultisine
 
-        return ByMultisine(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings).linearize(
-            self.task.independent
-        )
+        return self._by(ByMultisine).linearize(self.task.independent)
+
+    def _by(self, kind: Callable[..., Way]) -> Way:
+        return kind(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings)

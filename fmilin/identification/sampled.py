@@ -10,7 +10,8 @@ faster than half the sampling frequency; an eigenvalue 0 (a delay, a dead-beat p
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -19,7 +20,7 @@ from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import FAITHFUL, NEAR_NYQUIST, VANISHED
 
-__all__ = ["Continuous", "Sampled", "continuous_of", "sampled_from"]
+__all__ = ["Continuous", "Sampled", "apart", "continuous_of", "sampled_from"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,14 @@ class Continuous:
     T: FloatArray
     nyquist: float
     """The largest angle of an eigenvalue of the discrete model, in parts of pi."""
+
+
+Model = TypeVar("Model", Sampled, Continuous)
+
+
+def apart(one: Model, other: Model) -> Model:
+    """Return how far the matrices of two models are from each other, entry by entry, as such a model."""
+    return replace(one, **{name: np.abs(getattr(one, name) - getattr(other, name)) for name in "ABCDT"})
 
 
 def continuous_of(model: Sampled) -> Continuous:

@@ -11,7 +11,7 @@ motion) has no Gramians: it is kept as it is. Gains count in sizes of the signal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,18 +105,12 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
     text += f" Hankel singular values: {_listed(values[:r])} kept, {_listed(values[r:])} dropped."
     remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")
-    return _with_remark(reduced, remark)
+    return replace(reduced, warnings=(*reduced.warnings, remark))
 
 
 def _listed(values: FloatArray) -> str:
     texts = [f"{s:.2g}" for s in values]
     return ", ".join(texts if len(texts) <= 6 else [*texts[:3], "...", texts[-1]]) or "none"
-
-
-def _with_remark(linear: LinearModel, remark: Remark) -> LinearModel:
-    from dataclasses import replace
-
-    return replace(linear, warnings=(*linear.warnings, remark))
 
 
 def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatArray, FloatArray], bound: float) -> str:

@@ -36,9 +36,7 @@ def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -
         error, worst = _slope_error(linear, integrator, horizon)
         validity, trace = _followed(linear, integrator, horizon)
     except ResponseError as failure:
-        return Channel(
-            "drift", "time", "s", None, SHORT * horizon, np.inf, np.nan, DRIFT_AGREES, str(failure), None, None
-        )
+        return Channel("drift", "time", "s", None, SHORT * horizon, np.inf, np.nan, DRIFT_AGREES, str(failure))
     passed = error <= DRIFT_AGREES
     return Channel(
         "drift",

@@ -154,9 +154,8 @@ def _channel(comparison: Comparison, linear: LinearModel) -> Channel:
     try:
         check = compare_slopes(comparison, natural)
     except ResponseError as error:
-        return Channel(
-            excitation.kind, signal.name, signal.unit, frequency, 0.0, np.inf, np.nan, allowed, str(error), None, None
-        )
+        nothing = (0.0, np.inf, np.nan)
+        return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
     validity = validity_of(comparison, check) if check.error <= allowed else None
     shown = check.amplitude if validity is None else validity.limit
     trace = trace_at(comparison, shown, beyond=validity is not None and not validity.at_least)
@@ -216,7 +215,8 @@ def _sizes(
 
 def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
-    said = np.array([linear.point.outputs.get(name, value) for name, value in _outputs(reduced, linear)])
+    known = linear.point.outputs
+    said = np.array([known.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)])
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
     errors = np.concatenate(
         (
@@ -228,14 +228,10 @@ def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
     error = float(np.max(errors, initial=0.0))
     worst = names[int(np.argmax(errors))] if names else ""
-    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst, None, None)
+    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst)
 
 
 def _counts_from_zero(linear: LinearModel) -> bool:
     """Whether y0 is a value of the model: modes and other forms of the states count from wherever they like."""
     own = all(linear.full_states.has(name) for name in linear.states.names)
     return own or linear.method.coordinates in ("named", "tangent")
-
-
-def _outputs(reduced: Reduced, linear: LinearModel) -> list[tuple[str, float]]:
-    return list(zip(linear.outputs.names, reduced.out0.tolist(), strict=True))

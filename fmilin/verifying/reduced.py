@@ -131,7 +131,8 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
     visited = CountedModel(model)
-    frame = frame_at(visited, point, named=_names(linear), kind=_kind(linear))
+    kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
+    frame = frame_at(visited, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)
     psi = frame.parametrization
     coordinates = _coordinates(frame, linear)
@@ -191,10 +192,6 @@ def _names(linear: LinearModel) -> Sequence[str]:
     if any(f"der({name})" in names for name in names):
         chosen = chosen[: len(chosen) // 2]
     return [f"{s.name} = {s.description}" if s.description else s.name for s in chosen]
-
-
-def _kind(linear: LinearModel) -> str:
-    return "tangent" if linear.method.coordinates == "tangent" else "partition"
 
 
 def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
