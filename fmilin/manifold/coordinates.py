@@ -19,7 +19,7 @@ from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "conditioning"]
+__all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "condition_number", "conditioning"]
 
 Solver = Callable[[FloatArray, FloatArray], FloatArray]
 """(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""
@@ -161,12 +161,17 @@ class NonlinearCoordinates(Coordinates):
 def conditioning(R: FloatArray, H: FloatArray, scales: FloatArray) -> float:
     """Return the condition number of (R; H) with columns scaled and rows normalized."""
     matrix = np.vstack((R, H)) * scales
-    if matrix.size == 0:
-        return 1.0
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(matrix).all() or (norms == 0).any():
         return np.inf
-    sigma = np.linalg.svd(matrix / norms, compute_uv=False)
+    return condition_number(matrix / norms)
+
+
+def condition_number(matrix: FloatArray) -> float:
+    """Return the condition number of a finite matrix, square or wide; infinite where it is singular."""
+    if matrix.size == 0:
+        return 1.0
+    sigma = np.linalg.svd(matrix, compute_uv=False)
     return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else np.inf
 
 

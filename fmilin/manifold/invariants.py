@@ -61,21 +61,28 @@ class Gradient:
     scales: FloatArray
 
     @cached_property
-    def scaled(self) -> FloatArray:
-        """H with columns in sizes of the states and rows normalized; zeros where a row is nothing but rounding."""
-        return scaled(self.H, self.scales, self.reference, self.error)
+    def is_exact(self) -> bool:
+        """Whether nothing of H was measured."""
+        return not self.error.any()
 
     @cached_property
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        return scaled(self.H, self.scales, self.reference, self.error)
+
+    @property
+    def scaled(self) -> FloatArray:
+        """H with columns in sizes of the states and rows normalized; zeros where a row is nothing but rounding."""
+        return self._scaled[0]
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The norms of the rows of H in sizes of the states, shape (m,); of its terms for a row that is rounding."""
+        return self._scaled[1]
+
+    @property
     def threshold(self) -> float:
         """The fraction of the largest singular value of :attr:`scaled` below which one counts as zero."""
         return threshold(self.H, self.scales, self.error)
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        """The norms of the rows of H in sizes of the states, shape (m,); of its terms for a row that is rounding."""
-        terms = np.where(self.reference > 0, self.reference, 1.0)
-        sizes: FloatArray = np.where(self.scaled.any(axis=1), np.linalg.norm(self.H * self.scales, axis=1), terms)
-        return sizes
 
 
 class Invariants:
@@ -115,25 +122,37 @@ class Invariants:
         constraints = model.constraints
         self.declared = len(constraints)
         self._last: tuple[tuple[float, bytes, bytes], Gradient] | None = None
-        self.hidden = [i for i, row in enumerate(constraints.rows) if row.needs_rate]
-        self.names = (*constraints.names, *(f"hidden rate of {constraints.names[i]}" for i in self.hidden))
-        self._paired = np.array(sorted(self.pairs), dtype=np.intp)
-        self._partners = np.array([self.pairs[i] for i in sorted(self.pairs)], dtype=np.intp)
+        self.hidden = constraints.hidden
+        paired = sorted(self.pairs)
+        self._paired = np.array(paired, dtype=np.intp)
+        self._partners = np.array([self.pairs[i] for i in paired], dtype=np.intp)
         self._analytic = bool(constraints.analytic.all())
         unpaired = np.ones(len(scales), dtype=bool)
         unpaired[self._paired] = False
         self._kinematic = self._analytic and not constraints.structure[self.hidden][:, unpaired].any()
         """Whether h can be computed from the states alone, without a visit to the model."""
-        self.prescribing = [j for j in range(len(inputs)) if constraints.input_structure[:, j].any()]
+        self.prescribing = constraints.prescribing
         """Inputs that enter constraints: a prescribed motion."""
-        self.chain = _derivatives_among(model)
-        """Input to the input that is its time derivative."""
         self._moving = moving
         self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
-        self._require_derivatives()
+        if self.prescribing:
+            self._require_derivatives()
 
     def __len__(self) -> int:
-        return len(self.names)
+        return self.declared + len(self.hidden)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name per invariant."""
+        names = self.model.constraints.names
+        return (*names, *(f"hidden rate of {names[i]}" for i in self.hidden))
+
+    @cached_property
+    def chain(self) -> dict[int, int]:
+        """Input to the input that is its time derivative."""
+        positions = self.model.inputs.positions
+        names = enumerate(self.model.inputs.names)
+        return {j: positions[f"der({name})"] for j, name in names if f"der({name})" in positions}
 
     @property
     def connections(self) -> NDArray[np.bool_] | None:
@@ -367,8 +386,3 @@ class Invariants:
 def _somewhere(count: int) -> FloatArray:
     """Return one random direction, the same every time, shape (count,)."""
     return np.random.default_rng(1736).uniform(-1.0, 1.0, count)
-
-
-def _derivatives_among(model: Model) -> dict[int, int]:
-    positions = model.inputs.positions
-    return {j: positions[f"der({n})"] for j, n in enumerate(model.inputs.names) if f"der({n})" in positions}

@@ -70,7 +70,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         gradient = invariants.gradient(t, x)
         sizes = gradient.sizes.copy()
         Hs, zero = gradient.scaled.copy(), gradient.threshold
-        if gradient.error.any():
+        if not gradient.is_exact:
             redundant = np.ones(len(h), dtype=bool)
             redundant[independent_rows(Hs, decide_rank(Hs, zero).rank, invariants.declared)] = False
             Hs[redundant], sizes[redundant] = 0.0, np.inf
@@ -171,10 +171,10 @@ def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArr
     if not len(invariants):
         return np.empty(0), np.empty(0)
     gradient = invariants.gradient(t, x)
-    sizes = gradient.sizes
-    # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
-    measured = 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0)
-    noise = np.maximum(10 * gradient.noise, measured)
+    sizes, noise = gradient.sizes, 10 * gradient.noise
+    if not gradient.is_exact:
+        # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
+        noise = np.maximum(noise, 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0))
     return np.abs(invariants.values(t, x)) / sizes, noise / sizes
 
 

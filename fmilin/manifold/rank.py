@@ -12,14 +12,14 @@ from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
 __all__ = ["RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
 
+TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(frozen=True, slots=True)
 class RankDecision:
     """The rank of a scaled matrix and how clear the case is."""
 
     rank: int
-    smallest: float
-    """The smallest accepted singular value over the largest."""
     gap: float
     """Smallest accepted over largest rejected; infinite when nothing was rejected."""
 
@@ -29,8 +29,12 @@ class RankDecision:
         return self.gap > CLEAR_GAP
 
 
-def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray) -> FloatArray:
-    """Return H with columns times ``scales`` and rows normalized; rows that are only rounding become zero.
+def scaled(
+    H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return H with columns times ``scales`` and rows normalized, and what each row was divided by, shape (m,).
+
+    That is its norm. Rows that are only rounding become zero; what they would be divided by is the size of their terms.
 
     Parameters
     ----------
@@ -43,10 +47,12 @@ def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: Floa
     """
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
-    floor = np.maximum(1e-12 * reference, 10 * np.linalg.norm(error * scales, axis=1))
-    floor = np.maximum(floor, np.finfo(float).tiny)
+    floor = np.maximum(1e-12 * reference, TINY)
+    if error.any():
+        floor = np.maximum(floor, 10 * np.linalg.norm(error * scales, axis=1))
     keep = norms > floor
-    return np.where(keep[:, None], rows / np.where(keep, norms, 1.0)[:, None], 0.0)
+    sizes = np.where(keep, norms, np.where(reference > 0, reference, 1.0))
+    return np.where(keep[:, None], rows / sizes[:, None], 0.0), sizes
 
 
 def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
@@ -64,14 +70,14 @@ def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
 def decide_rank(Hs: FloatArray, threshold: float = RANK) -> RankDecision:
     """Decide the rank of a scaled matrix (:func:`scaled`), shape (m, N)."""
     if min(Hs.shape) == 0:
-        return RankDecision(0, 1.0, np.inf)
+        return RankDecision(0, np.inf)
     sigma = np.linalg.svd(Hs, compute_uv=False)
     if sigma[0] == 0.0:
-        return RankDecision(0, 1.0, np.inf)
+        return RankDecision(0, np.inf)
     rank = int(np.count_nonzero(sigma > threshold * sigma[0]))
     rejected = sigma[rank] if rank < len(sigma) else 0.0
     gap = float(sigma[rank - 1] / rejected) if rejected > 0 else np.inf
-    return RankDecision(rank, float(sigma[rank - 1] / sigma[0]), gap)
+    return RankDecision(rank, gap)
 
 
 def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
