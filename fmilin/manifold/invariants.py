@@ -24,7 +24,7 @@ from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.along import STEP, derivative_along
-from fmilin.manifold.rank import scaled, threshold
+from fmilin.manifold.rank import TINY, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
@@ -202,18 +202,17 @@ class Invariants:
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
         w = self._velocity(x, visit)
         W, W_error = self._velocity_gradient(t, x, u)
-        rows = self.hidden
         curvature, curvature_error = self._curvature(t, x, u, w)
-        noise = self._noise_of_rates(t, x, u, np.abs(w) + np.abs(W) @ self.scales)
-        relative = float(np.max(noise / self.scales) / max(np.max(np.abs(w) / self.scales), np.finfo(float).tiny))
-        H2 = curvature + G[rows] @ W
-        error2 = curvature_error + np.abs(G[rows]) @ W_error + error[rows] @ np.abs(W) + relative * np.abs(curvature)
-        reference2 = np.abs(curvature) @ self.scales + np.abs(G[rows]) @ np.abs(W) @ self.scales
+        bent, Gr = np.abs(curvature), G[self.hidden]
+        sizes, moving = np.abs(Gr), np.abs(W)
+        noise = self._noise_of_rates(t, x, u, np.abs(w) + moving @ self.scales)
+        relative = float((noise / self.scales).max() / max((np.abs(w) / self.scales).max(), TINY))
+        error2 = curvature_error + sizes @ W_error + error[self.hidden] @ moving + relative * bent
         return Gradient(
-            np.vstack((G, H2)),
-            np.vstack((error, error2)),
-            np.concatenate((reference, reference2)),
-            np.concatenate((np.zeros(len(G)), np.abs(G[rows]) @ noise)),
+            np.concatenate((G, curvature + Gr @ W)),
+            np.concatenate((error, error2)),
+            np.concatenate((reference, bent @ self.scales + sizes @ moving @ self.scales)),
+            np.concatenate((np.zeros(len(G)), sizes @ noise)),
             self.scales,
         )
 

@@ -128,7 +128,7 @@ class LocalParametrization:
         for iteration in range(ITERATIONS):
             h = self.invariants.values(t, x, inputs)[self.rows]
             r = none if self.coordinates.is_linear else self.coordinates.values(x) - y
-            if not (np.isfinite(h).all() and np.isfinite(r).all()):
+            if not (np.isfinite(h).all() and (r is none or np.isfinite(r).all())):
                 raise self._failure(x, t, "the constraints or coordinates are not defined there")
             step = -solver(r, h / self._row_scales)
             size = float((np.abs(step) / self.scales).max(initial=0.0))

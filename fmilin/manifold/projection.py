@@ -164,7 +164,7 @@ def require_on_manifold(
         residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(far)}
         listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
         raise ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
-    return float(np.max(distance, initial=0.0))
+    return float(distance.max(initial=0.0))
 
 
 def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,7 @@ from scipy import linalg
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
-__all__ = ["RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
+__all__ = ["TINY", "RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
 
 TINY = float(np.finfo(float).tiny)
 

@@ -100,31 +100,30 @@ def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) 
         return None
     here = _sample(parametrization, x, invariants.inputs)
     typical = np.maximum(np.abs(here.f), known.rates)
-    violation = _violation([here], invariants.scales, np.zeros(len(x)), typical)
-    return Verified(typical, INVARIANT) if (violation <= INVARIANT).all() else None
+    drift, size = _drift(here, invariants.scales, typical)
+    return Verified(typical, INVARIANT) if (drift <= INVARIANT * size).all() else None
 
 
 def _rank(g: Gradient) -> int:
     return decide_rank(g.scaled, g.threshold).rank
 
 
-def _violation(
-    samples: list[_Sample], scales: FloatArray, noise: FloatArray, typical: FloatArray | None = None
-) -> FloatArray:
-    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,).
+def _drift(s: _Sample, scales: FloatArray, typical: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return |H f + h_t| and the size of its terms, each (m,), where ``typical`` (N,) is the usual size of f."""
+    size = np.abs(s.g.H) @ np.maximum(np.abs(s.f), 1e-3 * typical) + np.abs(s.moving)
+    fastest = float((typical / scales).max(initial=0.0))
+    # A row that cancelled to rounding proves nothing.
+    return np.abs(s.g.H @ s.f + s.moving), np.maximum(size, 1e-3 * fastest * s.g.reference)
 
-    ``noise`` (N,) is that of f, ``typical`` (N,) its usual size, by default the largest among the samples.
-    """
-    if typical is None:
-        typical = np.max([np.abs(s.f) for s in samples], axis=0)
-    fastest = float(np.max(typical / scales, initial=0.0))
+
+def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,); ``noise`` (N,) is that of f."""
+    typical = np.max([np.abs(s.f) for s in samples], axis=0)
     worst = np.zeros(len(samples[0].g.H))
     for s in samples:
-        drift, H, rates = np.abs(s.g.H @ s.f + s.moving), np.abs(s.g.H), np.abs(s.f)
+        drift, size = _drift(s, scales, typical)
         if noise.any():
-            drift = np.maximum(drift - 10 * H @ noise - s.g.error @ rates, 0.0)
-        size = H @ np.maximum(rates, 1e-3 * typical) + np.abs(s.moving)
-        size = np.maximum(size, 1e-3 * fastest * s.g.reference)  # a row that cancelled to rounding proves nothing
+            drift = np.maximum(drift - 10 * np.abs(s.g.H) @ noise - s.g.error @ np.abs(s.f), 0.0)
         worst = np.maximum(worst, np.divide(drift, size, out=np.zeros_like(size), where=size > 0))
     return worst
 
