@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
+from fmilin.manifold.rank import singular_values
 from fmilin.signals import FloatArray
 
 __all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "condition_number", "conditioning"]
@@ -171,7 +172,7 @@ def condition_number(matrix: FloatArray) -> float:
     """Return the condition number of a finite matrix, square or wide; infinite where it is singular."""
     if matrix.size == 0:
         return 1.0
-    sigma = np.linalg.svd(matrix, compute_uv=False)
+    sigma = singular_values(matrix)
     return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else np.inf
 
 

@@ -127,9 +127,7 @@ class Invariants:
         self._paired = np.array(paired, dtype=np.intp)
         self._partners = np.array([self.pairs[i] for i in paired], dtype=np.intp)
         self._analytic = bool(constraints.analytic.all())
-        unpaired = np.ones(len(scales), dtype=bool)
-        unpaired[self._paired] = False
-        self._kinematic = self._analytic and not constraints.structure[self.hidden][:, unpaired].any()
+        self._kinematic = self._analytic and self._rates_are_states()
         """Whether h can be computed from the states alone, without a visit to the model."""
         self.prescribing = constraints.prescribing
         """Inputs that enter constraints: a prescribed motion."""
@@ -140,6 +138,14 @@ class Invariants:
 
     def __len__(self) -> int:
         return self.declared + len(self.hidden)
+
+    def _rates_are_states(self) -> bool:
+        """Whether the rates of all states in constraints that need a hidden one are states."""
+        if not self.hidden:
+            return True
+        unpaired = np.ones(len(self.scales), dtype=bool)
+        unpaired[self._paired] = False
+        return not self.model.constraints.structure[self.hidden][:, unpaired].any()
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
+from fmilin.manifold.rank import pivoted_qr
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import DOUBTFUL, REFUSED
 
@@ -225,8 +226,7 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
 def _pivots(matrix: FloatArray, count: int) -> list[int]:
     if count == 0:
         return []
-    order = linalg.qr(matrix, mode="r", pivoting=True)[1]
-    return [int(i) for i in order[:count]]
+    return pivoted_qr(matrix)[1][:count].tolist()
 
 
 def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:
