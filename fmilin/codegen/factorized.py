@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from fmilin.signals import FloatArray
 
-__all__ = ["Factorized"]
+__all__ = ["Factorized", "solved"]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -58,19 +59,22 @@ class Factorized:
             return np.zeros_like(right)
         if not np.isfinite(self.rcond):
             return np.full_like(right, np.nan)
-        scaled = np.atleast_2d(right.T * self._row_scale)  # one right-hand side per row
-        if self._size * len(scaled) < _SMALL:
-            solution = np.array([lapack.dgetrs(self._lu, self._pivots, row)[0] for row in scaled])
-        else:
-            solution = lapack.dgetrs(self._lu, self._pivots, scaled.T)[0].T
-        result: FloatArray = (solution * self._column_scale).T
-        return result.reshape(right.shape)
+        result: FloatArray = (solved(self._lu, self._pivots, (right.T * self._row_scale).T).T * self._column_scale).T
+        return result
 
     def null_vector(self) -> FloatArray:
         """Return the direction of w, (n,), of which W says least, scaled to a largest entry of one."""
         direction = np.linalg.svd(self._scaled)[2][-1] * self._column_scale
         result: FloatArray = direction / np.abs(direction).max()
         return result
+
+
+def solved(lu: FloatArray, pivots: NDArray[np.int32], right: FloatArray) -> FloatArray:
+    """Return A^-1 right for the factors of A (n, n) by LAPACK's ``dgetrf``, and right (n,) or (n, k), not empty."""
+    if right.ndim == 1 or right.size >= _SMALL:
+        solution: FloatArray = lapack.dgetrs(lu, pivots, right)[0]
+        return solution
+    return np.array([lapack.dgetrs(lu, pivots, column)[0] for column in right.T]).T
 
 
 def _reciprocal(sizes: FloatArray) -> FloatArray:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg.lapack import dgetrf
 
+from fmilin.codegen.factorized import solved
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
 from fmilin.manifold.rank import singular_values
@@ -193,9 +194,6 @@ def _factor(matrix: FloatArray) -> Factors:
 
 
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:
-    if factors[0].size == 0:
+    if factors[0].size == 0 or right.size == 0:
         return np.zeros_like(right)
-    if right.size == 0:
-        return np.zeros_like(right)
-    solution: FloatArray = dgetrs(*factors, right)[0]  # what lu_solve does, without its look at the arguments
-    return solution
+    return solved(*factors, right)
