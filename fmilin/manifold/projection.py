@@ -43,9 +43,10 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     D = invariants.scales.copy()
     D[list(held)] = 0.0
     x, h = _descended(invariants, t, x, D)
-    if not (distance_beyond_noise(invariants, t, x) <= REACHED).all():
-        x, h = _kicked(invariants, t, start, D) or (x, h)
     remaining = distance_beyond_noise(invariants, t, x)
+    if not (remaining <= REACHED).all():
+        x, h = _kicked(invariants, t, start, D) or (x, h)
+        remaining = distance_beyond_noise(invariants, t, x)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
     if bad:
         held_names = [invariants.model.states.names[i] for i in held]

@@ -12,7 +12,16 @@ from scipy.linalg.lapack import dgeqp3, dgesdd
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
-__all__ = ["TINY", "RankDecision", "decide_rank", "independent_rows", "pivoted_qr", "scaled", "singular_values", "threshold"]
+__all__ = [
+    "TINY",
+    "RankDecision",
+    "decide_rank",
+    "independent_rows",
+    "pivoted_qr",
+    "scaled",
+    "singular_values",
+    "threshold",
+]
 
 TINY = float(np.finfo(float).tiny)
 
@@ -116,7 +125,7 @@ def _pivoted(rows: FloatArray, count: int, *, relative: bool = True) -> list[int
     diagonal, order = pivoted_qr(rows.T)
     floor = RANK * diagonal[0] if relative else 0.0
     usable = int(np.count_nonzero(diagonal > floor))
-    return order[: min(count, usable)].tolist()
+    return [int(i) for i in order[: min(count, usable)]]
 
 
 def pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:

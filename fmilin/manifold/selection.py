@@ -226,7 +226,7 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
 def _pivots(matrix: FloatArray, count: int) -> list[int]:
     if count == 0:
         return []
-    return pivoted_qr(matrix)[1][:count].tolist()
+    return [int(i) for i in pivoted_qr(matrix)[1][:count]]
 
 
 def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:

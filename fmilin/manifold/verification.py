@@ -150,11 +150,10 @@ def _samples(parametrization: LocalParametrization) -> list[_Sample]:
     """
     invariants, random = parametrization.invariants, np.random.default_rng(2011)
     p, u0 = len(parametrization.y0), invariants.inputs
-    y_scales = np.abs(parametrization.coordinates.R) @ invariants.scales
     u_scales = invariants.model.inputs.scales(u0) if invariants.prescribing else np.zeros_like(u0)
     samples = [_sample(parametrization, parametrization.x0, u0)]
     for _ in range(SAMPLES if p or invariants.prescribing else 0):
-        dy, du = random.uniform(-1.0, 1.0, p) * y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
+        dy, du = random.uniform(-1.0, 1.0, p) * parametrization.y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
         for size in (BESIDE, BESIDE / 16, BESIDE / 256):
             u = u0 + size * du
             try:

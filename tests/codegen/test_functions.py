@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
+from scipy.linalg.lapack import dgetrf
 
-from fmilin.codegen.factorized import Factorized
+from fmilin.codegen.factorized import Factorized, solved
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.errors import NumericalError
 from fmilin.model.symbolic_system import SymbolicSystem
@@ -155,3 +156,14 @@ def test_a_matrix_that_is_singular_up_to_rounding_is_singular(size: int) -> None
     assert Factorized(W).is_singular
     W[-1, 0] += 1e-9
     assert not Factorized(W).is_singular
+
+
+@pytest.mark.parametrize("columns", [None, 1, 3, 4500])  # one by one, and so many that they are solved at once
+def test_right_hand_sides_are_solved_whatever_their_number(columns: int | None) -> None:
+    random = np.random.default_rng(9)
+    A = random.uniform(-1.0, 1.0, (9, 9)) + 4 * np.eye(9)
+    right = random.uniform(-1.0, 1.0, (9,) if columns is None else (9, columns))
+    lu, pivots, _ = dgetrf(A)
+    found = solved(lu, pivots, right)
+    assert found.shape == right.shape
+    assert np.abs(A @ found - right).max() < 1e-14
