@@ -192,15 +192,16 @@ class Invariants:
 
     def gradient(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> Gradient:
         """Return H = dh/dx at a point, shape (m, N). The last one is kept: it is asked for from several sides."""
-        n, u = len(self.scales), self.inputs if inputs is None else inputs
-        if not len(self):
-            return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0), np.empty(0), self.scales)
+        u = self.inputs if inputs is None else inputs
         key = (t, x.tobytes(), u.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = (key, self._gradient(t, x, u))
         return self._last[1]
 
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Gradient:
+        if not len(self):
+            nothing = np.empty((0, len(x)))
+            return Gradient(nothing, nothing, np.empty(0), np.empty(0), self.scales)
         G, error = self._residual_gradient(t, x, u)
         reference = np.maximum(np.abs(G) @ self.scales, self._sizes_beside(t, x, u))
         if not self.hidden:

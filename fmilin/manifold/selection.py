@@ -199,6 +199,8 @@ def from_basis(manifold: Manifold, U: FloatArray, signals: Signals) -> Selection
 def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
     """Choose M dependent states, positions first."""
     Hs = manifold.Hs
+    if not len(Hs):
+        return []
     weights = np.ones(len(manifold.states))
     weights[list(keep)] = 1e-3
     position = manifold.position_rows
