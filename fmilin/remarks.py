@@ -10,7 +10,7 @@ __all__ = ["Remark", "held_remarks", "off_equilibrium"]
 MOST_HELD = 12
 """Discrete variables that are listed."""
 
-_INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition", "held"})
+_INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition", "held", "steady"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Remark:
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured model also ``"sampled"``, and
-        as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``,
+        as mere information ``"steady"``, ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``,
         ``"repetition"``.
     message : str
         One sentence or two.

@@ -45,12 +45,14 @@ __all__ = [
     "RESPONDS",
     "ROUNDING",
     "SAME",
+    "SAME_ALONG",
     "SINGULAR",
     "SLOPES_AGREE",
     "SLOPES_AT_WORST",
     "STAYS",
     "STEADY",
     "SYMMETRIC",
+    "UNIFORM",
     "UNREACHED",
     "UNTOUCHED",
     "UNTURNED",
@@ -85,6 +87,14 @@ BALANCED_EXACTLY: Final = 1e-10
 
 STEADY: Final = 1e-7
 """Change of the rates along a motion, relative, that counts as none. Looser: a steady motion that is not steady."""
+
+UNIFORM: Final = 1e-6
+"""Change of a rate along a motion, in sizes of the states and the motion's own time, up to which a state moves
+uniformly: above :data:`STEADY`, which is what a trim leaves. Looser: eigenvalues of a motion that is not steady are shown
+without a remark."""
+
+SAME_ALONG: Final = 1e-4
+"""Change of A along a motion, relative to its rows, that counts as none. Looser: the same."""
 
 STAYS: Final = 1e-5
 """Growth of the residual along a free direction of a trim, over the step, up to which equilibria form a family."""

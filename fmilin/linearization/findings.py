@@ -7,10 +7,11 @@ import numpy as np
 from fmilin.errors import NumericalError
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.singular import singularity_of
+from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.remarks import Remark, held_remarks, off_equilibrium
-from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
+from fmilin.tolerances import DOUBTFUL
 
 __all__ = ["remarks_on", "visited_at"]
 
@@ -44,12 +45,14 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
     return base
 
 
-def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame) -> list[Remark]:
+def remarks_on(
+    model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame, motion: Motion
+) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
     remarks = _of_memory(model, point, base)
-    rates = np.abs(base.derivatives) / frame.invariants.scales
-    if rates.size and rates[i := int(rates.argmax())] > EQUILIBRIUM:
-        remarks.append(off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"))
+    if motion.fastest is not None:
+        name, rate = model.states.names[motion.fastest], base.derivatives[motion.fastest]
+        remarks.append(_on_motion(f"'{name}' changes at {rate:.6g} per second", frame, motion))
     remarks += _prescribed(model, frame)
     if frame.condition_number > DOUBTFUL:
         remarks.append(
@@ -62,6 +65,35 @@ def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation,
     remarks += held_remarks(model.source.held())
     remarks += [Remark("model", note) for note in model.notes]
     return remarks
+
+
+def _on_motion(what: str, frame: Frame, motion: Motion) -> Remark:
+    """Say whether A and its eigenvalues depend on the coordinates: not without constraints, nor in steady ones."""
+    if not motion.has_choice:
+        return off_equilibrium(what, "f0 keeps the motion.")
+    steady = motion.steady
+    if steady is None:
+        return off_equilibrium(what)
+    names = ", ".join(steady.selection.signals.names)
+    if steady.selection is not frame.selection:
+        return off_equilibrium(
+            what,
+            "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates. The motion is steady, but "
+            f"not in these coordinates: in {names} A stays the same along it, and its eigenvalues are those of the "
+            "disturbed motion.",
+        )
+    but = ""
+    if steady.carried:
+        but = (
+            f" The rates of {', '.join(steady.carried)} change along the motion, and their rows of A with them, but "
+            "nothing depends on these states: the eigenvalues stay."
+        )
+    return Remark(
+        "steady",
+        f"The point is no equilibrium but a steady motion: {what}, and in the coordinates {names} it is uniform. A "
+        f"{'is the same' if not but else 'of the others is the same'} {steady.later:.3g} s further on, and its "
+        f"eigenvalues are those of the disturbed motion; f0 keeps the motion.{but}",
+    )
 
 
 def _of_memory(model: RememberingModel, point: OperatingPoint, base: Evaluation) -> list[Remark]:

@@ -22,6 +22,7 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, measure
+from fmilin.manifold.steady import in_coordinates, motion_at
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
@@ -183,13 +184,22 @@ def _linearized(
     known = verified_facts_of(model, point, base)
     frame = _frame(visited, point, request, previous, known)
     slopes = _slopes(model, Neighbourhood(visited, frame, point, base), request, known)
-    remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame)]
+    motion = motion_at(visited, point, base, frame, slopes)
+    if motion.steady and motion.steady.selection is not frame.selection and previous is None:
+        if _is_free(model, request):
+            frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
+    remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
         from fmilin.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
     return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
+
+
+def _is_free(model: Model, request: Request) -> bool:
+    """Whether neither the user nor the author says which coordinates to take."""
+    return request.coordinates == "partition" and not request.independent and not model.independent
 
 
 def _frame(

@@ -180,11 +180,13 @@ def _equilibrium(linear: LinearModel) -> str:
     if not len(linear.states):
         return "yes: nothing can move"
     fastest = int(abs(linear.f0).argmax())
-    if not any(warning.kind == "off-equilibrium" for warning in linear.warnings):
+    kinds = {warning.kind for warning in linear.warnings}
+    if not kinds & {"off-equilibrium", "steady"}:
         return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second)"
     unit = linear.states[fastest].unit
     per_second = f"({unit})/s" if "/" in unit else f"{unit}/s"
-    return f"no: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {per_second}; f0 is kept"
+    no = "no, a steady motion" if "steady" in kinds else "no"
+    return f"{no}: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {per_second}; f0 is kept"
 
 
 def _derivatives(linear: LinearModel) -> list[str]:

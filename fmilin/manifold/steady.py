@@ -1,0 +1,295 @@
+"""Steady motions: coordinates in which they are uniform, so that A stays the same along them.
+
+With x' = f(x) the second derivatives along the motion are x'' = J f, which the slopes tell without a visit. Where all
+coordinates move uniformly, y(t) = y0 + t y', the states follow from the constraints alone, and whether that is the
+motion is seen from the rates there: no integration is needed. A second A further on, seen along one direction through
+all columns, confirms it. States that nothing depends on (where a wheel touches the ground) may turn and curve: their
+rows of A change along the motion, the eigenvalues do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.derivatives.differences import Slopes
+from fmilin.errors import ModelError, NumericalError
+from fmilin.manifold.frame import Frame
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.rank import pivoted_qr
+from fmilin.manifold.selection import Selection, select_states
+from fmilin.manifold.slopes import TangentSlopes
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
+
+__all__ = ["Motion", "Steady", "in_coordinates", "motion_at"]
+
+FURTHER = (0.3, 1.0)
+"""How far further on the motion is looked at, in times that its fastest state takes to move by its size."""
+
+STEP = 2.0**-13
+"""Of the difference that shows the second A, in sizes of the coordinates."""
+
+ATTEMPTS = 3
+"""Choices of coordinates that are tried."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """Coordinates in which a motion is steady, confirmed further on.
+
+    Attributes
+    ----------
+    selection : Selection
+    carried : tuple of str
+        Those on which nothing depends and whose rates change all the same.
+    later : float
+        How much later A was the same, in s.
+    """
+
+    selection: Selection
+    carried: tuple[str, ...]
+    later: float
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """How the point moves.
+
+    Attributes
+    ----------
+    fastest : int or None
+        The state that moves fastest in its size; None at an equilibrium.
+    has_choice : bool
+        Whether there are constraints, and so other coordinates that might have been taken.
+    steady : Steady or None
+        Coordinates in which the motion is steady, if some were found.
+    """
+
+    fastest: int | None = None
+    has_choice: bool = True
+    steady: Steady | None = None
+
+
+def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes) -> Motion:
+    """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are.
+
+    Parameters
+    ----------
+    model : Model
+        Visited about five times where the motion may be steady, else not at all.
+    point : OperatingPoint
+    base : Evaluation
+        Of the model at the point.
+    frame : Frame
+    slopes : TangentSlopes
+        In the coordinates of the frame.
+    """
+    search = _Search(model, point, base, frame, slopes)
+    fastest = search.fastest
+    if fastest is None or not len(frame.manifold.H):
+        return Motion(fastest, has_choice=bool(len(frame.manifold.H)))
+    if frame.invariants.prescribing or frame.invariants.moving:
+        return Motion(fastest)
+    return Motion(fastest, steady=search.found())
+
+
+def in_coordinates(
+    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, selection: Selection
+) -> tuple[Frame, TangentSlopes]:
+    """Return the frame of other coordinates and the slopes along them: nothing is measured anew."""
+    other = _with(frame, point, selection)
+    S = np.linalg.inv(selection.coordinates.R @ frame.T)
+    size = np.abs(S)
+    rounding = float(np.finfo(float).eps) * (frame.condition_number + other.condition_number)
+
+    def turned(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return J @ S, (error + rounding * np.abs(J)) @ size
+
+    f_y, f_y_error = turned(slopes.f_y, slopes.f_y_error)
+    c_y, c_y_error = turned(slopes.c_y, slopes.c_y_error)
+    J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
+    error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
+    none = np.zeros_like(J)
+    found = Neighbourhood(model, other, point, base).written_down(Slopes(J, error, none, none.copy()))
+    n, p = f_y.shape
+    J, error = found.J, found.error
+    return other, replace(
+        slopes, f_y=J[:n, :p], c_y=J[n:, :p], f_y_error=error[:n, :p], c_y_error=error[n:, :p], x_u=other.x_u
+    )
+
+
+def _with(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
+    parametrization = LocalParametrization(
+        frame.invariants,
+        frame.parametrization.rows,
+        selection.coordinates,
+        point.time,
+        point.states,
+        condition_number=selection.condition_number,
+    )
+    return replace(frame, parametrization=parametrization, selection=selection)
+
+
+class _Search:
+    """The look for steady coordinates at one point."""
+
+    def __init__(
+        self, model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes
+    ) -> None:
+        self.model, self.point, self.frame, self.slopes = model, point, frame, slopes
+        self.rates, self.sizes = base.derivatives, frame.invariants.scales
+        self.pace = float(np.max(np.abs(self.rates) / model.states.scales(), initial=0.0))
+        """In sizes of the states per second; how far an angle has turned already does not slow it down."""
+
+    @cached_property
+    def fastest(self) -> int | None:
+        """The state that moves fastest, None at rest: rates that are rounding of the terms they sum are none."""
+        slopes = self.slopes
+        terms = np.abs(slopes.f_y) @ self.frame.y_scales
+        terms = terms + np.abs(slopes.f_u) @ self.model.inputs.scales(self.point.inputs)
+        moving = np.abs(self.rates) > np.maximum(EQUILIBRIUM * self.sizes, ROUNDING * terms)
+        if not moving.any():
+            return None
+        return int(np.argmax(np.where(moving, np.abs(self.rates) / self.sizes, 0.0)))
+
+    @cached_property
+    def y_rates(self) -> FloatArray:
+        """y', shape (P,)."""
+        return cast("FloatArray", self.frame.coordinates.R @ self.rates)
+
+    @cached_property
+    def uniform(self) -> Mask:
+        """Which states have x'' = 0 at the point, shape (N,)."""
+        bend = np.abs(self.slopes.f_y @ self.y_rates)
+        noise = 10 * self.slopes.f_y_error @ np.abs(self.y_rates)
+        return cast("Mask", bend <= UNIFORM * self.pace**2 * self.sizes + noise)
+
+    @cached_property
+    def free(self) -> Mask:
+        """Which states can be moved alone and nothing depends on them, to first order, shape (N,)."""
+        seen = np.abs(self.slopes.f_y @ self.frame.coordinates.R) * self.sizes / self.sizes[:, None]
+        noise = 10 * (self.slopes.f_y_error @ np.abs(self.frame.coordinates.R)) * self.sizes / self.sizes[:, None]
+        tied = self.frame.manifold.H.any(axis=0)
+        return cast("Mask", ~tied & (seen <= UNIFORM * self.pace + noise).all(axis=0))
+
+    def found(self) -> Steady | None:
+        """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
+        carried = self.free & ~self.uniform
+        if self._keeps_to_uniform(carried) and (steady := self._confirmed(self.frame, carried)[0]):
+            return steady
+        allowed = self.uniform | self.free
+        for _ in range(ATTEMPTS):
+            selection = self._selected(allowed)
+            if selection is None:
+                return None
+            steady, changed = self._confirmed(_with(self.frame, self.point, selection), carried)
+            betrayed = changed & allowed & ~carried & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
+            if steady or not betrayed.any():
+                return steady
+            allowed = allowed & ~betrayed
+        return None
+
+    def _keeps_to_uniform(self, carried: Mask) -> bool:
+        """Whether y'' = 0 in the coordinates in use, but for states that are carried along."""
+        coordinates, x, f = self.frame.coordinates, self.point.states, self.rates
+        bent = self.slopes.f_y @ self.y_rates
+        noise = 10 * self.slopes.f_y_error @ np.abs(self.y_rates)
+        second = np.abs(coordinates.R @ bent + coordinates.curvature(x, f) @ f)
+        allowed = UNIFORM * self.pace**2 * self.frame.y_scales + np.abs(coordinates.R) @ noise
+        return bool((second <= allowed)[self._rows(self.frame, carried)].all())
+
+    @staticmethod
+    def _rows(frame: Frame, carried: Mask) -> Mask:
+        """Which coordinates must be steady, shape (P,): not those that are a state which is carried along."""
+        kept = frame.selection.kept
+        return np.ones(len(frame.y0), dtype=bool) if kept is None else ~carried[list(kept)]
+
+    def _selected(self, allowed: Mask) -> Selection | None:
+        """Return well-conditioned coordinates among the allowed states, resting ones first; None without any."""
+        frame, p = self.frame, len(self.frame.y0)
+        candidates = np.flatnonzero(allowed)
+        if len(candidates) < p:
+            return None
+        basis = linalg.orth(frame.T / self.sizes[:, None])
+        resting = np.abs(self.rates) <= EQUILIBRIUM * self.sizes
+        for weight in (1e-2, 1.0):
+            rows = basis[candidates] * np.where(resting, 1.0, weight)[candidates, None]
+            kept = sorted(int(candidates[i]) for i in pivoted_qr(rows.T)[1][:p])
+            selection = select_states(frame.manifold, kept, "partition")
+            if selection.condition_number <= DOUBTFUL:
+                return selection
+        return None
+
+    def _confirmed(self, frame: Frame, carried: Mask) -> tuple[Steady | None, Mask]:
+        """Go on uniformly in these coordinates, and see whether rates and A stay what they are.
+
+        Returns what was found, and which states have other rates further on, shape (N,).
+        """
+        rows, start = self._rows(frame, carried), frame.coordinates.R @ self.rates
+        path = np.where(rows, start, 0.0)  # nothing depends on the others, wherever they are
+        allowed = UNIFORM * self.pace * self.sizes
+        changed = np.zeros(len(self.sizes), dtype=bool)
+        later = FURTHER[0] / self.pace
+        try:
+            for distance in FURTHER:
+                rates, f = self._visited(frame, frame.y0 + distance / self.pace * path, distance / self.pace)
+                changed |= ~(np.abs(f - self.rates) <= allowed)
+                limit = UNIFORM * self.pace * frame.y_scales
+                if not (np.abs(rates - start) <= limit)[rows].all():
+                    return None, changed
+            if not self._same_slopes(frame, rows, frame.y0 + later * path, later):
+                return None, changed
+        except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is known further on
+            return None, changed
+        names = tuple(name for name, needed in zip(frame.signals.names, rows, strict=True) if not needed)
+        return Steady(frame.selection, names, later), changed
+
+    def _same_slopes(self, frame: Frame, rows: Mask, y: FloatArray, later: float) -> bool:
+        """Compare A with a difference further on along one direction, and move what nothing depends on by its size."""
+        size = frame.y_scales
+        direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(y)) * size
+        ahead, behind = (self._visited(frame, y + s * STEP * direction, later)[0] for s in (1.0, -1.0))
+        A = self._slopes_of_rates(frame)
+        gap = np.abs((ahead - behind) / (2 * STEP) - A @ direction)
+        largest = (np.abs(A) * size).max(axis=1, initial=0.0)
+        visible = SAME_ALONG * np.maximum(largest, self.pace * size)
+        if not (gap <= visible)[rows].all():
+            return False
+        if rows.all():
+            return True
+        here = self._visited(frame, y, later)[0]
+        moved = self._visited(frame, y + np.where(rows, 0.0, size), later)[0]
+        return bool((np.abs(moved - here) <= UNIFORM * self.pace * size).all())
+
+    def _slopes_of_rates(self, frame: Frame) -> FloatArray:
+        """Return A in the coordinates of a frame, shape (P, P)."""
+        coordinates = frame.coordinates
+        along = self.slopes.f_y @ np.linalg.inv(coordinates.R @ self.frame.T)
+        bend = coordinates.curvature(self.point.states, self.rates)
+        return cast("FloatArray", coordinates.R @ along + bend @ frame.T)
+
+    def _visited(self, frame: Frame, y: FloatArray, later: float) -> tuple[FloatArray, FloatArray]:
+        """Return y' and x' at coordinates y, so much later.
+
+        Raises
+        ------
+        NumericalError
+            Where there is no such point, or an event lies before it.
+        """
+        t, u = self.point.time, self.point.inputs
+        x = frame.parametrization.psi(y)
+        f = self.model.evaluate(t + later, x, u).derivatives
+        before = self.model.event_indicators(t, self.point.states, u)
+        if len(before) and ((self.model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
+            raise NumericalError("An event lies on the way.")
+        return frame.coordinates.jacobian(x) @ f, f
