@@ -90,8 +90,8 @@ STEADY: Final = 1e-7
 
 UNIFORM: Final = 1e-6
 """Change of a rate along a motion, in sizes of the states and the motion's own time, up to which a state moves
-uniformly: above :data:`STEADY`, which is what a trim leaves. Looser: eigenvalues of a motion that is not steady are shown
-without a remark."""
+uniformly: above :data:`STEADY`, which is what a trim leaves. Looser: eigenvalues of a motion that is not steady are
+shown without a remark."""
 
 SAME_ALONG: Final = 1e-4
 """Change of A along a motion, relative to its rows, that counts as none. Looser: the same."""

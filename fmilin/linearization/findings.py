@@ -82,17 +82,17 @@ def _on_motion(what: str, frame: Frame, motion: Motion) -> Remark:
             f"not in these coordinates: in {names} A stays the same along it, and its eigenvalues are those of the "
             "disturbed motion.",
         )
-    but = ""
-    if steady.carried:
-        but = (
-            f" The rates of {', '.join(steady.carried)} change along the motion, and their rows of A with them, but "
-            "nothing depends on these states: the eigenvalues stay."
-        )
+    uniform = ", ".join(name for name in steady.selection.signals.names if name not in steady.carried)
+    but = (
+        f" Nothing depends on {', '.join(steady.carried)}: their rates and rows of A may change, the eigenvalues stay."
+        if steady.carried
+        else ""
+    )
     return Remark(
         "steady",
-        f"The point is no equilibrium but a steady motion: {what}, and in the coordinates {names} it is uniform. A "
-        f"{'is the same' if not but else 'of the others is the same'} {steady.later:.3g} s further on, and its "
-        f"eigenvalues are those of the disturbed motion; f0 keeps the motion.{but}",
+        f"The point is no equilibrium but a steady motion: {what}, and {uniform} move uniformly. Along them A is the "
+        f"same {steady.later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the motion."
+        f"{but}",
     )
 
 

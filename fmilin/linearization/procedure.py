@@ -185,9 +185,8 @@ def _linearized(
     frame = _frame(visited, point, request, previous, known)
     slopes = _slopes(model, Neighbourhood(visited, frame, point, base), request, known)
     motion = motion_at(visited, point, base, frame, slopes)
-    if motion.steady and motion.steady.selection is not frame.selection and previous is None:
-        if _is_free(model, request):
-            frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
+    if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
+        frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
     remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
@@ -197,9 +196,10 @@ def _linearized(
     return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
 
 
-def _is_free(model: Model, request: Request) -> bool:
-    """Whether neither the user nor the author says which coordinates to take."""
-    return request.coordinates == "partition" and not request.independent and not model.independent
+def _is_free(model: Model, request: Request, previous: Selection | None) -> bool:
+    """Whether neither the user nor the author nor the point before says which coordinates to take."""
+    said = request.independent or model.independent or previous
+    return request.coordinates == "partition" and not said
 
 
 def _frame(

@@ -86,7 +86,7 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
     Parameters
     ----------
     model : Model
-        Visited about five times where the motion may be steady, else not at all.
+        Visited at five points where the motion may be steady, else nowhere.
     point : OperatingPoint
     base : Evaluation
         Of the model at the point.
@@ -165,14 +165,14 @@ class _Search:
     @cached_property
     def y_rates(self) -> FloatArray:
         """y', shape (P,)."""
-        return cast("FloatArray", self.frame.coordinates.R @ self.rates)
+        return self.frame.coordinates.R @ self.rates
 
     @cached_property
     def uniform(self) -> Mask:
         """Which states have x'' = 0 at the point, shape (N,)."""
         bend = np.abs(self.slopes.f_y @ self.y_rates)
         noise = 10 * self.slopes.f_y_error @ np.abs(self.y_rates)
-        return cast("Mask", bend <= UNIFORM * self.pace**2 * self.sizes + noise)
+        return bend <= UNIFORM * self.pace**2 * self.sizes + noise
 
     @cached_property
     def free(self) -> Mask:
@@ -184,35 +184,33 @@ class _Search:
 
     def found(self) -> Steady | None:
         """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
-        carried = self.free & ~self.uniform
-        if self._keeps_to_uniform(carried) and (steady := self._confirmed(self.frame, carried)[0]):
+        if self._keeps_to_uniform() and (steady := self._confirmed(self.frame)[0]):
             return steady
         allowed = self.uniform | self.free
         for _ in range(ATTEMPTS):
             selection = self._selected(allowed)
             if selection is None:
                 return None
-            steady, changed = self._confirmed(_with(self.frame, self.point, selection), carried)
-            betrayed = changed & allowed & ~carried & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
+            steady, changed = self._confirmed(_with(self.frame, self.point, selection))
+            betrayed = changed & allowed & ~self.free & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
             if steady or not betrayed.any():
                 return steady
             allowed = allowed & ~betrayed
         return None
 
-    def _keeps_to_uniform(self, carried: Mask) -> bool:
-        """Whether y'' = 0 in the coordinates in use, but for states that are carried along."""
+    def _keeps_to_uniform(self) -> bool:
+        """Whether y'' = 0 in the coordinates in use, but for states on which nothing depends."""
         coordinates, x, f = self.frame.coordinates, self.point.states, self.rates
         bent = self.slopes.f_y @ self.y_rates
         noise = 10 * self.slopes.f_y_error @ np.abs(self.y_rates)
         second = np.abs(coordinates.R @ bent + coordinates.curvature(x, f) @ f)
         allowed = UNIFORM * self.pace**2 * self.frame.y_scales + np.abs(coordinates.R) @ noise
-        return bool((second <= allowed)[self._rows(self.frame, carried)].all())
+        return bool((second <= allowed)[self._leading(self.frame)].all())
 
-    @staticmethod
-    def _rows(frame: Frame, carried: Mask) -> Mask:
-        """Which coordinates must be steady, shape (P,): not those that are a state which is carried along."""
+    def _leading(self, frame: Frame) -> Mask:
+        """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
         kept = frame.selection.kept
-        return np.ones(len(frame.y0), dtype=bool) if kept is None else ~carried[list(kept)]
+        return np.ones(len(frame.y0), dtype=bool) if kept is None else ~self.free[list(kept)]
 
     def _selected(self, allowed: Mask) -> Selection | None:
         """Return well-conditioned coordinates among the allowed states, resting ones first; None without any."""
@@ -230,53 +228,55 @@ class _Search:
                 return selection
         return None
 
-    def _confirmed(self, frame: Frame, carried: Mask) -> tuple[Steady | None, Mask]:
+    def _confirmed(self, frame: Frame) -> tuple[Steady | None, Mask]:
         """Go on uniformly in these coordinates, and see whether rates and A stay what they are.
 
         Returns what was found, and which states have other rates further on, shape (N,).
         """
-        rows, start = self._rows(frame, carried), frame.coordinates.R @ self.rates
-        path = np.where(rows, start, 0.0)  # nothing depends on the others, wherever they are
-        allowed = UNIFORM * self.pace * self.sizes
+        leading, start = self._leading(frame), frame.coordinates.R @ self.rates
+        path = np.where(leading, start, 0.0)  # nothing depends on the others, wherever they are
         changed = np.zeros(len(self.sizes), dtype=bool)
-        later = FURTHER[0] / self.pace
+        same = np.ones(len(start), dtype=bool)
+        later = FURTHER[-1] / self.pace
         try:
             for distance in FURTHER:
                 rates, f = self._visited(frame, frame.y0 + distance / self.pace * path, distance / self.pace)
-                changed |= ~(np.abs(f - self.rates) <= allowed)
-                limit = UNIFORM * self.pace * frame.y_scales
-                if not (np.abs(rates - start) <= limit)[rows].all():
+                changed |= ~(np.abs(f - self.rates) <= UNIFORM * self.pace * self.sizes)
+                same &= np.abs(rates - start) <= UNIFORM * self.pace * frame.y_scales
+                if not same[leading].all():
                     return None, changed
-            if not self._same_slopes(frame, rows, frame.y0 + later * path, later):
+            there = frame.y0 + later * path
+            same &= self._same_slopes(frame, there, later)
+            if not (same[leading].all() and self._stays(frame, there, later, np.where(leading, 0.0, frame.y_scales))):
                 return None, changed
         except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is known further on
             return None, changed
-        names = tuple(name for name, needed in zip(frame.signals.names, rows, strict=True) if not needed)
-        return Steady(frame.selection, names, later), changed
+        carried = tuple(name for name, unchanged in zip(frame.signals.names, same, strict=True) if not unchanged)
+        return Steady(frame.selection, carried, later), changed
 
-    def _same_slopes(self, frame: Frame, rows: Mask, y: FloatArray, later: float) -> bool:
-        """Compare A with a difference further on along one direction, and move what nothing depends on by its size."""
+    def _same_slopes(self, frame: Frame, y: FloatArray, later: float) -> Mask:
+        """Compare A with a difference further on along one direction through all columns; row by row, shape (P,)."""
         size = frame.y_scales
         direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(y)) * size
         ahead, behind = (self._visited(frame, y + s * STEP * direction, later)[0] for s in (1.0, -1.0))
         A = self._slopes_of_rates(frame)
         gap = np.abs((ahead - behind) / (2 * STEP) - A @ direction)
         largest = (np.abs(A) * size).max(axis=1, initial=0.0)
-        visible = SAME_ALONG * np.maximum(largest, self.pace * size)
-        if not (gap <= visible)[rows].all():
-            return False
-        if rows.all():
+        return cast("Mask", gap <= SAME_ALONG * np.maximum(largest, self.pace * size))
+
+    def _stays(self, frame: Frame, y: FloatArray, later: float, displacement: FloatArray) -> bool:
+        """Whether no rate changes when the states on which nothing depends are moved by their size."""
+        if not displacement.any():
             return True
-        here = self._visited(frame, y, later)[0]
-        moved = self._visited(frame, y + np.where(rows, 0.0, size), later)[0]
-        return bool((np.abs(moved - here) <= UNIFORM * self.pace * size).all())
+        here, moved = (self._visited(frame, place, later)[0] for place in (y, y + displacement))
+        return bool((np.abs(moved - here) <= UNIFORM * self.pace * frame.y_scales).all())
 
     def _slopes_of_rates(self, frame: Frame) -> FloatArray:
         """Return A in the coordinates of a frame, shape (P, P)."""
         coordinates = frame.coordinates
         along = self.slopes.f_y @ np.linalg.inv(coordinates.R @ self.frame.T)
         bend = coordinates.curvature(self.point.states, self.rates)
-        return cast("FloatArray", coordinates.R @ along + bend @ frame.T)
+        return coordinates.R @ along + bend @ frame.T
 
     def _visited(self, frame: Frame, y: FloatArray, later: float) -> tuple[FloatArray, FloatArray]:
         """Return y' and x' at coordinates y, so much later.

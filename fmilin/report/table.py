@@ -186,7 +186,9 @@ def _equilibrium(linear: LinearModel) -> str:
     unit = linear.states[fastest].unit
     per_second = f"({unit})/s" if "/" in unit else f"{unit}/s"
     no = "no, a steady motion" if "steady" in kinds else "no"
-    return f"{no}: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {per_second}; f0 is kept"
+    return (
+        f"{no}: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {per_second}; f0 is kept"
+    )
 
 
 def _derivatives(linear: LinearModel) -> list[str]:

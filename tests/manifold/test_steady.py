@@ -1,0 +1,230 @@
+"""Steady motions: coordinates in which A stays the same along them, against closed forms and moving frames."""
+
+from __future__ import annotations
+
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.constraints.declared import Constraint
+from fmilin.fmi.write import build_fmu
+from fmilin.linearization.findings import visited_at
+from fmilin.manifold.frame import frame_at
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.slopes import measure
+from fmilin.manifold.steady import motion_at
+from fmilin.model.counting import RememberingModel
+from fmilin.systems import bicycle, furuta_pendulum, rolling_disk
+from fmilin.systems.disk import steady_yaw_rates
+from tests.by_hand import FunctionModel, Parts, pendulum
+
+RADIUS, GRAVITY = 0.35, 9.81
+WELL = ("q1", "q2", "q3", "q4", "q5", "u1", "u2", "u3")
+LOOPS = [
+    Constraint.from_text("residual[1]"),
+    *(Constraint.from_text(f"residual[{i}]", level="velocity") for i in (2, 3, 4)),
+]
+
+
+def disk(speed: float, lean: float = 0.0, yaw_rate: float | None = None) -> fl.Model:
+    """The disk of Peterson et al., which its author recommends no coordinates for."""
+    model = rolling_disk(speed, lean=lean, yaw_rate=yaw_rate, radius=RADIUS, gravity=GRAVITY)
+    model.independent = ()
+    return model
+
+
+def pair(speed: float, lean: float = 0.0, yaw_rate: float = 0.0) -> float:
+    """lambda^2 of the disk in a steady turn (math.md, section 8)."""
+    spin = -speed / RADIUS
+    turning = yaw_rate**2 + 14 / 5 * np.sin(lean) * yaw_rate * spin + 12 / 5 * spin**2
+    return float(4 / 5 * GRAVITY / RADIUS * np.cos(lean) - turning)
+
+
+def kinds(linear: fl.LinearModel) -> list[str]:
+    return [w.kind for w in linear.warnings]
+
+
+def is_that_of_the_disk(linear: fl.LinearModel, square: float) -> None:
+    s = np.sort_complex(linear.eigenvalues() ** 2)
+    np.testing.assert_allclose(s[:2] if square < 0 else s[-2:], square, rtol=1e-7)
+    others = s[2:] if square < 0 else s[:-2]
+    np.testing.assert_allclose(others, 0.0, atol=1e-4 * abs(square))  # six zeros, defective
+
+
+@pytest.fixture(scope="module")
+def as_fmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fmu(rolling_disk(2.5, radius=RADIUS, gravity=GRAVITY), tmp_path_factory.mktemp("fmu") / "disk.fmu")
+
+
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+def test_the_rolling_disk_as_an_fmu_without_a_recommendation(as_fmu: Path, derivatives: str) -> None:
+    model = fl.load(as_fmu, constraints=LOOPS)
+    assert not model.independent
+    linear = fl.linearize(model, derivatives=derivatives)
+    assert linear.states.names == WELL
+    assert np.max(linear.eigenvalues().imag) == pytest.approx(sqrt(-pair(2.5)), rel=1e-7)
+    assert sqrt(-pair(2.5)) == pytest.approx(10.0013, abs=1e-4)
+    is_that_of_the_disk(linear, pair(2.5))
+    assert "steady" in kinds(linear)
+    assert "off-equilibrium" not in kinds(linear)
+
+
+@pytest.mark.parametrize("speed", [0.4, 2.5, -6.0])
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+def test_the_disk_rolls_straight_on(speed: float, derivatives: str) -> None:
+    linear = fl.linearize(disk(speed), derivatives=derivatives)
+    is_that_of_the_disk(linear, pair(speed))
+    assert kinds(linear) == ["steady"]
+    assert "carried" not in str(linear.warnings[0])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize(("speed", "lean"), [(2.5, 0.3), (3.0, 0.5), (2.0, -0.1)])
+def test_the_disk_in_a_steady_turn(speed: float, lean: float, which: int) -> None:
+    """Where it touches the ground goes round, and nothing depends on that: no two such states move uniformly."""
+    rate = steady_yaw_rates(speed, lean, radius=RADIUS, gravity=GRAVITY)[which]
+    linear = fl.linearize(disk(speed, lean, rate))
+    assert linear.states.names == WELL
+    is_that_of_the_disk(linear, pair(speed, lean, rate))
+    assert kinds(linear) == ["steady"]
+    assert "Nothing depends on q4, q5" in str(linear.warnings[0])
+
+
+@pytest.mark.parametrize("off", [1e-1, 1e-3, 1e-5])
+def test_a_turn_that_is_nearly_steady_is_not(off: float) -> None:
+    rate = steady_yaw_rates(2.5, 0.3, radius=RADIUS, gravity=GRAVITY)[0] * (1 + off)
+    linear = fl.linearize(disk(2.5, 0.3, rate))
+    assert kinds(linear) == ["off-equilibrium"]
+    assert "depend on the choice of coordinates" in str(linear.warnings[0])
+
+
+def test_coordinates_that_turn_with_the_wheel_are_said_to() -> None:
+    linear = fl.linearize(disk(2.5), independent=["q1", "q2", "q3", "q4", "q5", "u1", "u3", "u4"])
+    assert np.min(np.abs(linear.eigenvalues() - 2.5 / RADIUS * 1j)) < 1e-6  # the wheel's own rate
+    assert kinds(linear) == ["off-equilibrium"]
+    assert f"in {', '.join(WELL)} A stays the same" in str(linear.warnings[0])
+
+
+@pytest.mark.parametrize("recommended", [True, False])
+def test_the_bicycle_at_a_speed(recommended: bool) -> None:
+    model = bicycle(speed=4.6)
+    known = fl.linearize(model).eigenvalues()
+    if not recommended:
+        model.independent = ()
+    linear = fl.linearize(model)
+    assert "off-equilibrium" not in kinds(linear)
+    np.testing.assert_allclose(np.sort_complex(linear.eigenvalues())[:4], np.sort_complex(known)[:4], rtol=1e-9)
+
+
+def test_a_falling_pendulum_has_no_coordinates_of_that_kind() -> None:
+    linear = fl.linearize(pendulum(angle=0.7))
+    assert kinds(linear) == ["off-equilibrium"]
+    assert str(linear.warnings[0]).endswith("A and its eigenvalues depend on the choice of coordinates.")
+
+
+def test_without_constraints_there_is_no_choice_of_coordinates() -> None:
+    """A Furuta pendulum whose arm turns, and a stone that falls."""
+    model = furuta_pendulum()
+    linear = fl.linearize(model, fl.operating_point(model, {"arm.v": 3.0, "pendulum.q": 0.4}))
+    stone = fl.linearize(FunctionModel(Parts(["h", "v"], [1.0, 2.0], lambda t, x, u: np.array([x[1], -9.81]))))
+    for found in (linear, stone):
+        said = [str(w) for w in found.warnings if w.kind == "off-equilibrium"]
+        assert len(said) == 1
+        assert "choice of coordinates" not in said[0]
+
+
+def conical(turned: float = 0.0) -> FunctionModel:
+    """A pendulum of 1 m on a string, 0.5 rad from the vertical, going round: x, y, z, vx, vy, vz."""
+    angle = 0.5
+    speed = sqrt(9.81 * np.sin(angle) * np.tan(angle))
+
+    def rates(_t: float, s: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        r, v = s[:3], s[3:]
+        g = np.array([0.0, 0.0, -9.81])
+        return np.concatenate((v, g - (r @ g + v @ v) / (r @ r) * r))
+
+    along, across = np.array([np.cos(turned), np.sin(turned)]), np.array([-np.sin(turned), np.cos(turned)])
+    start = [*(np.sin(angle) * along), -np.cos(angle), *(speed * across), 0.0]
+    names = ["x", "y", "z", "vx", "vy", "vz"]
+    return FunctionModel(Parts(names, start, rates, constraints=["x^2 + y^2 + z^2 - 1"]))
+
+
+def test_a_conical_pendulum_is_steady_in_cylinder_coordinates_only() -> None:
+    """In x and y it goes round; z, the azimuth and its rate are steady: lambda^2 = -g/l (4 cos^2 + sin^2)/cos."""
+    cylinder = ["phi = atan2(y, x)", "z", "turning = (x*vy - y*vx)/(x^2 + y^2)", "vz"]
+    found = fl.linearize(conical(0.3), independent=cylinder)
+    assert kinds(found) == ["steady"]
+    c, s = np.cos(0.5), np.sin(0.5)
+    known = sqrt(9.81 * (4 * c**2 + s**2) / c)
+    assert np.max(found.eigenvalues().imag) == pytest.approx(known, rel=1e-6)
+    assert kinds(fl.linearize(conical(0.3))) == ["off-equilibrium"]
+
+
+def carousel(uneven: float = 0.0, *, bend: float = 0.0) -> FunctionModel:
+    """A horse on a carousel, x = 3 sin(phi), with a lid that closes at a rate which may depend on the angle."""
+
+    def rates(_t: float, s: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        phi, _, lid = s
+        turning = 2.0 + bend * np.sin(phi)
+        return np.array([turning, 3.0 * np.cos(phi) * turning, -(1.0 + uneven * np.sin(phi)) * lid])
+
+    return FunctionModel(Parts(["phi", "x", "lid"], [0.0, 0.0, 0.0], rates, constraints=["x - 3*sin(phi)"]))
+
+
+def test_a_state_that_only_seems_to_move_uniformly_betrays_itself_further_on() -> None:
+    """x'' = 0 at phi = 0, and x moves more than phi does: pivoting takes x."""
+    plain = fl.linearize(carousel())
+    assert plain.states.names == ("phi", "lid")
+    assert kinds(plain) == ["steady"]
+    assert kinds(fl.linearize(carousel(), independent=["x", "lid"])) == ["off-equilibrium"]
+
+
+@pytest.mark.parametrize(("uneven", "bend", "steady"), [(0.0, 0.0, True), (3e-3, 0.0, False), (0.0, 3e-5, False)])
+def test_rates_and_slopes_must_stay_the_same(uneven: float, bend: float, steady: bool) -> None:
+    assert kinds(fl.linearize(carousel(uneven, bend=bend))) == ["steady" if steady else "off-equilibrium"]
+
+
+def test_a_rate_that_is_rounding_is_no_motion() -> None:
+    """0.1 + 0.2 - 0.3 of a small state: 5.6e-17 per second, in a nominal of 1e-9."""
+    states = [fl.Signal("small", nominal=1e-9), fl.Signal("twice", nominal=1e-9)]
+
+    def rates(_t: float, s: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        rate = (1e9 * s[0] + 0.1 + 0.2) - 0.3
+        return np.array([-rate, -2 * rate])
+
+    model = FunctionModel(Parts(states, [0.0, 0.0], rates, constraints=["twice - 2*small"]))
+    assert abs(model.evaluate(0.0, np.zeros(2), np.zeros(0)).derivatives[0]) > 1e-9 * 1e-9
+    assert not kinds(fl.linearize(model))
+
+
+def visits(model: fl.Model) -> int:
+    """How many points the search visits, beyond those that the slopes took."""
+    counted, point = RememberingModel(model), fl.operating_point(model)
+    base, frame = visited_at(counted, point), frame_at(counted, point)
+    slopes = measure(Neighbourhood(counted, frame, point, base), "auto")
+    before = len(counted._seen)
+    motion_at(counted, point, base, frame, slopes)
+    return len(counted._seen) - before
+
+
+def test_what_it_costs() -> None:
+    """Nothing at an equilibrium, nothing where nothing is uniform, five points along a motion.
+
+    Where a constraint on positions has a rate that only the model knows, Newton's steps to them are visits, too.
+    """
+    assert visits(pendulum()) == 0
+    assert visits(pendulum(angle=0.7)) == 0
+    assert visits(disk(0.0)) == 0
+    assert 0 < visits(disk(2.5)) <= 24
+    assert 0 < visits(bicycle(speed=4.6)) <= 5
+
+
+def test_along_a_path_the_steady_coordinates_are_kept() -> None:
+    model = disk(2.5)
+    points = [fl.operating_point(model, {"q1": angle}) for angle in (0.0, 0.1, 0.2)]
+    found = fl.linearize_along(model, points)
+    assert [lin.states.names for lin in found] == [WELL] * 3
+    assert all(kinds(lin) == ["steady"] for lin in found)
