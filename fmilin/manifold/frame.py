@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.continuation import carried_on
+from fmilin.manifold.content import require_content
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Invariants
@@ -162,12 +163,14 @@ def frame_at(
     UsageError
         When the number of named coordinates is wrong.
     ConstraintError
-        When the point violates the constraints, or a constraint is no invariant of the model.
+        When the point violates the constraints, or a constraint vanishes everywhere or is no invariant of the model.
     NumericalError
         When the coordinates are singular or the point is a singular configuration.
     """
     known = known or VerifiedFacts()
     invariants = _invariants_at(model, point, known)
+    if known.rank is None:
+        require_content(invariants, point.time, point.states)
     residual = require_on_manifold(invariants, point.time, point.states)
     manifold, rows, decision = manifold_at(invariants, point)
     warnings = _warnings(decision)

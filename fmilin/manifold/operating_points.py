@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError
 from fmilin.manifold import projection
+from fmilin.manifold.content import require_content
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.counting import RememberingModel
@@ -52,7 +53,8 @@ def operating_point(
     UnknownNameError
         When a name is neither a state nor an input.
     ConstraintError
-        When the start values violate the constraints, or no point satisfies them with the named states held.
+        When the start values violate the constraints, no point satisfies them with the named states held, or a
+        constraint vanishes everywhere.
     """
     values = values or {}
     t = model.start.time if time is None else float(time)
@@ -77,6 +79,7 @@ def operating_point(
         return _adjusted(point, projected, scales)
     visited = RememberingModel(model)
     invariants = Invariants(visited, u, kinematic_pairs(visited, point), scales)
+    require_content(invariants, t, x)
     if not held and not project:
         wrong = "The start values do not satisfy the constraints"
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)

@@ -1,0 +1,101 @@
+"""Constraints must say something: one that vanishes wherever the states are would leave the naive model in its place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.constraints.expressions import Expression
+from fmilin.constraints.vanishing import vanishes
+from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.manifold.invariants import Invariants
+from fmilin.signals import FloatArray
+from fmilin.tolerances import ROUNDING
+
+__all__ = ["require_content"]
+
+BESIDE = (1e-2, 0.1, 0.3)
+"""How far beside a point constraints are looked at, in sizes of the states."""
+
+SUSPICIOUS = 1e-6
+"""Residuals above this fraction of the largest number in them, at any of these places, are none that vanish."""
+
+FLAT = 1e-8
+"""Gradients of computed residuals below this, over the sizes of the states, are looked at beside the point."""
+
+
+def require_content(invariants: Invariants, t: float, x: FloatArray) -> None:
+    """Refuse constraints that are zero wherever the states are.
+
+    Costs no visit but for residuals that the model computes and whose gradient is next to nothing at the point.
+
+    Parameters
+    ----------
+    invariants : Invariants
+    t : float
+    x : array, shape (N,)
+
+    Raises
+    ------
+    ConstraintError
+        With their names.
+    """
+    empty = [*_written(invariants, t, x), *_computed(invariants, t, x)]
+    if not empty:
+        return
+    names = ", ".join(f"'{invariants.model.constraints.names[i]}'" for i in empty[:6])
+    raise ConstraintError(
+        f"{names} {'vanishes' if len(empty) == 1 else 'vanish'} identically: it is zero wherever the states are, as "
+        "'x - x' is, and so it says nothing about the motion, and all states would count as independent. Write what "
+        "holds the states together, such as a loop's gap; or leave it out.",
+        residuals={invariants.model.constraints.names[i]: 0.0 for i in empty},
+    )
+
+
+def _directions(invariants: Invariants, x: FloatArray) -> list[FloatArray]:
+    random = np.random.default_rng(1789)
+    return [x + far * invariants.scales * random.uniform(-1.0, 1.0, len(x)) for far in BESIDE]
+
+
+def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
+    """Return the rows that are expressions over states, inputs and parameters and vanish."""
+    model, constraints = invariants.model, invariants.model.constraints
+    rows = np.flatnonzero(constraints.analytic)
+    if not len(rows):
+        return []
+    beside = _directions(invariants, x)
+    unknown = np.zeros(len(constraints.observed))
+    sizes = [np.abs(constraints.residuals(t, s, invariants.inputs, unknown)[rows]) for s in beside]
+    largest = [_largest_number(constraints.rows[i].expression) for i in rows]
+    largest = np.maximum(largest, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in beside)))
+    small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= SUSPICIOUS * largest
+    if not small.any():
+        return []
+    inputs = dict(zip(model.inputs.names, invariants.inputs.tolist(), strict=True))
+    places = []
+    for s in beside:
+        states = dict(zip(model.states.names, s.tolist(), strict=True))
+        places.append({"time": t, **constraints.parameters, **inputs, **states})
+    return [int(i) for i in rows[small] if vanishes(constraints.rows[i].expression, places)]
+
+
+def _largest_number(expression: Expression) -> float:
+    return max((abs(float(s.value)) for s in expression.steps if s.operation == "number"), default=0.0)
+
+
+def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
+    """Return the rows that the model computes and that stay zero beside the point where their gradient is zero."""
+    constraints = invariants.model.constraints
+    rows = np.flatnonzero(~constraints.analytic)
+    if not len(rows):
+        return []
+    size = float(invariants.scales.max())  # of the variables that a model computes itself nothing is known
+    rows = rows[np.linalg.norm(invariants.gradient(t, x).H[rows] * invariants.scales, axis=1) <= FLAT * size]
+    limit, seen = ROUNDING * size, 0
+    for s in _directions(invariants, x) if len(rows) else []:
+        try:
+            g = invariants.model.evaluate(t, s, invariants.inputs).residuals[rows]
+        except (ModelError, NumericalError):
+            continue
+        seen += 1
+        rows = rows[np.abs(g) <= limit]
+    return [int(i) for i in rows] if seen > 1 else []
