@@ -8,7 +8,6 @@ In the .mat file the matrices stand under their own names, so that::
 from __future__ import annotations
 
 import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from fmilin.atomic import write_atomically
 from fmilin.errors import ModelError, UsageError
+from fmilin.export.archives import DAMAGED, arrays_of
 from fmilin.export.descriptor_part import ARRAYS, NAMES, from_part, to_part
 from fmilin.export.mat5 import read, write
 from fmilin.linear_model.descriptor import Descriptor
@@ -60,10 +60,9 @@ def load(path: str | Path) -> Descriptor:
     try:
         if suffix == ".mat":
             return of_mat(read(content))
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            part: dict[str, Any] = {name: archive[name] for name in archive.files}
+        part: dict[str, Any] = dict(arrays_of(content))
         return from_part(part | {name: part[name].tolist() for name in NAMES})
-    except (KeyError, IndexError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (*DAMAGED, KeyError, IndexError) as error:
         raise ModelError(f"'{path}' is no descriptor system that fmilin wrote: {error!r}.") from None
 
 

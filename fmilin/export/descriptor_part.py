@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import UsageError
+from fmilin.export.numbers import finite_array
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.signals import FloatArray
 
@@ -63,7 +64,7 @@ def from_part(part: Mapping[str, Any]) -> Descriptor:
 
 
 def _array(part: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
-    array = np.array(part[name], dtype=np.float64)
+    array = finite_array(part[name], f"{name} of the descriptor system")
     if array.shape != shape and (array.size != np.prod(shape) or (array.size and 1 not in array.shape)):
         raise ValueError(f"{name} of the descriptor system has the shape {array.shape}, but the names say {shape}")
     return array.reshape(shape)

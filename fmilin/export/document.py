@@ -10,7 +10,7 @@ numbers are written is the format's own business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.descriptor_part import from_part, require_text, to_part
+from fmilin.export.numbers import finite_array, real_array
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
@@ -116,7 +117,8 @@ def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
     Raises
     ------
     ModelError
-        When a field is missing, of the wrong kind, or of a shape that does not fit the names.
+        When a field is missing, of the wrong kind, of a shape that does not fit the names, or an entry of a matrix is
+        complex, NaN or infinite. Estimated errors may be unknown.
     """
     if (found := document.get("format")) != FORMAT:
         raise ModelError(
@@ -140,7 +142,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
     point, method, model = document["point"], document["method"], document["model"]
     if not 0 <= (sample_time := _float(document["sample_time"])) < float("inf"):
         raise ValueError(f"the sample time is {sample_time:g} s")
-    errors = {name: _array(document["errors"], name, matrix[name].shape) for name in ERRORS}
+    errors = {name: _array(document["errors"], name, matrix[name].shape, real_array) for name in ERRORS}
     return LinearModel(
         **matrix,
         **groups,
@@ -193,9 +195,14 @@ def _signals(document: Mapping[str, Any], group: str) -> Signals:
     )
 
 
-def _array(document: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
+def _array(
+    document: Mapping[str, Any],
+    name: str,
+    shape: tuple[int, ...],
+    read: Callable[[Any, str], FloatArray] = finite_array,
+) -> FloatArray:
     """Return a field as an array of ``shape``; only an empty one may lack the shape (a list cannot say (0, 3))."""
-    array = np.array(document[name], dtype=np.float64)
+    array = read(document[name], name)
     if array.shape == shape:
         return array
     if array.size == 0 and 0 in shape:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.export.document import to_document
+from fmilin.export.numbers import finite_array
 from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
@@ -73,8 +74,8 @@ def loads(content: bytes, origin: str) -> LinearModel:
     try:
         top: dict[str, Any] = loadmat(io.BytesIO(content))  # type: ignore[arg-type]  # the stubs forgot open files
         names = [_name(row) for row in np.ravel(top["xuyName"])]
-        return _linear_model(np.array(top["ABCD"], dtype=np.float64), top["nx"], names, origin)
-    except FmilinError as error:
+        return _linear_model(finite_array(top["ABCD"], "ABCD"), top["nx"], names, origin)
+    except (FmilinError, ValueError) as error:
         raise ModelError(f"'{origin}' is no dslin.mat that fmilin reads: {error}") from None
     except Exception as error:  # noqa: BLE001 - SciPy raises whatever a damaged file leads to
         raise ModelError(f"'{origin}' is no dslin.mat that fmilin reads: {error!r}.") from None

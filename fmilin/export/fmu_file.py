@@ -11,6 +11,7 @@ import zipfile
 
 from fmilin.errors import ModelError
 from fmilin.export import npz
+from fmilin.export.archives import DAMAGED, member_of
 from fmilin.export.writing import Writing
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.linear_model.model import LinearModel
@@ -48,12 +49,13 @@ def loads(content: bytes, origin: str) -> LinearModel:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            inside = archive.read(INSIDE)
+            inside = member_of(archive, INSIDE)
     except KeyError:
         raise ModelError(
             f"'{origin}' is an FMU without a linear model in it ({INSIDE} is missing). To linearize it: fmilin "
             f"linearize {origin}."
         ) from None
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
-        raise ModelError(f"'{origin}' is no FMU: {error}. Save it again.") from None
+    except DAMAGED as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
     return npz.loads(inside, origin)

@@ -23,6 +23,7 @@ from fmilin.export.descriptor_file import of_mat, to_mat
 from fmilin.export.descriptor_part import to_part
 from fmilin.export.document import GROUPS, MATRICES, POINT_PARTS, from_document, to_document
 from fmilin.export.mat5 import read, write
+from fmilin.export.numbers import real_array
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
@@ -133,7 +134,7 @@ def _packed(details: Mapping[str, list[Any]]) -> dict[str, Any]:
 
 
 def _flat(array: FloatArray) -> FloatArray:
-    return np.asarray(array, dtype=np.float64).reshape(-1)
+    return real_array(array, "a column of the file").reshape(-1)
 
 
 def _number(array: FloatArray) -> float:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from typing import Any
 
 import numpy as np
 
 from fmilin.errors import ModelError
+from fmilin.export.archives import DAMAGED, arrays_of
 from fmilin.export.descriptor_part import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
 from fmilin.linear_model.model import LinearModel
@@ -55,8 +55,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
         When this is no .npz file, or no linear model.
     """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = arrays_of(content)
         document: dict[str, Any] = json.loads(str(arrays["fmilin"]))
         document |= {name: arrays[name] for name in _ARRAYS}
         document["errors"] = {name: arrays[f"error_{name}"] for name in ERRORS}
@@ -65,6 +64,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
             document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR_ARRAYS}
     except KeyError as missing:
         raise ModelError(f"'{origin}' is no linear model of fmilin: it has no {missing}.") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {error}.") from None
+    except (*DAMAGED, AttributeError) as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {why}. Save it again.") from None
     return from_document(document, origin)

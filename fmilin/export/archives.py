@@ -1,0 +1,91 @@
+"""Reading zip archives of arrays that may be damaged, or made to do harm."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DAMAGED", "arrays_of", "member_of"]
+
+LARGEST = 1 << 31
+"""Bytes that an archive may take when it is unpacked."""
+
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What zipfile and NumPy raise for archives that are no archives, or whose headers are anything."""
+
+_ENCRYPTED = 0x1
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of a .npz file under their names; what is no array is left out.
+
+    Raises
+    ------
+    Exception
+        One of :data:`DAMAGED`.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(info.file_size for info in archive.infolist()) > LARGEST:
+            raise ValueError(f"unpacked it would take more than {LARGEST >> 30} GiB")
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        return {name.removesuffix(".npy"): _array(member_of(archive, name), name) for name in names}
+
+
+def member_of(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return one member.
+
+    Raises
+    ------
+    KeyError
+        When there is none of that name.
+    Exception
+        One of :data:`DAMAGED`.
+    """
+    info = archive.getinfo(name)
+    if info.flag_bits & _ENCRYPTED:
+        raise ValueError(f"its member '{name}' is encrypted")
+    if info.file_size > LARGEST:
+        raise ValueError(f"its member '{name}' would take more than {LARGEST >> 30} GiB")
+    return archive.read(info)
+
+
+def _array(data: bytes, name: str) -> np.ndarray[Any, Any]:
+    """Return the array of a .npy file whose header says what is there: nothing is allocated because it asks for it."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"'{name}' is of a version that is not read")
+    shape, by_columns, dtype = _HEADERS[version](stream)
+    if dtype.hasobject:
+        raise ValueError(f"'{name}' holds Python objects, which are not read")
+    start = stream.tell()
+    wanted = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or wanted != len(data) - start:
+        raise ValueError(f"the header of '{name}' asks for {wanted:,} bytes, and there are {len(data) - start:,}")
+    flat = np.frombuffer(data, dtype, offset=start) if wanted else np.empty(math.prod(shape), dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C").copy()
