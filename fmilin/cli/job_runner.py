@@ -142,8 +142,11 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         case BrokenPipeError():
             _silence(sys.stdout)
             return 1, ""
-        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
-            return 2, f"Cannot write the results: {error.strerror}. Write to another place, or free this one."
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EROFS):
+            where = f" to '{error.filename}'" if error.filename else ""
+            return 2, f"Cannot write{where}: {error.strerror}. Write to another place, or free this one."
+        case FileNotFoundError(strerror=str(why)) if why.startswith("No usable temporary directory"):
+            return 2, f"{why}: files cannot be written there. Free one of them, or let TMPDIR name another."
         case MemoryError():
             return 1, "there is not enough memory for this model."
         case _:

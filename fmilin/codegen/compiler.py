@@ -76,9 +76,16 @@ def find_compiler() -> tuple[str, ...]:
     Raises
     ------
     ModelError
-        When there is none, or CC names a program that does not exist.
+        When there is none, or CC names a program that does not exist, or is no command at all.
     """
-    wanted = tuple(shlex.split(os.environ.get("CC", "")))
+    text = os.environ.get("CC", "")
+    try:
+        wanted = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ModelError(
+            f"The environment variable CC is no command: {str(error).lower()} in '{text}'. Correct it, or unset CC so "
+            f"that {', '.join(CANDIDATES)} are tried."
+        ) from None
     if wanted:
         if found := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
             return (str(Path(found).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
@@ -133,6 +140,11 @@ def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, 
             (Path(folder) / name).write_bytes(content)
         built = Path(folder) / f"library{library_suffix()}"
         _run([*arguments, "-o", built.name, unit, "-lm"], folder)
+        if not built.is_file():
+            raise ModelError(
+                f"The C compiler '{arguments[0]}' ended without an error, and without a library. Let the environment "
+                "variable CC name a compiler."
+            )
         if kept is not None:
             with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to fail
                 kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
