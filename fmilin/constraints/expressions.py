@@ -9,9 +9,12 @@ for: nodes of a graph (:mod:`~fmilin.constraints.in_graph`) or sympy (:mod:`~fmi
 from __future__ import annotations
 
 import ast
+import math
+import operator
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -42,9 +45,16 @@ _OPERATORS: Mapping[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
 }  # fmt: skip
 
+_FOLDED: Mapping[str, Callable[..., float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": math.pow,
+}  # fmt: skip
+"""Operators between numbers."""
+
 LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
 DEEPEST_TREE = 500
+LARGEST_POWER = 1000
+"""Powers with more factors are no physics: in exact arithmetic, ``(3*x)^999999999`` is a number of 477 million digits."""
 
 _NAME = r"[^\W\d]\w*(?:\[[\d,\s]*\])?"
 _TOKENS = re.compile(
@@ -203,7 +213,9 @@ def parse(text: str) -> Expression:
     source, names = _with_placeholders(text)
     try:
         tree = ast.parse(source, mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+    except (RecursionError, MemoryError):
+        raise _refusal(text, 0, "it is too long or nests too deeply") from None
+    except (SyntaxError, ValueError) as error:
         position = (getattr(error, "offset", None) or 1) - 1
         raise _refusal(text, min(position, len(text)), "this is no complete arithmetic expression") from None
     steps = _Steps(text, names)
@@ -281,6 +293,8 @@ class _Steps:
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self.known: dict[Step, int] = {}
         self._text, self._names = text, names
+        self._constants: list[float | None] = []
+        self._powers: list[float] = []
 
     def add(self, node: ast.expr, depth: int = 0) -> int:
         """Add the steps of ``node``; return the number of the last one."""
@@ -312,7 +326,39 @@ class _Steps:
                     "it contains something that is no arithmetic, or an operator or function is misplaced",
                 )
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
+        if step not in self.known:
+            self._measure(step)
         return self.known.setdefault(step, len(self.known))
+
+    def _measure(self, step: Step) -> None:
+        """Note what a constant step is worth, and how many factors the powers in a step have; refuse too many.
+
+        ``((x^99)^99)^99`` has 99^3; sums have as many as their largest term, functions of one thing are one thing.
+        """
+        constants, powers = [self._constants[i] for i in step.operands], [self._powers[i] for i in step.operands]
+        constant: float | None = None
+        power = 1.0
+        match step.operation:
+            case "number":
+                constant, power = float(step.value), 0.0
+            case "pi":
+                constant, power = math.pi, 0.0
+            case "negative":
+                constant, power = None if constants[0] is None else -constants[0], powers[0]
+            case "+" | "-":
+                power = max(powers)
+            case "*" | "/":
+                power = sum(powers)
+            case "^" if constants[1] is not None:
+                power = max(powers[0], 1.0) * abs(constants[1])
+        if len(constants) == 2 and step.operation in _FOLDED and None not in constants:
+            constant, power = math.nan, 0.0
+            with suppress(ArithmeticError, ValueError):
+                constant = _FOLDED[step.operation](*constants)
+        if not power <= LARGEST_POWER:
+            raise _refusal(self._text, 0, f"its powers have more than {LARGEST_POWER} factors")
+        self._constants.append(constant)
+        self._powers.append(power)
 
     def _check_arguments(self, function: str, given: int) -> None:
         variadic = function in ("min", "max")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import sympy
@@ -63,6 +64,6 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "negative": operator.neg,
     "pi": lambda: sympy.pi,
     "abs": sympy.Abs,
-    "min": sympy.Min,
-    "max": sympy.Max,
+    "min": partial(sympy.Min, evaluate=False),  # no comparison of each argument with each other
+    "max": partial(sympy.Max, evaluate=False),
 }

@@ -37,7 +37,9 @@ class _Sizes(Arithmetic):
         try:
             value = float(_OPERATIONS[name](*values) if name in _OPERATIONS else getattr(math, name)(*values))
             size = _SIZES[name](values, sizes) if name in _SIZES else abs(value) + sum(sizes)
-        except (ArithmeticError, ValueError, TypeError):  # 1/0, sqrt(-1), (-1)^0.5, exp(1000)
+        except OverflowError:  # exp(1000)
+            return _Sized(math.inf, math.inf)
+        except (ArithmeticError, ValueError, TypeError):  # 1/0, sqrt(-1), (-1)^0.5
             return _Sized(math.nan, math.nan)
         return _Sized(value, size)
 
@@ -85,5 +87,5 @@ def vanishes(expression: Expression, places: Places) -> bool:
         Values of all its variables, at random.
     """
     found = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in place.items()}) for place in places]
-    known = [f for f in found if math.isfinite(f.value) and math.isfinite(f.size)]
-    return len(known) > 1 and all(abs(f.value) <= CANCELLED * f.size for f in known)
+    known = [f for f in found if not (math.isnan(f.value) or math.isnan(f.size))]
+    return len(known) > 1 and all(abs(f.value) <= CANCELLED * f.size < math.inf for f in known)

@@ -13,8 +13,8 @@ from fmilin.tolerances import ROUNDING
 
 __all__ = ["require_content"]
 
-BESIDE = (1e-2, 0.1, 0.3)
-"""How far beside a point constraints are looked at, in sizes of the states."""
+BESIDE = (1e-2, 0.3, 3.0)
+"""How far beside a point constraints are looked at, in sizes of the states: x^400 is nothing where x is small."""
 
 SUSPICIOUS = 1e-6
 """Residuals above this fraction of the largest number in them, at any of these places, are none that vanish."""
@@ -53,7 +53,8 @@ def require_content(invariants: Invariants, t: float, x: FloatArray) -> None:
 
 def _directions(invariants: Invariants, x: FloatArray) -> list[FloatArray]:
     random = np.random.default_rng(1789)
-    return [x + far * invariants.scales * random.uniform(-1.0, 1.0, len(x)) for far in BESIDE]
+    signs = random.choice([-1.0, 1.0], len(x))
+    return [x + far * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for far in BESIDE]
 
 
 def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -150,3 +153,28 @@ def test_a_truncated_fmu(run: Run, fmus: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.fmu").write_bytes((fmus / "four_bar.fmu").read_bytes()[:5000])
     assert not zipfile.is_zipfile(tmp_path / "cut.fmu")
     assert run("linearize", tmp_path / "cut.fmu").status == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits of processes")
+@pytest.mark.parametrize("blocks", [0, 1, 16])
+def test_a_limit_on_the_size_of_files_while_building(blocks: int, tmp_path: Path) -> None:
+    """No temporary folder that takes a file, no room for the sources, no room for the compiler."""
+    import resource  # noqa: PLC0415 - not on Windows
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * blocks, 1024 * blocks))
+
+    done = subprocess.run(  # noqa: S603 - this program
+        [sys.executable, "-m", "fmilin", "build", "fmilin.systems:cartesian_pendulum", "-o", "new.fmu"],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        preexec_fn=limited,  # noqa: PLW1509 - one thread
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode in (2, 3), done.stderr
+    assert done.stderr.startswith("fmilin: ")
+    assert done.stderr.count("\n") == 1
+    assert "bug" not in done.stderr
+    assert not (tmp_path / "new.fmu").exists()

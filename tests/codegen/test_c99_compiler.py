@@ -127,3 +127,21 @@ def test_a_compiler_that_fails_in_silence_is_reported(tmp_path: Path) -> None:
 def test_a_compiler_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'no-such-compiler' cannot be started: No such file"):
         compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler(("no-such-compiler",)))
+
+
+@pytest.mark.parametrize("text", ["'", "cc 'a", 'cc "'])
+def test_a_cc_that_is_no_command_is_one_sentence(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", text)
+    with pytest.raises(ModelError, match="CC is no command: no closing quotation"):
+        find_compiler()
+
+
+def test_a_cc_that_is_a_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", str(tmp_path))
+    with pytest.raises(ModelError, match="CC asks for the C compiler"):
+        find_compiler()
+
+
+def test_a_compiler_that_builds_nothing_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="'true' ended without an error, and without a library"):
+        compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler(("true",)))

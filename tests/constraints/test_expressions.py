@@ -218,3 +218,57 @@ def test_expressions_from_sympy_are_printed_when_asked() -> None:
     assert hash(e) == hash(Expression.from_sympy(y + x**2, names))
     assert e.minus(2.0).text == "(x^2 + y) - (2.0)"
     assert Expression.from_sympy(x, names).is_variable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(3*x)^999999999",
+        "(x/3)^(-1e9)",
+        "x^(10^9)",
+        "x**-(2000 - 1)",
+        "((x^99)^99)^99",
+        "sin(x)^1000001",
+        "(" * 100 + "x" + ")^2" * 100,
+        "x^(9^9^9^9)",
+        "x^1e308",
+    ],
+)
+def test_powers_that_nobody_can_write_out_are_refused(text: str) -> None:
+    with pytest.raises(ExpressionError, match="its powers have more than 1000 factors"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["x^1000", "x^-12", "(x^10)^10", "10^6*x", "x^y^z", "x^0.5", "1e9*x^2", "2^x^1000", "2^3000*x"])
+def test_powers_of_physics_are_not(text: str) -> None:
+    assert parse(text).names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sin(" * 60 + "x" + ")" * 60,
+        "^".join(["x"] * 60),
+        f"min({', '.join(f'{i}*x' for i in range(1, 51))})",
+        f"max({', '.join(f'x + y^{i}' for i in range(1, 51))})",
+        "min(x, " * 40 + "y" + ")" * 40,
+        "*".join(["x"] * 400),
+    ],
+    ids=["nested sines", "a tower of powers", "min", "max", "nested min", "a product"],
+)
+def test_nested_expressions_have_values_and_slopes_in_both_arithmetics(text: str) -> None:
+    expression = parse(text)
+    places = {name: i for i, name in enumerate(expression.names)}
+    functions, point = ExpressionFunctions([expression], places, len(places)), np.array([1.05, 0.4])[: len(places)]
+    meanings = {"sin": math.sin, **dict(zip(places, point.tolist(), strict=True))}
+    exact = eval(text.replace("^", "**"), {"min": min, "max": max}, meanings)  # noqa: S307 - texts of this test
+    np.testing.assert_allclose(functions.values(point), exact, rtol=1e-9)
+    assert expression.to_sympy({name: sympy.Symbol(name, real=True) for name in places}).free_symbols
+    assert np.isfinite(functions.jacobian(point)).all()
+    assert np.isfinite(functions.curvature(point, np.ones(len(point)))).all()
+
+
+@pytest.mark.parametrize("text", ["+".join(["x*y"] * 3000), "-" * 5000 + "x", "+" * 3000 + "x"])
+def test_what_nests_too_deeply_is_said_to(text: str) -> None:
+    with pytest.raises(ExpressionError, match="nests too deeply"):
+        parse(text)
