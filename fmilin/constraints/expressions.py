@@ -54,7 +54,7 @@ LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
 DEEPEST_TREE = 500
 LARGEST_POWER = 1000
-"""Powers with more factors are no physics: in exact arithmetic, ``(3*x)^999999999`` is a number of 477 million digits."""
+"""Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""
 
 _NAME = r"[^\W\d]\w*(?:\[[\d,\s]*\])?"
 _TOKENS = re.compile(

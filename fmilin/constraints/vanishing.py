@@ -36,7 +36,7 @@ class _Sizes(Arithmetic):
         values, sizes = [o.value for o in operands], [o.size for o in operands]
         try:
             value = float(_OPERATIONS[name](*values) if name in _OPERATIONS else getattr(math, name)(*values))
-            size = _SIZES[name](values, sizes) if name in _SIZES else abs(value) + sum(sizes)
+            size = _size(name, value, values, sizes)
         except OverflowError:  # exp(1000)
             return _Sized(math.inf, math.inf)
         except (ArithmeticError, ValueError, TypeError):  # 1/0, sqrt(-1), (-1)^0.5
@@ -70,11 +70,15 @@ _OPERATIONS: Mapping[str, Callable[..., float]] = {
     "max": max,
 }
 
-_SIZES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {
-    "*": lambda values, sizes: sizes[0] * sizes[1],
-    "/": lambda values, sizes: sizes[0] / abs(values[1]) * (sizes[1] / abs(values[1])),
-    "pi": lambda values, sizes: math.pi,
-}
+
+def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[float]) -> float:
+    match name:
+        case "*":
+            return sizes[0] * sizes[1]
+        case "/":
+            return sizes[0] / abs(values[1]) * (sizes[1] / abs(values[1]))
+        case _:
+            return abs(value) + sum(sizes)
 
 
 def vanishes(expression: Expression, places: Places) -> bool:

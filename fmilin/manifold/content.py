@@ -1,4 +1,4 @@
-"""Constraints must say something: one that vanishes wherever the states are would leave the naive model in its place."""
+"""Constraints must say something: with one that vanishes wherever the states are, the naive model would come out."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     beside = _directions(invariants, x)
     unknown = np.zeros(len(constraints.observed))
     sizes = [np.abs(constraints.residuals(t, s, invariants.inputs, unknown)[rows]) for s in beside]
-    largest = [_largest_number(constraints.rows[i].expression) for i in rows]
-    largest = np.maximum(largest, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in beside)))
+    written = np.array([_largest_number(constraints.rows[i].expression) for i in rows])
+    largest = np.maximum(written, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in beside)))
     small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= SUSPICIOUS * largest
     if not small.any():
         return []

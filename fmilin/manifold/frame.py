@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
-from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.content import require_content
+from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Invariants

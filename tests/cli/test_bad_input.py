@@ -159,16 +159,16 @@ def test_a_truncated_fmu(run: Run, fmus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("blocks", [0, 1, 16])
 def test_a_limit_on_the_size_of_files_while_building(blocks: int, tmp_path: Path) -> None:
     """No temporary folder that takes a file, no room for the sources, no room for the compiler."""
-    import resource  # noqa: PLC0415 - not on Windows
+    import resource
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * blocks, 1024 * blocks))
 
-    done = subprocess.run(  # noqa: S603 - this program
+    done = subprocess.run(
         [sys.executable, "-m", "fmilin", "build", "fmilin.systems:cartesian_pendulum", "-o", "new.fmu"],
         cwd=tmp_path,
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-        preexec_fn=limited,  # noqa: PLW1509 - one thread
+        preexec_fn=limited,
         capture_output=True,
         check=False,
         text=True,

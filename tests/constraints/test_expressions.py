@@ -239,7 +239,9 @@ def test_powers_that_nobody_can_write_out_are_refused(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["x^1000", "x^-12", "(x^10)^10", "10^6*x", "x^y^z", "x^0.5", "1e9*x^2", "2^x^1000", "2^3000*x"])
+@pytest.mark.parametrize(
+    "text", ["x^1000", "x^-12", "(x^10)^10", "10^6*x", "x^y^z", "x^0.5", "1e9*x^2", "2^x^1000", "2^3000*x"]
+)
 def test_powers_of_physics_are_not(text: str) -> None:
     assert parse(text).names
 
@@ -261,7 +263,7 @@ def test_nested_expressions_have_values_and_slopes_in_both_arithmetics(text: str
     places = {name: i for i, name in enumerate(expression.names)}
     functions, point = ExpressionFunctions([expression], places, len(places)), np.array([1.05, 0.4])[: len(places)]
     meanings = {"sin": math.sin, **dict(zip(places, point.tolist(), strict=True))}
-    exact = eval(text.replace("^", "**"), {"min": min, "max": max}, meanings)  # noqa: S307 - texts of this test
+    exact = eval(text.replace("^", "**"), {"min": min, "max": max}, meanings)
     np.testing.assert_allclose(functions.values(point), exact, rtol=1e-9)
     assert expression.to_sympy({name: sympy.Symbol(name, real=True) for name in places}).free_symbols
     assert np.isfinite(functions.jacobian(point)).all()

@@ -87,10 +87,11 @@ def test_a_missing_entry_of_json_is_refused_and_an_unknown_error_is_not() -> Non
 
 @pytest.mark.parametrize(("value", "why"), [(np.nan, "NaN"), (1j, "complex")])
 def test_a_file_of_dymola_with_what_is_no_number(value: complex, why: str) -> None:
-    from scipy.io import savemat  # noqa: PLC0415
+    from scipy.io import savemat
 
     buffer = io.BytesIO()
-    savemat(buffer, {"ABCD": np.array([[1.0, value], [0.0, 1.0]]), "nx": 2.0, "xuyName": ["a", "b"]}, format="4")
+    content = {"ABCD": np.array([[1.0, value], [0.0, 1.0]]), "nx": 2.0, "xuyName": ["a", "b"]}
+    savemat(buffer, content, format="4")  # type: ignore[arg-type]  # the stubs forgot open files
     with pytest.raises(ModelError, match=rf"dslin\.mat that fmilin reads: ABCD .*{why}"):
         dslin.loads(buffer.getvalue(), "file")
 

@@ -38,7 +38,9 @@ def test_what_vanishes_identically_is_refused(text: str, level: str) -> None:
 
 
 def test_beside_a_true_constraint_too() -> None:
-    model = cartesian_pendulum().with_constraints([Constraint.from_text(c) for c in ("x^2 + y^2 - L^2", "y*0", "x - x")])
+    model = cartesian_pendulum().with_constraints(
+        [Constraint.from_text(c) for c in ("x^2 + y^2 - L^2", "y*0", "x - x")]
+    )
     with pytest.raises(fl.ConstraintError, match=r"'y\*0', 'x - x' vanish identically"):
         fl.linearize(model)
 

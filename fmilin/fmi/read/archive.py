@@ -22,8 +22,12 @@ from fmilin.fmi.read.xml import parse_description
 __all__ = ["FmuFile", "read_description"]
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
-MOST_MEMBERS = 100_000
+MOST_MEMBERS = 50_000
+LARGEST_DIRECTORY = 8 << 20
+"""Bytes of the list of members, which is read as a whole before anything else."""
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
+_LONGEST_END = 22 + 65535 + 20
+"""Bytes of the record at the end, its comment, and the record before it in large archives."""
 _ENCRYPTED = 0x1  # bit of the flags of a member
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -67,12 +71,19 @@ class FmuFile:
         """What the archive contains."""
         with self._opened() as archive:
             members = tuple(archive.infolist())
-        if len(members) > MOST_MEMBERS:
-            raise ModelError(
-                f"'{self.path}' was not unpacked: it has {len(members)} members, more than the {MOST_MEMBERS} that are "
-                f"allowed. Do not use this file unless you know where it comes from."
-            )
+        self._check_directory(len(members), 0)
         return members
+
+    def _check_directory(self, members: int, size: int) -> None:
+        why = ""
+        if members > MOST_MEMBERS:
+            why = f"it has {members} members, more than the {MOST_MEMBERS} that are allowed"
+        elif size > LARGEST_DIRECTORY:
+            why = f"the list of its members takes {_in_words(size)}, more than {_in_words(LARGEST_DIRECTORY)}"
+        if why:
+            raise ModelError(
+                f"'{self.path}' was not unpacked: {why}. Do not use this file unless you know where it comes from."
+            )
 
     @cached_property
     def by_path(self) -> dict[str, zipfile.ZipInfo]:
@@ -205,6 +216,7 @@ class FmuFile:
         if not self.path.is_file():
             raise ModelError(f"'{self.path}' is no file. Give the .fmu file itself.")
         try:
+            self._check_directory(*_announced(self.path))
             archive = zipfile.ZipFile(self.path)
         except zipfile.BadZipFile:
             raise ModelError(
@@ -239,6 +251,30 @@ def read_description(path: str | Path, options: FmuOptions | None = None) -> Des
         When there is no such file, it is no FMU, or one that is not supported yet.
     """
     return FmuFile(Path(path), options).description
+
+
+def _announced(path: Path) -> tuple[int, int]:
+    """Return how many members the end of an archive announces, and the bytes of their list; (0, 0) where none is found.
+
+    Python reads the list as a whole as soon as it opens an archive: seconds for a million members.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _LONGEST_END))
+        end = file.read()
+        at = end.rfind(b"PK\5\6")
+        if at < 0 or len(end) - at < 22:
+            return 0, 0
+        members, directory = struct.unpack_from("<HI", end, at + 10)
+        beyond = at >= 20 and end[at - 20 : at - 16] == b"PK\6\7"
+        if not beyond:
+            return members, directory
+        file.seek(min(struct.unpack_from("<Q", end, at - 12)[0], size))
+        large = file.read(56)
+    if len(large) < 56 or large[:4] != b"PK\6\6":
+        return members, directory
+    members, directory = struct.unpack_from("<QQ", large, 32)
+    return members, directory
 
 
 def _in_words(size: float) -> str:

@@ -17,9 +17,17 @@ __all__ = [
     "default_initial",
     "integer",
     "nominal",
+    "number_of_event_indicators",
     "references",
     "shortened",
+    "value_reference",
 ]
+
+LARGEST_REFERENCE = 2**32 - 1
+"""Value references are unsigned numbers of 32 bits in all versions."""
+
+MOST_EVENT_INDICATORS = 1_000_000
+"""No model has as many; each takes room at every call."""
 
 _INITIAL = {
     # FMI 2.0.4 section 2.2.7, FMI 3.0.1 section 2.4.7.5: the default of `initial`.
@@ -82,12 +90,14 @@ class Notes:
         """All notes; a sentence that holds for several names appears once."""
         return (*self._texts, *(text.format(names=shortened(names)) for text, names in self._names.items()))
 
-    def refuse(self, line: int, why: str) -> NoReturn:
+    def refuse(
+        self, line: int, why: str, meaning: str = "The states or derivatives of the model cannot be told"
+    ) -> NoReturn:
         """Raise the error for a flaw that makes states, derivatives, inputs or outputs uncertain."""
         where = f", line {line}" if line else ""  # of large descriptions the lines are not counted
         raise ModelError(
-            f"modelDescription.xml in '{self.source}'{where}: {why}. The states or derivatives of the model cannot"
-            f" be told; export the FMU again, or correct the file."
+            f"modelDescription.xml in '{self.source}'{where}: {why}. {meaning}; export the FMU again, "
+            "or correct the file."
         )
 
 
@@ -109,6 +119,48 @@ def integer(text: str | None) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         return None
+
+
+def value_reference(element: Any, name: str, notes: Notes) -> int | None:
+    """Return the value reference of a variable, None where it is missing or no integer.
+
+    Raises
+    ------
+    ModelError
+        When it is a number that no FMU can know: which variable is meant cannot be told then.
+    """
+    reference = integer(element.get("valueReference"))
+    if reference is not None and not 0 <= reference <= LARGEST_REFERENCE:
+        notes.refuse(
+            element.sourceline,
+            f"the value reference of '{name}' is {_number(reference)}, and must be from 0 to {LARGEST_REFERENCE}",
+            "Which variable is meant cannot be told",
+        )
+    return reference
+
+
+def number_of_event_indicators(root: Any, notes: Notes) -> int:
+    """Return what the attribute numberOfEventIndicators says; 0 without it.
+
+    Raises
+    ------
+    ModelError
+        When it is negative, or more than a model can have.
+    """
+    number = integer(root.get("numberOfEventIndicators")) or 0
+    if not 0 <= number <= MOST_EVENT_INDICATORS:
+        notes.refuse(
+            root.sourceline,
+            f"numberOfEventIndicators is {_number(number)}",
+            f"From 0 to {MOST_EVENT_INDICATORS} are possible",
+        )
+    return number
+
+
+def _number(value: int) -> str:
+    """Return a number as it is written, a long one shortened."""
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:20]}..."
 
 
 def declared_type(element: Any, types: TypeDefaults, name: str, notes: Notes) -> Mapping[str, str]:

@@ -11,7 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.description import Description, Unknown, Variable
-from fmilin.fmi.read.elements import Notes, Structure, declared_type, integer, nominal
+from fmilin.fmi.read.elements import (
+    Notes,
+    Structure,
+    declared_type,
+    integer,
+    nominal,
+    number_of_event_indicators,
+    value_reference,
+)
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
@@ -65,7 +73,7 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
     if states:
         notes.add(UNNAMED)
     outputs = tuple(Unknown(v) for v in variables if v.causality == "output")
-    indicators = integer(root.get("numberOfEventIndicators")) or 0
+    indicators = number_of_event_indicators(root, notes)
     return Structure(variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, indicators)
 
 
@@ -109,9 +117,9 @@ def _known_rate(description: Description, state: Variable) -> Variable | None:
 def _variable(element: Any, types: Any, notes: Notes) -> Variable | None:
     name = element.get("name") or ""
     value = next((child for child in element if child.tag in _TYPES), None)
-    reference = integer(element.get("valueReference"))
+    reference = value_reference(element, name, notes)
     causality = element.get("causality") or "internal"
-    if not name or value is None or reference is None or reference < 0:
+    if not name or value is None or reference is None:
         if causality in ("input", "output"):
             notes.refuse(element.sourceline, f"the {causality} '{name}' has no name, no type or no value reference")
         notes.add_name(name, "{names}: left out, since the description gives no name, type or value reference.")

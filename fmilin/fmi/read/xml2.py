@@ -14,7 +14,9 @@ from fmilin.fmi.read.elements import (
     default_initial,
     integer,
     nominal,
+    number_of_event_indicators,
     references,
+    value_reference,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
             )
         states.append(state)
     outputs = _unknowns(root, "Outputs", variables, notes)
-    indicators = integer(root.get("numberOfEventIndicators")) or 0
+    indicators = number_of_event_indicators(root, notes)
     everything = scanned if scanned is not None else tuple(v for v in variables if v is not None)
     return Structure(everything, derivatives, tuple(states), outputs, indicators)
 
@@ -71,7 +73,7 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
     """Return the variable, or None where the element is too broken to tell: its index still counts."""
     name = element.get("name") or ""
     value = next((child for child in element if child.tag in _TYPES), None)
-    reference = integer(element.get("valueReference"))
+    reference = value_reference(element, name, notes)
     causality = element.get("causality") or "local"
     if not name or value is None or reference is None:
         if causality in ("input", "output"):

@@ -15,6 +15,7 @@ from fmilin.fmi.read.elements import (
     integer,
     nominal,
     references,
+    value_reference,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _state_of(derivative: Variable, by_reference: Mapping[int, Variable], notes:
 
 def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
     name = element.get("name") or ""
-    reference = integer(element.get("valueReference"))
+    reference = value_reference(element, name, notes)
     causality = element.get("causality") or "local"
     if not name or reference is None:
         if causality in ("input", "output"):

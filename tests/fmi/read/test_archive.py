@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+import struct
 import tempfile
 import warnings
 import zipfile
@@ -245,6 +246,23 @@ def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("fmilin.fmi.read.archive.MOST_MEMBERS", 10)
     path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, **{f"documentation/{i}": "" for i in range(10)}})
     with pytest.raises(ModelError, match="it has 11 members, more than the 10 that are allowed"):
+        read_description(path)
+
+
+def test_a_hundred_thousand_members_are_refused_before_they_are_listed(tmp_path: Path) -> None:
+    """Only the end of the archive is there: it announces them, as large archives do."""
+    path = tmp_path / "m.fmu"
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    large = struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, 100_000, 100_000, 6_000_000, 0)
+    path.write_bytes(large + struct.pack("<4sIQI", b"PK\6\7", 0, 0, 1) + end)
+    with pytest.raises(ModelError, match="it has 100000 members, more than the 50000 that are allowed"):
+        read_description(path)
+
+
+def test_an_archive_that_announces_few_members_in_a_long_list_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.fmu"
+    path.write_bytes(bytes(64) + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 3, 3, 1 << 30, 0, 0))
+    with pytest.raises(ModelError, match=r"the list of its members takes 1\.0 GiB, more than 8\.0 MiB"):
         read_description(path)
 
 

@@ -296,3 +296,28 @@ def test_a_state_that_is_listed_twice_is_refused() -> None:
     assert found is not None
     with pytest.raises(ModelError, match=r"lists 'pin\.x' among its states more than once"):
         Layout(parse_description(xml.replace(found[1], found[1] * 2, 1).encode(), "m.fmu"))
+
+
+@pytest.mark.parametrize("value", ["-3", "4294967296", "9" * 30])
+@pytest.mark.parametrize("name", ["pendulum", "spring1", "arrays3"])
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_value_reference_that_no_fmu_can_know_is_refused(name: str, place: int, value: str) -> None:
+    xml = description_of(name)
+    found = list(re.finditer(r'valueReference="\d+"', xml))[place]
+    xml = f'{xml[: found.start()]}valueReference="{value}"{xml[found.end() :]}'
+    with pytest.raises(ModelError, match=rf"the value reference of '.*' is {value[:10]}.*from 0 to 4294967295"):
+        parse_description(xml.encode(), "m.fmu")
+
+
+def test_the_largest_value_reference_is_one() -> None:
+    xml = description_of("pendulum").replace('valueReference="14"', 'valueReference="4294967295"', 1)
+    assert parse_description(xml.encode(), "m.fmu").variables[0].reference == 2**32 - 1
+
+
+@pytest.mark.parametrize("number", [-1, 1_000_001, 2_000_000_000])
+@pytest.mark.parametrize("name", ["pendulum", "spring1"])
+def test_more_event_indicators_than_a_model_can_have_are_refused(name: str, number: int) -> None:
+    xml = re.sub(r'\s*numberOfEventIndicators="\d*"', "", description_of(name))
+    xml = xml.replace("<fmiModelDescription", f'<fmiModelDescription numberOfEventIndicators="{number}"', 1)
+    with pytest.raises(ModelError, match=f"numberOfEventIndicators is {number}. From 0 to 1000000 are possible"):
+        parse_description(xml.encode(), "m.fmu")
