@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ SAY_NOTHING = [
 
 @pytest.mark.parametrize("text", SAY_NOTHING)
 @pytest.mark.parametrize("level", ["position", "velocity"])
-def test_what_vanishes_identically_is_refused(text: str, level: str) -> None:
+def test_what_vanishes_identically_is_refused(text: str, level: Literal["position", "velocity"]) -> None:
     model = cartesian_pendulum().with_constraints([Constraint.from_text(text, level=level)])
     for act in (fl.operating_point, fl.linearize):
         with pytest.raises(fl.ConstraintError, match="vanishes identically") as refused:
