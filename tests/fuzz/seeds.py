@@ -6,9 +6,35 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from fmilin.export import dslin, json_file, mat, npz
 from tests.fmus.make import description_of, pack
+from tests.fuzz.harmful import HARMFUL, zipped
+from tests.hand_made import pendulum
 
-__all__ = ["SEEDS"]
+__all__ = ["MECHANISMS", "SEEDS"]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MECHANISMS = tuple(
+    (EXAMPLES / name).read_text()
+    for name in ("mechanisms/loader.toml", "mechanisms/robot.urdf", "one_mechanism/four_bar.urdf")
+)
+"""Read together with nothing beside them."""
+
+FOUND = (
+    "(3*x)^999999999",
+    "(x/3)^(-1e9)",
+    "((x^99)^99)^99",
+    "sin(" * 60 + "x" + ")" * 60,
+    "^".join(["x"] * 60),
+    f"min({', '.join(f'{i}*x' for i in range(1, 51))})",
+    f"max({', '.join(f'x + y^{i}' for i in range(1, 51))})",
+    "min(x, " * 40 + "y" + ")" * 40,
+    "+".join(["x*y"] * 3000),
+    "-" * 5000 + "x",
+    "x - x",
+    "9^9^9^9^9*x",
+)
+"""What once ran for ever, or ended in an error that was none of fmilin's own."""
 
 EXPRESSIONS = (
     "x^2 + y**2 - L^2",
@@ -17,6 +43,7 @@ EXPRESSIONS = (
     "`strange name!` * 2",
     "min(3, x, 2) + max(1, 4)/atan2(y, -1)",
     "-(1 + .5e1)*pi^x - sqrt(abs(x))",
+    *FOUND,
 )
 CONSTRAINTS = b"""[[constraint]]
 expression = "x^2 + y^2 - L^2"
@@ -35,7 +62,12 @@ independent = ["x", "vx"]
 def descriptions() -> list[bytes]:
     names = ("spring1", "slave1", "pendulum", "arrays3", "switch_and_name", "singles3", "no_states")
     texts = [description_of(name).encode() for name in names]
-    return [first + text for text in texts for first in (b"0", b"1")]
+    odd = [
+        texts[0].replace(b'valueReference="0"', b'valueReference="-3"', 1),
+        texts[2].replace(b'valueReference="0"', b'valueReference="4294967296"', 1),
+        texts[2].replace(b"<fmiModelDescription", b'<fmiModelDescription numberOfEventIndicators="2000000000"', 1),
+    ]
+    return [first + text for text in (*texts, *odd) for first in (b"0", b"1")]
 
 
 def archives() -> list[bytes]:
@@ -49,10 +81,21 @@ def archives() -> list[bytes]:
         return [pack(Path(folder) / "m.fmu", dict(list(members.items())[:number])).read_bytes() for number in range(5)]
 
 
+def linear_models() -> list[bytes]:
+    made = [npz.dumps, json_file.dumps, mat.dumps, dslin.dumps]
+    files = [bytes([kind]) + dumps(pendulum()) for kind, dumps in enumerate(made)]
+    inside = zipped({"extra/org.fmilin/linear.npz": npz.dumps(pendulum())})
+    return [*files, b"\x04" + inside, *(bytes([kind]) + content for content in HARMFUL.values() for kind in (0, 4))]
+
+
 SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "description": descriptions,
     "changed_description": lambda: [bytes((i, j, *range(i, i + 12))) for i in range(40) for j in range(2)],
     "constraint": lambda: [text.encode() for text in EXPRESSIONS],
     "constraints_file": lambda: [CONSTRAINTS],
     "archive": archives,
+    "linear_model": linear_models,
+    "changed_linear_model": lambda: [bytes((i, j, *range(i, i + 11))) for i in range(40) for j in range(2)],
+    "mechanism": lambda: [text.encode() for text in MECHANISMS],
+    "changed_mechanism": lambda: [bytes((i, j, *range(i, i + 12))) for i in range(40) for j in range(2)],
 }

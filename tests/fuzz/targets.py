@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,17 @@ from fmilin.constraints.expressions import parse
 from fmilin.constraints.file import read_constraints
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import FmilinError
+from fmilin.export import dslin, fmu_file, json_file, mat, npz
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
 from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.xml import parse_description
+from fmilin.models.mechanism import Mechanism
 from tests.fmus.make import description_of
-from tests.fuzz.mutation import mutated
+from tests.fuzz.mutation import as_npz, changed_document, changed_toml, mutated
+from tests.fuzz.seeds import MECHANISMS
+from tests.hand_made import pendulum
 
 __all__ = ["TARGETS"]
 
@@ -92,10 +97,49 @@ def archive(data: bytes) -> None:
         assert {p.name for p in Path(folder).iterdir()} == {"fuzz.fmu", target.name}
 
 
+def linear_model(data: bytes) -> None:
+    """Read a linear model; the first byte says which kind of file it is."""
+    loads = (npz.loads, json_file.loads, mat.loads, dslin.loads, fmu_file.loads)[data[0] % 5 if data else 0]
+    found = loads(data[1:], "fuzz")
+    for letter in "ABCDT":
+        assert np.isfinite(getattr(found, letter)).all(), letter
+
+
+def changed_linear_model(data: bytes) -> None:
+    """Read a linear model in which as many values are odd as ``data`` has groups of four bytes, from two formats."""
+    document = changed_document(json.loads(json_file.dumps(pendulum())), data[1:])
+    if data[:1] and data[0] % 2:
+        linear_model(b"\x00" + as_npz(document))
+    else:
+        linear_model(b"\x01" + json.dumps(document).encode())
+
+
+def mechanism(data: bytes) -> None:
+    """Read a mechanism: a TOML file, or a URDF file where the text begins like XML."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("fuzz.urdf" if data.lstrip()[:1] == b"<" else "fuzz.toml")
+        path.write_bytes(data)
+        found = Mechanism.from_urdf(path) if path.suffix == ".urdf" else Mechanism.from_toml(path)
+        point = found.start
+        found.evaluate(point.time, point.states, point.inputs)
+
+
+def changed_mechanism(data: bytes) -> None:
+    """Read a mechanism whose file was changed in as many places as ``data`` has groups of four bytes."""
+    if len(data) > 1:
+        text = MECHANISMS[data[0] % len(MECHANISMS)]
+        changed = mutated(text, data[1:]) if text.lstrip().startswith("<") else changed_toml(text, data[1:])
+        mechanism(changed.encode())
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "description": description,
     "changed_description": changed_description,
     "constraint": constraint,
     "constraints_file": constraints_file,
     "archive": archive,
+    "linear_model": linear_model,
+    "changed_linear_model": changed_linear_model,
+    "mechanism": mechanism,
+    "changed_mechanism": changed_mechanism,
 }

@@ -207,8 +207,8 @@ class KaneModel(SymbolicModel):
         ----------
         points : sequence of OperatingPoint
         independent : sequence of str, or Partition, optional
-            P states to keep, n - l of them coordinates. By default the recommended ones, else those that
-            :func:`fmilin.linearize` chooses at the first point.
+            P states to keep, n - l of them coordinates. By default the recommended ones, else those that a
+            partition keeps at the first point.
 
         Raises
         ------

@@ -137,7 +137,7 @@ class Mechanism(NativeModel):
         points : sequence of OperatingPoint
         independent : sequence of str, optional
             States to keep, or the positions among them; positions stand first in the result. By default the
-            recommended ones, else those that :func:`fmilin.linearize` chooses at the first point.
+            recommended ones, else those that a partition keeps at the first point.
 
         Raises
         ------
