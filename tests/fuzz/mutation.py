@@ -90,8 +90,8 @@ def changed_document(document: dict[str, Any], data: bytes) -> dict[str, Any]:
         places = [*_places(document)]
         holder, key = places[(data[i] * 256 + data[i + 1]) % len(places)]
         other, name = places[(data[i + 2] * 256 + data[i + 3]) % len(places)]
-        holder[key] = other[name] if data[i + 2] % 3 == 0 else _VALUES[data[i + 3] % len(_VALUES)]
-        document = copy.deepcopy(document)  # nothing contains itself
+        new = other[name] if data[i + 2] % 3 == 0 else _VALUES[data[i + 3] % len(_VALUES)]
+        holder[key] = copy.deepcopy(new)
     return document
 
 

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError
 
-__all__ = ["Places"]
+__all__ = ["LARGEST_NUMBER", "Places"]
+
+LARGEST_NUMBER = 1e100
+"""In any unit of a mechanism; products of a few larger ones are no numbers any more."""
 
 _QUOTED = re.compile(r"'([^']+)'")
 

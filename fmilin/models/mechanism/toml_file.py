@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from fmilin.models.mechanism.description import (
     Torque,
     Wheel,
 )
-from fmilin.models.mechanism.source_lines import Places
+from fmilin.models.mechanism.source_lines import LARGEST_NUMBER, Places
 from fmilin.models.mechanism.toml_lines import Lines, Place, lines_of
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def read_parts(path: Path) -> Parts:
         named.setdefault(str(state), []).append(lines.find(("independent", i)) or 0)
     places = Places(path, named)
     content = _validated(table, places, lines)
+    _check_sizes(content, places, lines)
     make = _Maker(places, lines, content)
     found = {field: tuple(make.all(kind, part)) for kind, (field, part) in PARTS.items()}
     return Parts(content, found, places, lines)
@@ -208,6 +210,24 @@ def _keys(place: Place) -> list[str]:
 def _tables(annotation: Any) -> Sequence[Any]:
     """Return the table of ``X`` or ``list[X]``."""
     return getattr(annotation, "__args__", None) or [annotation]
+
+
+def _check_sizes(content: dict[str, Any], places: Places, lines: Lines) -> None:
+    """Refuse numbers whose squares, or sums with others, are no numbers; infinite ones are what a part refuses."""
+    for kind, value in content.items():
+        for i, entry in enumerate(value if isinstance(value, list) else [value]):
+            if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:
+                line = lines.find((kind, i)) or lines.find((kind,))
+                what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest that is taken"
+                raise places.wrong(line, what)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
+    elif isinstance(value, int | float):
+        yield float(min(max(value, -1e300), 1e300)) if isinstance(value, int) else value
 
 
 # ---------------------------------------------------------------------- parts

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.errors import ModelError, nearest_names
+from fmilin.models.mechanism.source_lines import LARGEST_NUMBER
 
 __all__ = ["Inertial", "UrdfJoint", "UrdfLink", "UrdfTree", "read_urdf"]
 
@@ -266,6 +267,7 @@ def _float(element: Any, key: str, text: str, where: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise _wrong(where, element, f"'{key}' of <{element.tag}> is no number: '{text}'")
+    if not abs(value) <= LARGEST_NUMBER:
+        what = "too large" if abs(value) < math.inf else "no number"
+        raise _wrong(where, element, f"'{key}' of <{element.tag}> is {what}: '{text}'")
     return value
