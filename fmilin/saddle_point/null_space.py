@@ -46,8 +46,6 @@ class NullSpaceFactors:
 
     Attributes
     ----------
-    K : array, shape (..., n, n - rank)
-        Where the rank differs among the points as wide as the lowest asks for; zero columns stand first.
     N : array, shape (..., n, m)
     rank : array of int, shape (...)
         How many singular values are above the threshold.
@@ -59,11 +57,8 @@ class NullSpaceFactors:
         *stack, m, n = G.shape
         self._M, self._n, self._lost = M, n, None
         self.rank: NDArray[np.intp] = np.full(stack, min(m, n))
-        self.K: FloatArray
-        self.N: FloatArray
         if m == 0:
-            self._G, self.K, self.N = G, np.broadcast_to(np.eye(n), M.shape), np.zeros((*stack, n, 0))
-            self._reduced = DenseFactors(M)
+            self._G, self._K, self.N, self._reduced = G, None, np.zeros((*stack, n, 0)), DenseFactors(M)
             return
         if scales is not None:
             G = G * scales
@@ -71,20 +66,29 @@ class NullSpaceFactors:
             finite = [np.isfinite(part).all(axis=(-1, -2), keepdims=True) for part in (M, G)]
             self._lost = ~(finite[0] & finite[1])
             G = np.where(self._lost, 0.0, G)
-        self._G = G
-        V, self.N, is_full = _orthogonal(G, threshold)
+        V, N, is_full = _orthogonal(G, threshold)
+        least, nowhere = m, None
         if not is_full.all():
             rest = ~is_full
-            V[rest], self.N[rest], self.rank[rest] = _by_singular_values(G[rest], threshold)
-        if scales is not None:
-            V, self.N = scales[:, None] * V, scales[:, None] * self.N
-        least = int(self.rank.min(initial=n))
-        self.K, nowhere = V[..., least:], None
-        if (self.rank > least).any():  # where the rank is higher, the first columns of K are zero
+            V[rest], N[rest], self.rank[rest] = _by_singular_values(G[rest], threshold)
+            least = int(self.rank.min(initial=n))
             nowhere = (np.arange(least, n) < self.rank[..., None])[..., None, :]
-            self.K = np.where(nowhere, 0.0, self.K)
-        reduced = np.swapaxes(self.K, -1, -2) @ M @ self.K
+        if scales is not None:
+            V, N = scales[:, None] * V, scales[:, None] * N
+        K = V[..., least:]
+        if nowhere is not None:  # where the rank is higher, the first columns of K are zero
+            K = np.where(nowhere, 0.0, K)
+        self._G, self._K, self.N = G, K, N
+        reduced = np.swapaxes(K, -1, -2) @ M @ K
         self._reduced = DenseFactors(reduced if nowhere is None else reduced + nowhere * np.eye(n - least))
+
+    @property
+    def K(self) -> FloatArray:
+        """A basis of the null space, shape (..., n, n - rank); one without constraints.
+
+        Where the rank differs among the points as wide as the lowest asks for; zero columns stand first.
+        """
+        return np.broadcast_to(np.eye(self._n), self._M.shape) if self._K is None else self._K
 
     @cached_property
     def singular_values(self) -> FloatArray:
@@ -104,22 +108,22 @@ class NullSpaceFactors:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (v', lambda) for (b1, b2) = ``right``, shape (n + m,) or (..., n + m, k)."""
-        if self.N.shape[-1] == 0:
+        if self._K is None:
             return self._reduced.solve(right)
-        axis, M, N_t = (0, self._M, self.N.T) if right.ndim == 1 else (-2, self._M, np.swapaxes(self.N, -1, -2))
-        b1, b2 = np.split(right, [self._n], axis=axis)
+        n, is_one = self._n, right.ndim == 1
+        b1, b2 = (right[:n], right[n:]) if is_one else (right[..., :n, :], right[..., n:, :])
         a = self.N @ b2
-        v_dot = self.accelerations(b1 - M @ a) + a
-        w = np.concatenate((v_dot, N_t @ (b1 - M @ v_dot)), axis=axis)
+        v_dot = self.accelerations(b1 - self._M @ a) + a
+        w = np.concatenate((v_dot, np.swapaxes(self.N, -1, -2) @ (b1 - self._M @ v_dot)), axis=0 if is_one else -2)
         if self._lost is None:
             return w
-        return np.where(self._lost[:, 0] if right.ndim == 1 else self._lost, np.nan, w)
+        return np.where(self._lost[0] if is_one else self._lost, np.nan, w)
 
     def accelerations(self, forces: FloatArray) -> FloatArray:
         """Return K (K' M K)^-1 K' b, what forces b cause: shape (n,) or (..., n, k)."""
-        if self.N.shape[-1] == 0:
+        if self._K is None:
             return self._reduced.solve(forces)
-        return self.K @ self._reduced.solve(np.swapaxes(self.K, -1, -2) @ forces)
+        return self._K @ self._reduced.solve(np.swapaxes(self._K, -1, -2) @ forces)
 
     def null_vector(self) -> FloatArray | None:
         """Return the velocity without inertia, shape (n + m,), its largest entry one; None for a stack."""
