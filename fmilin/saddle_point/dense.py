@@ -11,6 +11,7 @@ from scipy.linalg import lapack
 
 from fmilin.saddle_point.factors import is_singular
 from fmilin.signals import FloatArray
+from fmilin.tolerances import SINGULAR
 
 __all__ = ["DenseFactors", "inverses", "norms", "solved"]
 
@@ -20,7 +21,7 @@ its threads, which takes microseconds on an idle machine and ten milliseconds on
 
 
 class DenseFactors:
-    """LU factors of square matrices W, rows and columns scaled to largest entries of one.
+    """LU factors of square matrices W, rows and columns scaled to largest entries, or in a stack to lengths, of one.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class DenseFactors:
             scaled = self._scaled.reshape(n, n)
             self._norm = float(lapack.dlange("1", scaled))
             if math.isfinite(self._norm):
-                self._lu, self._pivots, _ = lapack.dgetrf(scaled)
+                self._lu, self._pivots, self._zero_pivot = lapack.dgetrf(scaled)
 
     @cached_property
     def rcond(self) -> float | FloatArray:
@@ -51,12 +52,18 @@ class DenseFactors:
             with np.errstate(all="ignore"):
                 found: FloatArray = 1.0 / (norms(self._scaled) * norms(self._inverse))
             return found
-        one = float(lapack.dgecon(self._lu, self._norm)[0]) if math.isfinite(self._norm) else math.nan
+        one = math.nan
+        if math.isfinite(self._norm):
+            one = 0.0 if self._zero_pivot else float(lapack.dgecon(self._lu, self._norm)[0])
         return np.full(stack, one) if stack else one
 
     @property
     def is_singular(self) -> bool | NDArray[np.bool_]:
         """Whether each W is singular to working precision."""
+        if not self._is_one:  # columns have length one: rcond is not below 1 / (n |W^-1|) in the Frobenius norm
+            bound = self._scaled.shape[-1] * math.sqrt(np.vdot(self._inverse, self._inverse))
+            if bound * SINGULAR < 1.0:
+                return np.zeros(self._scaled.shape[:-2], dtype=np.bool_)
         return is_singular(self.rcond)
 
     @cached_property
@@ -104,9 +111,10 @@ def _scales(W: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _scales_of_stack(W: FloatArray) -> tuple[FloatArray, FloatArray]:
-    sizes = np.abs(W)
-    row = _reciprocal(sizes.max(axis=-1, initial=0.0))
-    return row, _reciprocal((sizes * row[..., None]).max(axis=-2, initial=0.0))
+    """Return the same for a stack, to lengths of one: maxima of short rows take NumPy ten times longer."""
+    row = _reciprocal(np.sqrt(np.einsum("...ij,...ij->...i", W, W)))
+    scaled = W * row[..., None]
+    return row, _reciprocal(np.sqrt(np.einsum("...ij,...ij->...j", scaled, scaled)))
 
 
 def _reciprocal(sizes: FloatArray) -> FloatArray:
