@@ -104,6 +104,9 @@ class RowDerivatives:
     def columns(self, motion: Motion, now: MarkerMotion, slots: Slots, wrenches: RowMotion) -> RowColumns:
         """Return the derivatives of all rows."""
         at, rows = motion.at, self.rows
+        if not len(rows):
+            none = np.zeros((*at.S.shape[:-2], 0, self.tree.n))
+            return RowColumns(none, none, none)
         V, A = rows.relative(at.V), rows.relative(motion.A)
         S, psi, phi = (np.swapaxes(a, -1, -2) for a in (at.S, motion.psi, motion.phi))
         S_psi = np.concatenate((S, psi), axis=-2)
@@ -159,6 +162,8 @@ class RowDerivatives:
 
     def load_columns(self, at: Velocities, slots: Slots, s: Array) -> Array:
         """Return the derivative by theta_j of sum_r s_r W_r' (J_b - J_a)_k, W alone moving, at (k, j), s (..., R)."""
+        if not len(self.rows):
+            return np.zeros((*at.S.shape[:-2], self.tree.n, self.tree.n))
         parts = []
         for z, F, kappa in zip(slots.z, slots.F, self._kappa, strict=True):
             B = np.concatenate((_skew(z) @ F, kappa[:, None] * F), axis=-2)
@@ -171,39 +176,57 @@ class RowDerivatives:
 
     def slots(self, now: MarkerMotion) -> Slots:
         """Return the markers, and the matrices that make gradients by them out of X and Y."""
-        p, p_dot, ell, ell_dot = self.rows.line_parts(now)
-        rows, lines = self.rows, self.rows.sizes[0]
-        k = len(self.markers.r)
-        z_1 = [now.p[..., :k, :][..., self._held, :], p[..., lines:, :]]
-        z_2 = [now.e[..., self._turned, :], now.p[..., rows.rod_second, :]]
-        e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
-        couples = now.e[..., rows.couple_directions, :]
+        rows, z, F, F_dot = self.rows, _Pair(), _Pair(), _Pair()
+        lines, rods, couples, hinges = rows.sizes
+        if lines + rods:
+            self._line_slots(now, z, F, F_dot)
+        if couples:
+            e = now.e[..., rows.couple_directions, :]
+            none = np.zeros((*e.shape[:-1], 3, 6))
+            z.add(e, e)
+            F.add(np.broadcast_to(np.eye(3, 6), none.shape), none)
+            F_dot.add(none, none)
+        if hinges:
+            e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
+            z.add(e_a, e_b)
+            F.add(_padded(-_skew(e_b)), _padded(_skew(e_a)))
+            f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
+            F_dot.add(_padded(-_skew(f_b)), _padded(_skew(f_a)))
+        return Slots(z.joined(-2), F.joined(-3), F_dot.joined(-3))
+
+    def _line_slots(self, now: MarkerMotion, z: _Pair, F: _Pair, F_dot: _Pair) -> None:
+        rows, (lines, rods, _, _) = self.rows, self.rows.sizes
+        p, p_dot, ell, ell_dot = rows.line_parts(now)
+        first, second = now.p[..., self._held, :], now.e[..., self._turned, :]
         L, Q, L_dot, Q_dot = _skew(ell), _skew(p), _skew(ell_dot), _skew(p_dot)
-        on_rod = np.zeros((rows.sizes[0] + rows.sizes[1], 1, 1))
-        on_rod[lines:] = 1.0
-        shape = p.shape[:-2]
-        one = np.broadcast_to(np.eye(3), (*Q.shape[:-2], 3, 3))
-        F_1 = np.concatenate((L + on_rod * Q, -on_rod * one), axis=-1)
-        F_2 = np.concatenate((-Q, one), axis=-1)
-        F_1_dot, F_2_dot = _padded(L_dot + on_rod * Q_dot), _padded(-Q_dot)
+        one = np.broadcast_to(np.eye(3), Q.shape)
+        F_1, F_2 = _padded(L), np.concatenate((-Q, one), axis=-1)
+        if rods:
+            first = np.concatenate((first, p[..., lines:, :]), axis=-2)
+            second = np.concatenate((second, now.p[..., rows.rod_second, :]), axis=-2)
+            F_1[..., lines:, :, :] -= F_2[..., lines:, :, :]
+            L_dot[..., lines:, :, :] += Q_dot[..., lines:, :, :]
         if len(self._rolling):
             rims = self.markers.rims.some(self._rims)
             F_2[..., self._rolling, :, :] = rims.axle_matrix(now.e[..., rims.axles, :]) @ F_1[..., self._rolling, :, :]
-        c = rows.sizes[2]
-        plain = np.broadcast_to(np.eye(3, 6), (*shape, c, 3, 6))
-        none = np.zeros((*shape, c, 3, 6))
-        f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
-        return Slots(
-            z=[np.concatenate((*z_1, couples, e_a), axis=-2), np.concatenate((*z_2, couples, e_b), axis=-2)],
-            F=[
-                np.concatenate((F_1, plain, _padded(-_skew(e_b))), axis=-3),
-                np.concatenate((F_2, none, _padded(_skew(e_a))), axis=-3),
-            ],
-            F_dot=[
-                np.concatenate((F_1_dot, none, _padded(-_skew(f_b))), axis=-3),
-                np.concatenate((F_2_dot, none, _padded(_skew(f_a))), axis=-3),
-            ],
-        )
+        z.add(first, second)
+        F.add(F_1, F_2)
+        F_dot.add(_padded(L_dot), _padded(-Q_dot))
+
+
+class _Pair:
+    """Parts of two arrays, by sorts of rows."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Array, Array]] = []
+
+    def add(self, first: Array, second: Array) -> None:
+        self._parts.append((first, second))
+
+    def joined(self, axis: int) -> list[Array]:
+        if len(self._parts) == 1:
+            return list(self._parts[0])
+        return [np.concatenate(parts, axis=axis) for parts in zip(*self._parts, strict=True)]
 
 
 def _wrench(z: Array, f: Array, kappa: Array) -> Array:
