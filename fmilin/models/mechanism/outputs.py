@@ -184,9 +184,12 @@ class Outputs:
         """Return the vectors and the directions along which they are measured, each (..., k, 3)."""
         state = solution.state
         vectors = []
+        falling = None  # accelerations of all points, seen from a ground that falls
+        if any(kind in "af" for _, kind, _, _ in self._dots):
+            falling = self.system.markers.accelerations(state.at, solution.A, state.now)
         for _, kind, number, _ in self._dots:
-            if kind in "af":
-                p_ddot = self.system.markers.accelerations(state.at, solution.A, state.now)[..., number, :]
+            if falling is not None and kind in "af":
+                p_ddot = falling[..., number, :]
                 vectors.append(p_ddot + self.system.gravity if kind == "a" else p_ddot)
             elif kind in "pv":
                 vectors.append((state.now.p if kind == "p" else state.now.p_dot)[..., number, :])
