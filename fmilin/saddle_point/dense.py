@@ -35,7 +35,7 @@ class DenseFactors:
         self._scaled = W * self._row_scale[..., None] * self._column_scale[..., None, :]
         if self._is_one and n:
             scaled = self._scaled.reshape(n, n)
-            self._norm = float(lapack.dlange("1", scaled))
+            self._norm = float(lapack.dlange("1", scaled))  # type: ignore[call-arg]  # the stubs know one argument
             if math.isfinite(self._norm):
                 self._lu, self._pivots, self._zero_pivot = lapack.dgetrf(scaled)
 

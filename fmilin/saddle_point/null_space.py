@@ -31,9 +31,9 @@ class NullSpaceFactors:
     a constraint that depends on others, always or at this configuration only, is left out; multipliers are those of
     least norm, and what contradicts itself is satisfied in the sense of least squares. M need not be invertible.
 
-    Where G' = Q R, orthogonal factors, N = Q_1 R^-1' and K = Q_2 are those of a G of full rank, and no singular value is
-    below 1 / |N|, the largest not above |G| (Frobenius norms). Only where these do not tell that the rank is full, the
-    singular value decomposition G = U S V' of the thesis is computed.
+    Of G' = (Q_1 Q_2) R with full rank K = Q_2, N = Q_1 R^-1'; then no singular value is below 1 / |N|, and none above
+    |G| (Frobenius norms). Only where these do not tell that the rank is full, the singular value decomposition
+    G = U S V' of the thesis is computed.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ class NullSpaceFactors:
         self, M: FloatArray, G: FloatArray, *, scales: FloatArray | None = None, threshold: float = RANK
     ) -> None:
         *stack, m, n = G.shape
-        self._M, self._n, self._lost = M, n, None
+        self._M, self._n = M, n
+        self._lost: NDArray[np.bool_] | None = None
         self.rank: NDArray[np.intp] = np.full(stack, min(m, n))
         if m == 0:
             self._G, self._K, self.N, self._reduced = G, None, np.zeros((*stack, n, 0)), DenseFactors(M)
@@ -64,7 +65,7 @@ class NullSpaceFactors:
             G = G * scales
         if not (_is_finite(M) and _is_finite(G)):
             finite = [np.isfinite(part).all(axis=(-1, -2), keepdims=True) for part in (M, G)]
-            self._lost = ~(finite[0] & finite[1])
+            self._lost = np.asarray(~(finite[0] & finite[1]))
             G = np.where(self._lost, 0.0, G)
         V, N, is_full = _orthogonal(G, threshold)
         least, nowhere = m, None
@@ -78,7 +79,7 @@ class NullSpaceFactors:
         K = V[..., least:]
         if nowhere is not None:  # where the rank is higher, the first columns of K are zero
             K = np.where(nowhere, 0.0, K)
-        self._G, self._K, self.N = G, K, N
+        self._G, self._K, self.N = np.asarray(G, dtype=np.float64), K, N
         reduced = np.swapaxes(K, -1, -2) @ M @ K
         self._reduced = DenseFactors(reduced if nowhere is None else reduced + nowhere * np.eye(n - least))
 
@@ -93,8 +94,7 @@ class NullSpaceFactors:
     @cached_property
     def singular_values(self) -> FloatArray:
         """Of G, its columns times ``scales``, shape (..., min(m, n)); largest first."""
-        sigma: FloatArray = np.linalg.svd(self._G, compute_uv=False)
-        return sigma
+        return np.asarray(np.linalg.svd(self._G, compute_uv=False), dtype=np.float64)
 
     @property
     def rcond(self) -> float | FloatArray:
@@ -147,7 +147,7 @@ def _orthogonal(G: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray
         Q = lapack.dorgqr(Q, tau, overwrite_a=1)[0]
         inverse, dependent = lapack.dtrtri(factors[:m])
         N = Q[:, :m] @ (_upper(m) * inverse).T
-        return Q, N, np.bool_(dependent == 0 and threshold**2 * np.vdot(G, G) * np.vdot(N, N) < 1.0)
+        return Q, N, np.array(dependent == 0 and threshold**2 * np.vdot(G, G) * np.vdot(N, N) < 1.0)
     Q, R = np.linalg.qr(np.swapaxes(G, -1, -2), mode="complete")
     R, diagonal = R[..., :m, :], np.abs(np.diagonal(R, axis1=-2, axis2=-1))
     independent = diagonal.min(axis=-1) > threshold * diagonal.max(axis=-1)

@@ -161,7 +161,9 @@ class Outputs:
     def _order(self) -> NDArray[np.intp]:
         """Where each output stands when they are computed by their kinds, as :meth:`values` does."""
         of_arrays = [rows for rows, _ in self._by_kind.values()]
-        others = [[entry[0] for entry in entries] for entries in (self._dots, self._lines, self._forces, self._energies)]
+        others = [
+            [entry[0] for entry in entries] for entries in (self._dots, self._lines, self._forces, self._energies)
+        ]
         return np.argsort([i for rows in (*of_arrays, *others) for i in rows])
 
     def _array(self, kind: str, solution: Solution) -> Array:
