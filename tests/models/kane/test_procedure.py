@@ -251,6 +251,10 @@ def test_a_recommended_set_that_is_singular_is_replaced_and_said() -> None:
     lin = fl.linearize(model)
     assert lin.states.names == ("y", "vy")
     assert any("recommended" in w.message for w in lin.warnings)
+    nearly = fl.linearize(model, OperatingPoint(0.0, np.array([2.0, 2e-6, -1e-6, 1.0]), np.empty(0)))
+    assert nearly.states.names == ("y", "vy")  # a condition number of 1e6 is not refused, and replaced all the same
+    with pytest.raises(NumericalError, match="x, vx do not determine"):
+        fl.linearize(model, independent=["x", "vx"])
 
 
 def test_where_constraints_depend_on_each_other_there_is_no_regular_choice() -> None:
