@@ -97,10 +97,7 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.come_home()
     if plot is not None:
-        from fmilin.export.atomic import write_atomically
-        from fmilin.report.verification_picture import verification_picture
-
-        write_atomically(plot, verification_picture(found))
+        found.save_picture(plot)
     if as_json:
         runner.results.write(json.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
     else:
