@@ -23,7 +23,7 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, REFUSED
 
-__all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_rows", "rank_of"]
+__all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_rows", "rank_of", "require_method"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,18 @@ class Basis:
     S: FloatArray
     N: FloatArray
     chosen: tuple[int, ...] = ()
+
+
+def require_method(method: str) -> None:
+    """Refuse a word that is none of :data:`METHODS`.
+
+    Raises
+    ------
+    UsageError
+        With those that there are.
+    """
+    if method not in METHODS:
+        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 
 
 def basis_of(
@@ -80,8 +92,7 @@ def basis_of(
     NumericalError
         When the named coordinates do not determine the others.
     """
-    if method not in METHODS:
-        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
+    require_method(method)
     D = np.ones(Phi_q.shape[1]) if sizes is None else sizes
     scaled = Phi_q * D
     if method == "coordinates":

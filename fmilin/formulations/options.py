@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fmilin.errors import UsageError
-from fmilin.formulations.bases import METHODS
+from fmilin.formulations.bases import require_method
 
 __all__ = ["MCS", "RCS", "UCS", "Formulation", "formulation_named"]
 
@@ -25,10 +25,7 @@ class MCS:
     basis: str = "coordinates"
 
     def __post_init__(self) -> None:
-        if self.basis not in METHODS:
-            raise UsageError(
-                f"'{self.basis}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}."
-            )
+        require_method(self.basis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.selection import require_kind
 from fmilin.signals import FloatArray
 from fmilin.simulation.formulation import Formulation, Moved, Running, Switch
 from fmilin.simulation.plant import Plant
@@ -50,8 +51,7 @@ class LocalForm(Formulation):
     limit: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.coordinates not in ("partition", "tangent"):
-            raise UsageError(f"'{self.coordinates}' is no way to choose coordinates: use partition or tangent.")
+        require_kind(self.coordinates)
         if not self.limit > 1:
             raise UsageError(f"The limit for the condition number is more than 1, not {self.limit:g}.")
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fmilin.errors import ConstraintError, UsageError
+from fmilin.errors import UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.formulations.of_model import TAKE
+from fmilin.manifold.projection import not_on_manifold
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models.sparse.model import NumericModel
+from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
 
 __all__ = ["sparse_form_of"]
@@ -64,17 +67,15 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     )
 
 
-def _require_consistent(model: NumericModel, point: OperatingPoint, g: np.ndarray) -> None:
+def _require_consistent(model: NumericModel, point: OperatingPoint, g: FloatArray) -> None:
     eq, x = model.equations, point.states
-    rates = eq.pattern_G.sparse(eq.jacobian(x[: eq.n])) @ x[eq.n :]
-    worst = np.maximum(np.abs(g), np.abs(rates))
-    bad = np.flatnonzero(worst > CONSISTENT)
-    if not len(bad):
-        return
-    residuals = {f"constraint {i + 1}": float(worst[i]) for i in bad}
-    listed = "; ".join(f"constraint {i + 1} is off by {worst[i]:.6g}" for i in bad[:6])
-    raise ConstraintError(
-        f"The point does not satisfy the constraints of '{model.info.name}': {listed}. Take one from "
-        "fmilin.operating_point or fmilin.trim.",
-        residuals=residuals,
-    )
+    G, sizes = eq.pattern_G.sparse(eq.jacobian(x[: eq.n])), model.states.scales(x)
+    rates = G @ x[eq.n :]
+    reach = [np.sqrt(G.power(2) @ D**2) for D in (sizes[: eq.n], sizes[eq.n :])]
+    off = np.abs(np.array([g, rates])) / np.where(np.array(reach) > 0, reach, 1.0)
+    kinds = ("constraint", "rate of constraint")
+    bad = {
+        f"{kinds[k]} {i + 1}": float((g, rates)[k][i]) for k, i in zip(*np.nonzero(~(off <= CONSISTENT)), strict=True)
+    }
+    if bad:
+        raise not_on_manifold(bad, advice=TAKE)

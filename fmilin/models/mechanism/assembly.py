@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.models.mechanism.closing import Closing, Floats, Gap
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.parts import SPEEDS
+from fmilin.models.mechanism.description import MechanismDescription, require_freedom
 from fmilin.tolerances import CLOSED
 
 __all__ = ["Assembly", "Gap", "assemble"]
@@ -83,8 +82,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     >>> [round(float(j.position[0]), 6) for j in triangle.description.joints]  # 60 and -120 degrees
     [1.047198, -2.094395]
     """
-    if not any(SPEEDS[joint.type] for joint in description.joints):
-        raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+    require_freedom(description)
     closing = Closing(description, _held(description, held))
     q = _nearest(closing)
     _require_closed(closing, q)
