@@ -50,9 +50,6 @@ FLAT = 1e-4
 ROUNDING = 1e-14
 """A row whose slopes are all smaller than this fraction of the terms it sums is nothing but rounding."""
 
-UNRESOLVED = 0.1
-"""A row that bends by more than this fraction of its slope says nothing about how much others bend."""
-
 
 class EventCrossingError(NumericalError):
     """A displaced point lies beyond a state event of the model."""

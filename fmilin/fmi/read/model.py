@@ -152,7 +152,7 @@ class FmuModel(Model, Hybrid):
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
         self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
-        rates = any(getattr(layout.place(s), "kind", "") == "derivative" for s in observed)
+        rates = any((place := layout.place(s)) is not None and place.kind == "derivative" for s in observed)
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None

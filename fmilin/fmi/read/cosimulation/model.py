@@ -64,11 +64,6 @@ class SteppedFmu(FmuModel, Stepped):
         """Communication steps taken so far, by all views."""
         return self._session.steps
 
-    @property
-    def communication_point(self) -> float:
-        """Where the FMU stands, in seconds."""
-        return self._session.anchor_time
-
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
 
