@@ -17,6 +17,7 @@ from fmilin.cli.options import (
     PROJECT,
     SETTINGS,
     Constraints,
+    Renamed,
     Running,
     assignments,
     constraints_options,
@@ -33,10 +34,10 @@ from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.simulation.formulation import Formulation
     from fmilin.simulation.inputs import InputTable
     from fmilin.simulation.linear_response import Comparison
     from fmilin.simulation.method import Method
+    from fmilin.simulation.stabilization import Stabilization
     from fmilin.simulation.trajectory import Trajectory
 
 __all__ = ["Run", "command"]
@@ -50,7 +51,7 @@ class Run:
     ----------
     start, stop, step : float or None
         In seconds.
-    formulation, method : str
+    stabilization, method : str
     tolerance, longest_step : float or None
     energy : str or None
         An expression or the name of a variable.
@@ -60,7 +61,7 @@ class Run:
     stop: float
     start: float | None = None
     step: float | None = None
-    formulation: str = "projection"
+    stabilization: str = "projection"
     method: str = "DOP853"
     tolerance: float | None = None
     longest_step: float | None = None
@@ -77,11 +78,11 @@ class Run:
             longest = self.step if self.method == "RK4" and self.step is not None else float("inf")
         return Method(self.method, relative, relative / 100, longest)
 
-    def way(self) -> Formulation:
-        """Return the formulation."""
-        from fmilin.simulation.formulations import Projection, formulation_named
+    def on_manifold(self) -> Stabilization:
+        """Return the stabilization."""
+        from fmilin.simulation.stabilizations import Projection, stabilization_named
 
-        return Projection(keeps_energy=True) if self.keeps_energy else formulation_named(self.formulation)
+        return Projection(keeps_energy=True) if self.keeps_energy else stabilization_named(self.stabilization)
 
 
 @click.command()
@@ -96,7 +97,10 @@ class Run:
 @PROJECT
 @outputs_option()
 @click.option(
+    "--stabilization",
     "--formulation",
+    "stabilization",
+    cls=Renamed,
     type=one_of("projection", "local", "baumgarte", "none"),
     default="projection",
     help="How the states are kept on the manifold.",
@@ -125,7 +129,7 @@ def command(
     constrained: Constraints,
     point: Path | None,
     outputs: str | None,
-    formulation: str,
+    stabilization: str,
     method: str,
     tolerance: float | None,
     longest_step: float | None,
@@ -143,15 +147,15 @@ def command(
     MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --plot a summary is printed.
     """
     constraints = constrained.asked()
-    if keep_energy and formulation != "projection":
-        raise UsageError("--keep-energy goes with --formulation projection. Leave one of them out.")
+    if keep_energy and stabilization != "projection":
+        raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
     _check_file(output, ".csv", "-o")
     _check_file(plot, ".png", "--plot")
     run = Run(
         stop=_finite(stop_time, "--stop-time"),
         start=finite(start_time, "--start-time"),
         step=finite(step, "--step"),
-        formulation=formulation,
+        stabilization=stabilization,
         method=method,
         tolerance=finite(tolerance, "--tolerance"),
         longest_step=finite(longest_step, "--longest-step"),
@@ -207,7 +211,7 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
             stop_time=run.stop,
             step=run.step,
             inputs=table,
-            formulation=run.way(),
+            stabilization=run.on_manifold(),
             method=run.integrator(),
             energy=run.energy,
             progress=progress,

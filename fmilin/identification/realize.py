@@ -1,4 +1,4 @@
-"""Way b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
+"""Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
 
 Declared states are measured beside the outputs. Where they follow the identified states one to one, some of them
 become the coordinates, so that the model has the names and units of the FMU; else its states have no meaning of

@@ -79,9 +79,9 @@ class CountedModel(Model):
         found = self.source.stabilized(alpha, beta)
         return None if found is None else CountedModel(found)
 
-    def held(self) -> Mapping[str, str]:
+    def discrete_states(self) -> Mapping[str, str]:
         """Pass on."""
-        return self.source.held()
+        return self.source.discrete_states()
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Pass on; not counted, as it costs no visit of its own."""

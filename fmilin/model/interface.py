@@ -345,8 +345,8 @@ class Model(ABC):
         del t, x, u
         return np.empty(0)
 
-    def held(self) -> Mapping[str, str]:
-        """Return what stays as it is between two events, by name, as text; empty for a model without events."""
+    def discrete_states(self) -> Mapping[str, str]:
+        """Return the discrete states, which change at events only, by name, as text; empty where there are none."""
         return {}
 
     @abstractmethod
