@@ -178,7 +178,7 @@ def command(
         table = _inputs(inputs)
         loaded, start = _opened(request, runner)
         trajectory = _simulated(loaded, start, run, table)
-        runner.come_home()
+        runner.restore_directory()
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
         _write(trajectory, comparison, name, output, plot)

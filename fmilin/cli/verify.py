@@ -95,7 +95,7 @@ def _check_plot(plot: Path | None) -> None:
 
 def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
-    runner.come_home()
+    runner.restore_directory()
     if plot is not None:
         found.save_picture(plot)
     if as_json:

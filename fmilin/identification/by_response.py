@@ -144,7 +144,7 @@ class ByResponse:
             )
         if realized.model.order == 0:
             findings.extra.append(
-                Remark("order", "No output answers with any memory: the model is a table of gains, D alone.")
+                Remark("order", "No output depends on what was before: the model is static, D alone.")
             )
 
     def _coordinates(

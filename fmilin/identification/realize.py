@@ -78,7 +78,7 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
         count = int(np.count_nonzero(hankel.singular_values > 1e-15 * hankel.singular_values[:1].sum()))
         if order > count:
             raise NumericalError(
-                f"The responses have {count} directions, so no model of order {order} can be told from them. Ask for a "
+                f"The responses have {count} directions, so no model of order {order} can be identified. Ask for a "
                 "smaller --order, or let it be chosen."
             )
         chosen = order

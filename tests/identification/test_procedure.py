@@ -155,7 +155,7 @@ def test_a_model_that_refuses_the_suggested_step_is_asked_for_others() -> None:
 def test_a_wanted_order_is_kept_or_refused() -> None:
     toy = Toy(oscillators(FREQUENCIES))
     assert fl.linearize(toy, stepping=Stepping(order=4, lifted=True, step=0.3)).A.shape == (4, 4)
-    with pytest.raises(NumericalError, match=r"no model of order 50 can be told"):
+    with pytest.raises(NumericalError, match=r"no model of order 50 can be identified"):
         fl.linearize(toy, stepping=Stepping(order=50, lifted=True, step=0.3))
 
 

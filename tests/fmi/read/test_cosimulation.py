@@ -233,7 +233,7 @@ def test_the_period_of_a_clock_is_the_base_period(made: Made, opened: Callable[.
         ("-DREFUSES_STATES", "responses", "cannot be set between two steps: fmi2SetReal"),
         ("-DSTRICT", "differences", "set as start values of fresh instances"),
         ("-DSTALE_RATES", "steps", "derivatives do not follow"),
-        ("-DKEEPS_INPUTS", "differences", "leaves old inputs standing, so every run is rehearsed"),
+        ("-DKEEPS_INPUTS", "differences", "does not restore the inputs, so every run is preceded"),
         ("-DRESTARTS", "differences", "method direct"),
         ("-DRESTORES_NOTHING", "differences", "method direct"),
         ("-DBREAKS_PROMISE", "differences", "every run starts from a fresh instance"),
@@ -402,7 +402,7 @@ def test_an_interface_that_is_not_there(made: Made) -> None:
 
 def test_another_time_cannot_be_asked(made: Made, opened: Callable[..., SteppedFmu]) -> None:
     model = opened(made("motor"))
-    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be asked at t = 1 s. Lead it there"):
+    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be asked at t = 1 s. Let it run there"):
         model.evaluate(1.0, model.start.states, model.start.inputs)
 
 

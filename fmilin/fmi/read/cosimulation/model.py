@@ -170,14 +170,14 @@ class SteppedFmu(FmuModel, Stepped):
             how = "The model cannot save its state, so every run starts from a fresh instance."
         difference = self._difference_of_runs(point, step)
         if difference and session.restores:
-            session.rehearses = True
+            session.restores_twice = True
             difference = self._difference_of_runs(point, step)
             how = (
-                "Restoring a state leaves old inputs standing, so every run is rehearsed by one step and a second "
+                "Restoring a state does not restore the inputs, so every run is preceded by one step and a second "
                 "restore."
             )
         if difference and session.restores:
-            session.rehearses = False
+            session.restores_twice = False
             session.trust_restoring(trusted=False)
             fresh = self._difference_of_runs(point, step)
             how = "The model does not restore all of its state, so every run starts from a fresh instance."
