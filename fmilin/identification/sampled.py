@@ -151,8 +151,8 @@ def _checked_eigenvalues(model: Sampled) -> float:
     if angle > NEAR_NYQUIST:
         raise NumericalError(
             f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
-            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model with "
-            "--lifted."
+            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model "
+            "with --lifted."
         )
     return angle
 

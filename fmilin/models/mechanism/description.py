@@ -193,7 +193,7 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
 def _unknown_others(d: MechanismDescription) -> list[str]:
     joints = {j.name: j for j in d.joints}
     lines = [s.name for s in d.springs] + [i.name for i in d.inputs if isinstance(i, LineForce)]
-    loop_constraints = _constraint_names(d)
+    constraints = _constraint_names(d)
     bodies = [d.ground, *(b.name for b in d.bodies)]
     problems = []
     for i in d.inputs:
@@ -208,7 +208,7 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
         elif s.quantity.startswith("distance"):
             problems += _name(where, s.of, lines, "a spring or line force")
         elif s.quantity == "reaction":
-            problems += _name(where, s.of, loop_constraints, "a loop, wheel or skate")
+            problems += _name(where, s.of, constraints, "a loop, wheel or skate")
     states = [n for j in d.joints for n in sum(j.state_names, ())]
     for name in d.independent:
         problems += _name("recommended states", name, states, "a state")
