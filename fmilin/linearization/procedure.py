@@ -200,7 +200,8 @@ def _frame(
     known: VerifiedFacts,
 ) -> Frame:
     """Choose coordinates: those that are named, else the author's, unless they were made for other constraints."""
-    named, advised = tuple(request.independent or ()), ()
+    named: tuple[str, ...] = tuple(request.independent or ())
+    advised: tuple[str, ...] = ()
     if request.independent is None and request.coordinates == "partition" and len(model.constraints):
         if model.independent_by_default:
             advised = model.independent
