@@ -50,18 +50,6 @@ class Basis:
     chosen: tuple[int, ...] = ()
 
 
-def require_method(method: str) -> None:
-    """Refuse a word that is none of :data:`METHODS`.
-
-    Raises
-    ------
-    UsageError
-        With those that there are.
-    """
-    if method not in METHODS:
-        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
-
-
 def basis_of(
     Phi_q: FloatArray,
     method: str = "coordinates",
@@ -106,6 +94,17 @@ def basis_of(
     # z = V' D^-1 q: N spans D times the row space of Phi_q D, to which V is orthogonal.
     rows = linalg.qr(independent_rows(scaled).T, mode="economic")[0]
     return Basis(method, D[:, None] * V, V.T / D, D[:, None] * rows)
+
+
+def require_method(method: str) -> None:
+    """Refuse an unknown method.
+
+    Raises
+    ------
+    UsageError
+    """
+    if method not in METHODS:
+        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 
 
 def rank_of(Phi_q: FloatArray) -> int:
@@ -203,12 +202,8 @@ def _append_orthogonal(basis: list[FloatArray], vector: FloatArray) -> None:
     basis.append(vector)
 
 
-def _coordinates(Phi: FloatArray) -> FloatArray:
-    return basis_of(Phi).R
-
-
 METHODS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "coordinates": _coordinates,
+    "coordinates": lambda Phi: basis_of(Phi).R,
     "zero-eigenvalue": _zero_eigenvalue,
     "svd": _svd,
     "qr": _qr,

@@ -69,10 +69,10 @@ class UCS:
     displaced: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, least in (("alpha", self.alpha, "positive"), ("omega", self.omega, "positive")):
+        for name, value in (("alpha", self.alpha), ("omega", self.omega)):
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(
-                    f"The penalty's {name} must be {least} and finite, not {value:g}. Try alpha = 1e6, omega = 10."
+                    f"The penalty's {name} must be positive and finite, not {value:g}. Try alpha = 1e6, omega = 10."
                 )
         if not (math.isfinite(self.xi) and self.xi >= 0):
             raise UsageError(f"The penalty's xi is a damping ratio, 0 or more, not {self.xi:g}. Try 1.")

@@ -47,9 +47,8 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
 def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
     remarks = _of_memory(model, point, base)
-    rates = np.abs(base.derivatives) / model.states.scales(point.states)
-    if np.max(rates, initial=0.0) > EQUILIBRIUM:
-        i = int(np.argmax(rates))
+    rates = np.abs(base.derivatives) / frame.invariants.scales
+    if rates.size and rates[i := int(rates.argmax())] > EQUILIBRIUM:
         remarks.append(off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"))
     remarks += _prescribed(model, frame)
     if frame.condition_number > DOUBTFUL:

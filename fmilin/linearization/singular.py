@@ -54,7 +54,7 @@ def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent
             f"The model '{model.info.name}' does not show its mass matrix and constraints: --at-singularity needs a "
             "native model made of Lagrange's equations."
         )
-    if not is_at_rest(model, point, form)[0]:
+    if not is_at_rest(model, point, form):
         raise NumericalError(
             "With --at-singularity the point must be an equilibrium at rest: in motion the branches have different "
             "velocities, and there is no common one to linearize about."

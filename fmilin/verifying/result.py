@@ -105,8 +105,8 @@ class Channel:
     order: float
     tolerance: float
     worst: str
-    validity: Validity | None
-    trace: Trace | None
+    validity: Validity | None = None
+    trace: Trace | None = None
 
     @property
     def passed(self) -> bool:
@@ -173,7 +173,7 @@ class Verification:
         UsageError
             When the file cannot be written.
         """
-        from fmilin.export.atomic import write_atomically
+        from fmilin.atomic import write_atomically
         from fmilin.report.verification_picture import verification_picture
 
         write_atomically(path, verification_picture(self))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy import sparse
 
 from fmilin.errors import UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.formulations.of_model import TAKE
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.models.sparse.model import NumericModel
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
 
@@ -22,8 +22,8 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
 
     Parameters
     ----------
-    model : NumericModel
-        Such as :func:`fmilin.systems.flexible_double_pendulum`.
+    model : Model
+        One that is ``sparse``, such as :func:`fmilin.systems.flexible_double_pendulum`.
     point : OperatingPoint, optional
         On the constraints, in motion or not; where the model starts by default.
 
@@ -36,46 +36,42 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     NumericalError
         At a singular configuration.
     """
-    if not isinstance(model, NumericModel):
+    point = point or model.start
+    x = point.states
+    form = model.sparse_form(point.time, x, point.inputs)
+    if form is None:
         raise UsageError(
             f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
             "its equations as a fmilin.models.sparse.NumericEquations."
         )
-    point = point or model.start
-    eq, s = model.equations, model.solved(point.states, point.inputs)
-    _require_consistent(model, point, eq.residuals(s.q))
-    e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-    G = eq.pattern_G
-    M, by_q, Phi_q = eq.pattern_M.sparse(eq.mass(s.q)), eq.pattern_e_q.sparse(e.e_q), G.sparse(eq.jacobian(s.q))
+    n = form.M.shape[0]
+    q, v = x[:n], x[n:]
+    _require_consistent(x, model.states.scales(x), form.residuals, form.G)
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
-    terms = np.max(abs(by_q) @ np.abs(s.q) + abs(Phi_q.T) @ np.abs(s.multipliers), initial=0.0)
-    moving = np.max(np.abs(s.v) / model.states.scales(point.states)[eq.n :], initial=0.0) > EQUILIBRIUM
-    moving = moving or np.max(np.abs(M @ s.a), initial=0.0) > EQUILIBRIUM * terms
-    motion = None
-    if moving:
-        gamma_q, gamma_v = (G.sparse(values) for values in model.acceleration_slopes(s))
-        motion = Motion(s.v, s.a, G.sparse(eq.rate_slopes(s.q, s.v)), gamma_q, gamma_v)
+    forces = abs(form.force_positions) @ np.abs(q) + abs(form.G.T) @ np.abs(form.multipliers)
+    moving = np.max(np.abs(v) / model.states.scales(x)[n:], initial=0.0) > EQUILIBRIUM
+    inertial = np.max(np.abs(form.M @ form.accelerations), initial=0.0)
+    moving = moving or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
     return ConstrainedForm(
-        M=M,
-        C=-eq.pattern_e_v.sparse(e.e_v),
-        K=-by_q,
-        Phi_q=Phi_q,
-        B=sparse.csc_array(model.input_matrix),
-        multipliers=s.multipliers,
-        names=model.states.names[: eq.n],
-        motion=motion,
+        M=form.M,
+        C=-form.force_velocities,
+        K=-form.force_positions,
+        Phi_q=form.G,
+        B=form.force_inputs,
+        multipliers=form.multipliers,
+        names=model.states.names[:n],
+        motion=Motion(v, form.accelerations, form.rate_positions, form.bend_positions, form.bend_velocities)
+        if moving
+        else None,
     )
 
 
-def _require_consistent(model: NumericModel, point: OperatingPoint, g: FloatArray) -> None:
-    eq, x = model.equations, point.states
-    G, sizes = eq.pattern_G.sparse(eq.jacobian(x[: eq.n])), model.states.scales(x)
-    rates = G @ x[eq.n :]
-    reach = [np.sqrt(G.power(2) @ D**2) for D in (sizes[: eq.n], sizes[eq.n :])]
-    off = np.abs(np.array([g, rates])) / np.where(np.array(reach) > 0, reach, 1.0)
-    kinds = ("constraint", "rate of constraint")
-    bad = {
-        f"{kinds[k]} {i + 1}": float((g, rates)[k][i]) for k, i in zip(*np.nonzero(~(off <= CONSISTENT)), strict=True)
-    }
+def _require_consistent(x: FloatArray, sizes: FloatArray, g: FloatArray, Phi_q: Any) -> None:
+    n = len(x) // 2
+    rates = Phi_q @ x[n:]
+    reach = np.sqrt([Phi_q.power(2) @ D**2 for D in (sizes[:n], sizes[n:])])
+    off = np.abs([g, rates]) / np.where(reach > 0, reach, 1.0)
+    bad = {f"constraint {i + 1}": float(g[i]) for i in np.flatnonzero(~(off[0] <= CONSISTENT))}
+    bad |= {f"rate of constraint {i + 1}": float(rates[i]) for i in np.flatnonzero(~(off[1] <= CONSISTENT))}
     if bad:
         raise not_on_manifold(bad, advice=TAKE)
