@@ -91,7 +91,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
         description=_started(closing, q, v),
         before=closing.gaps(closing.start),
         gaps=closing.gaps(q),
-        moved=float(np.max(np.abs(closing.way(q)), initial=0.0)),
+        moved=float(np.max(np.abs(closing.displacement(q)), initial=0.0)),
         iterations=closing.iterations,
     )
 
@@ -118,7 +118,7 @@ def _nearest(closing: Closing) -> Floats:
         found.append(closing.descended(closing.moved(closing.start, kick * closing.scales * closing.free_q)))
     good = [q for q in found if closing.is_closed(q)]
     if good:
-        return min(good, key=lambda q: float(np.linalg.norm(closing.way(q))))
+        return min(good, key=lambda q: float(np.linalg.norm(closing.displacement(q))))
     return min(found, key=lambda q: float(np.linalg.norm(closing.values(q)) + np.pi * len(closing.turned_over(q))))
 
 
