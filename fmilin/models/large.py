@@ -165,7 +165,7 @@ class LargeEquations:
 def _function(arguments: Sequence[Any], results: Sequence[Any]) -> Any:
     import casadi as ca
 
-    return ca.Function("f", list(arguments), list(results), {"cse": True})
+    return ca.Function("f", list(arguments), list(results))
 
 
 def _sparse(matrix: Any) -> Sparse:
