@@ -8,11 +8,11 @@ from fmilin.errors import NumericalError
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.singular import singularity_of
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.remarks import Remark, held_remarks, off_equilibrium
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
-__all__ = ["remarks_on", "visited_at"]
+__all__ = ["motion_remarks", "remarks_on", "visited_at"]
 
 
 def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
@@ -46,12 +46,7 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
 
 def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
-    remarks = _of_memory(model, point, base)
-    rates = np.abs(base.derivatives) / model.states.scales(point.states)
-    if np.max(rates, initial=0.0) > EQUILIBRIUM:
-        i = int(np.argmax(rates))
-        remarks.append(off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"))
-    remarks += _prescribed(model, frame)
+    remarks = [*_of_memory(model, point, base), *motion_remarks(model, point, base), *_prescribed(model, frame)]
     if frame.condition_number > DOUBTFUL:
         remarks.append(
             Remark(
@@ -63,6 +58,15 @@ def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation,
     remarks += held_remarks(model.source.held())
     remarks += [Remark("model", note) for note in model.notes]
     return remarks
+
+
+def motion_remarks(model: Model, point: OperatingPoint, base: Evaluation) -> list[Remark]:
+    """Say that the point moves, and what moves most."""
+    rates = np.abs(base.derivatives) / model.states.scales(point.states)
+    if np.max(rates, initial=0.0) <= EQUILIBRIUM:
+        return []
+    i = int(np.argmax(rates))
+    return [off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second")]
 
 
 def _of_memory(model: RememberingModel, point: OperatingPoint, base: Evaluation) -> list[Remark]:

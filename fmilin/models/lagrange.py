@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 
 from fmilin.constraints.declared import Constraint, Level
@@ -37,12 +36,12 @@ from fmilin.models.declaration import (
     der,
     named_constraint,
 )
-from fmilin.models.large import LARGEST_DENSE, LargeEquations
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import rate_unit
 
 if TYPE_CHECKING:
     from fmilin.model.sparse_equations import SparseEquations
+    from fmilin.models.large import LargeEquations
 
 __all__ = ["LagrangeModel"]
 
@@ -126,8 +125,10 @@ class LagrangeModel(SymbolicModel):
 
         Only with the model's own constraints, all on positions, that neither time nor inputs enter.
         """
+        from fmilin.models import large
+
         system = self.engine.system
-        if len(system.unknowns) <= LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
+        if len(system.unknowns) <= large.LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
             return None
         moving = {"time", *(str(s) for s in system.inputs)}
         if not self._has_own_constraints or any(
@@ -138,10 +139,9 @@ class LagrangeModel(SymbolicModel):
 
     @cached_property
     def _large(self) -> LargeEquations:
-        held = self.engine.inputs.select([i for i in range(len(self.engine.inputs)) if i not in self._kept])
-        graph = self.in_graph()
-        assert graph is not None  # noqa: S101 - symbols always have one
-        return LargeEquations(graph, self.constraints, np.concatenate((self.engine.p, held.starts)))
+        from fmilin.models.large import LargeEquations
+
+        return LargeEquations(self._evaluator.numeric, self.constraints, self.engine.p, self._full, self._kept)
 
 
 def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]) -> dict[str, str]:
