@@ -67,8 +67,9 @@ class Laws:
         g, a = (graph.column(self.laws[k][0] for k in some) for some in (holonomic, others))
         rates = ca.vertcat(ca.jtimes(g, moving, along), a)
         order = np.argsort([*holonomic, *others]).tolist()
-        G = ca.vertcat(jacobian(g, q), jacobian(a, v))
-        return G[order, :], ca.jtimes(rates, moving, along)[order]
+        G: SX = ca.vertcat(jacobian(g, q), jacobian(a, v))
+        Gdot_v: SX = ca.jtimes(rates, moving, along)
+        return G[order, :], Gdot_v[order]
 
 
 @dataclass(frozen=True)

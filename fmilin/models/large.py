@@ -41,7 +41,7 @@ class SparseFunctions(SystemFunctions):
         self, point: tuple[float, FloatArray, FloatArray, FloatArray], w: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the partial derivatives as arrays."""
-        e_s, c_s, c_w = (matrix.toarray() for matrix in super().partials(point, w))
+        e_s, _, _, c_s, c_w = (matrix.toarray() for matrix in self._partials(*point, w))
         return e_s, c_s, c_w
 
     def solver(self, W: Sparse) -> SparseFactors:
