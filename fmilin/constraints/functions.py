@@ -21,6 +21,10 @@ SX = Any  # casadi.SX: casadi ships no types
 Node = Any  # casadi.SX or casadi.MX
 
 
+LARGEST_DENSE = 100_000
+"""Entries of dg/ds up to which a product with the whole matrix is the quicker one."""
+
+
 class ExpressionFunctions:
     """Expressions g(s), with first derivatives and one contraction of the second.
 
@@ -65,7 +69,10 @@ class ExpressionFunctions:
         return self._filled(function, cells)
 
     def along(self, s: FloatArray, directions: FloatArray) -> FloatArray:
-        """Return dg/ds directions, shape (m, k), for directions (n, k), without the matrix dg/ds."""
+        """Return dg/ds directions, shape (m, k), for directions (n, k); a large matrix dg/ds is never made."""
+        if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
+            small: FloatArray = self.jacobian(s) @ directions
+            return small
         function, cells = self._jacobian
         function.arguments[0][:] = s
         function.run()

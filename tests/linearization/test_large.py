@@ -40,7 +40,12 @@ def test_large_models_have_sparse_equations_and_small_ones_none(linkage: Lagrang
 @pytest.fixture
 def lowered(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Called, it lets every model count as large."""
-    return lambda: monkeypatch.setattr("fmilin.models.large.LARGEST_DENSE", 0)
+
+    def lower() -> None:
+        for room in ("models.large", "constraints.functions"):
+            monkeypatch.setattr(f"fmilin.{room}.LARGEST_DENSE", 0)
+
+    return lower
 
 
 @pytest.mark.parametrize("loops", [30, 60])
