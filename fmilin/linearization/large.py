@@ -34,6 +34,9 @@ __all__ = ["by_sparse_equations"]
 STEP = 1e-5
 """Of the difference that slopes are compared with, in sizes of the states."""
 
+LARGEST_DESCRIPTOR = 2_500
+"""States up to which a linear model carries its descriptor system along, whose matrices are full."""
+
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -43,9 +46,15 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
     def linearized(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
         kept = _kept(model, equations.n, request)
         plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
-        if kept is None or not plain or request.descriptor:
+        if kept is None or not plain:
             return general(model, point, request)
-        return _linearized(model, equations, point, request, kept)
+        linear = _linearized(model, equations, point, request, kept)
+        if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
+            return linear
+        from fmilin.formulations.descriptor import with_descriptor
+
+        names = model.states.positions
+        return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
 
     return linearized
 

@@ -79,6 +79,19 @@ def test_numbers_are_those_of_the_general_procedure(
             assert np.allclose(one, other, rtol=close, atol=close * max(1.0, np.abs(other).max())), name
 
 
+def test_the_descriptor_system_is_carried_where_it_is_small(
+    lowered: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = fl.linearize(four_bar(loops=3), descriptor=True).descriptor
+    lowered()
+    found = fl.linearize(four_bar(loops=3), descriptor=True).descriptor
+    assert expected is not None
+    assert found is not None
+    np.testing.assert_allclose(found.A, expected.A, rtol=1e-10, atol=1e-10)
+    monkeypatch.setattr("fmilin.linearization.large.LARGEST_DESCRIPTOR", 17)
+    assert fl.linearize(four_bar(loops=3), descriptor=True).descriptor is None
+
+
 def test_inputs_may_be_left_out_and_parameters_changed(lowered: Callable[[], None]) -> None:
     stiffer = fl.linearize(four_bar(loops=3).with_parameters({"k": 30.0}), outputs=["w"])
     lowered()
