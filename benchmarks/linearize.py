@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import fmilin as fl
+from benchmarks.mechanism import quickest
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.manifold.frame import kept_states
@@ -111,7 +112,7 @@ def procedures() -> None:
         begin = time.process_time()
         first = fl.linearize(make(), point)
         cold = time.process_time() - begin
-        bare, warm = quickest(recursion), quickest(whole)
+        bare, warm = quickest(recursion, whole, rounds=10 * ROUNDS)
         rows.append(
             [
                 name,
@@ -130,20 +131,8 @@ def procedures() -> None:
         rows,
         "recursion: values, slopes and their elimination at one point (Model.exact_slopes, along), nothing verified. "
         "warm call: fl.linearize at the same point, verified, with names, accuracy and remarks. Processor time, the "
-        f"best of {ROUNDS} rounds. visits: of the first call.",
+        f"best of {10 * ROUNDS} calls in turns. visits: of the first call.",
     )
-
-
-def quickest(call: Callable[[], None], repeat: int = 5) -> float:
-    """Return seconds of processor time for one call."""
-    call()
-    best = float("inf")
-    for _ in range(ROUNDS):
-        begin = time.process_time()
-        for _ in range(repeat):
-            call()
-        best = min(best, (time.process_time() - begin) / repeat)
-    return best
 
 
 def rows_of(system: System, source: str, model: fl.Model, free: fl.Model) -> list[list[str]]:

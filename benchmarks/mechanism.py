@@ -18,8 +18,8 @@ from fmilin.manifold.frame import kept_states
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.models.mechanism.kinematics import coordinate_rates
 from fmilin.models.mechanism.linear import Choice, matrices
-from fmilin.models.mechanism.recursion import articulated_body
 from fmilin.signals import FloatArray
+from tests.models.mechanism.recursion import articulated_body
 
 SYSTEMS = (
     "five_bar_mechanism",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.model.stepping import Stepping
     from fmilin.models.to_casadi import to_casadi
+    from fmilin.sandbox.isolated_use import isolated
     from fmilin.signals import Signal, Signals
     from fmilin.simulation.run import simulate, snapshots
     from fmilin.simulation.trajectory import Trajectory
@@ -56,6 +57,7 @@ _HOMES = {
     "UsageError": "errors",
     "Verification": "verifying.result",
     "descriptor": "formulations.descriptor",
+    "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "linearization.procedure",
     "load": "loading",
@@ -90,6 +92,7 @@ __all__ = [
     "Verification",
     "__version__",
     "descriptor",
+    "isolated",
     "linearize",
     "linearize_along",
     "load",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.adapters import Installed, adapter_for, chosen_adapter, load_with, suggestion_for
+from fmilin.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError, nearest_names
@@ -124,17 +124,17 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
     text = str(source)
     python = _PYTHON.fullmatch(text)
     if python is not None:
-        return _from_python(python, request)
+        return _as_asked(lambda: _model_in_python(python), text, request)
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
-        return _from_adapter(*chosen, request)
+        return _as_asked(lambda: load_with(*chosen), str(chosen[1]), request)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request)
     adapter = adapter_for(Path(text))
     if adapter is not None:
-        return _from_adapter(adapter, Path(text), request)
+        return _as_asked(lambda: load_with(adapter, Path(text)), text, request)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)
@@ -242,9 +242,7 @@ def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
     from fmilin.models.mechanism import Mechanism
     from fmilin.models.mechanism.files import mechanism_from
 
-    if request.time is not None:
-        raise UsageError(f"'{path}' is no FMU: its start time is not set when it is loaded.")
-    return _as_asked(mechanism_from(Mechanism, path), request)
+    return _as_asked(lambda: mechanism_from(Mechanism, path), str(path), request)
 
 
 _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
@@ -258,15 +256,13 @@ _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
 # ---------------------------------------------------------------------- Python
 
 
-def _from_python(match: re.Match[str], request: LoadRequest) -> Model:
-    if request.time is not None:
-        raise UsageError(f"'{match[0]}' is no FMU: its start time is not set when it is loaded.")
+def _model_in_python(match: re.Match[str]) -> Model:
     found = _named_in_python(match)
     if not isinstance(found, Model):
         raise ModelError(
             f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
         )
-    return _as_asked(found, request)
+    return found
 
 
 def python_object(source: str) -> Any:
@@ -302,14 +298,11 @@ def _named_in_python(match: re.Match[str]) -> Any:
     return found
 
 
-def _from_adapter(adapter: Installed, path: Path, request: LoadRequest) -> Model:
+def _as_asked(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:
+    """Return a model that is no FMU with the parameters and constraints that were asked for."""
     if request.time is not None:
-        raise UsageError(f"'{path}' is no FMU: its start time is not set when it is loaded.")
-    return _as_asked(load_with(adapter, path), request)
-
-
-def _as_asked(found: Model, request: LoadRequest) -> Model:
-    """Return a model with the parameters and constraints that were asked for."""
+        raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
+    found = loaded()
     places = {*found.states.positions, *found.inputs.positions}
     parameters = {**request.parameters, **{n: v for n, v in request.settings.items() if n not in places}}
     if parameters:

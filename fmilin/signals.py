@@ -47,6 +47,12 @@ class Signal:
     description: str = ""
     aliases: tuple[str, ...] = ()
 
+    def starting_at(self, value: float) -> Signal:
+        """Return the same signal with another start value."""
+        if value == self.start:
+            return self
+        return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases)
+
 
 class Signals(Sequence[Signal]):
     """The signals of one vector, in the model's order.

@@ -13,29 +13,49 @@ __all__ = [
     "AGREEMENT",
     "BALANCED",
     "BALANCED_EXACTLY",
+    "CANCELLED",
     "CLEAR_GAP",
     "CLOSED",
     "COMPARED",
+    "CONFIRMED",
     "CONSISTENT",
     "DOUBTFUL",
+    "DRIFT_AGREES",
     "EQUILIBRIUM",
+    "FAITHFUL",
+    "GROWS",
+    "INSEPARABLE",
     "INVARIANT",
     "INVARIANT_MEASURED",
     "KINK",
+    "MISSES",
+    "MOVES",
+    "NEAR_NYQUIST",
+    "NO_INERTIA",
     "ON_MANIFOLD",
     "PRECISE",
+    "PREDICTED",
     "PSEUDO_INVERSE",
+    "QUIET",
     "RANK",
     "RANK_MEASURED",
     "RANK_UNKNOWN",
     "RATES",
     "REACHED",
     "REFUSED",
+    "RESPONDS",
+    "ROUNDING",
     "SAME",
+    "SINGULAR",
     "SLOPES_AGREE",
+    "SLOPES_AT_WORST",
     "STAYS",
     "STEADY",
     "SYMMETRIC",
+    "UNREACHED",
+    "UNTOUCHED",
+    "UNTURNED",
+    "VANISHED",
 ]
 
 # -- the point -------------------------------------------------------------------------------------------------------
@@ -88,8 +108,18 @@ RANK_UNKNOWN: Final = 1e-2
 CLEAR_GAP: Final = 1e2
 """Ratio of singular values across the decision about the rank below which the decision is remarked on."""
 
+ROUNDING: Final = 1e-14
+"""What is below this fraction of the terms that it is a sum of is rounding. Looser: weak couplings vanish."""
+
+CANCELLED: Final = 1e-13
+"""The same after some more operations. Looser: weak couplings beside stiff ones are dropped."""
+
 PSEUDO_INVERSE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
+
+SINGULAR: Final = 1e-14
+"""Reciprocal condition number of a scaled matrix at which what it is to be solved for is not determined. Larger: honest
+models of stiff and light parts are refused; smaller: accelerations that are rounding only."""
 
 REFUSED: Final = 1e8
 """Condition number of a choice of coordinates beyond which it is refused. Looser: A is wrong by eps times this."""
@@ -124,10 +154,75 @@ INVARIANT_MEASURED: Final = 1e-4
 SYMMETRIC: Final = 1e-9
 """Asymmetry of a mass matrix, relative to its largest entry, that is rounding."""
 
+# -- reduction -----------------------------------------------------------------------------------------------------
+
+UNREACHED: Final = 1e-9
+"""What an input reaches, or an output shows, beside the terms that it is a sum of, and counts as nothing where nothing
+is known of the entries' errors; :data:`CANCELLED` where they are known, and come on top. Looser: couplings vanish."""
+
+UNTOUCHED: Final = 1e-9
+"""Part that a state has in what was dropped, up to which it keeps its name. Looser: a state that is another's sum."""
+
+INSEPARABLE: Final = 1e6
+"""Condition number of new coordinates above which modes stay in one block, or states give up their names. Looser:
+entries wrong by eps times this."""
+
+GROWS: Final = 1e-7
+"""Growth of a mode, relative to the fastest, above which it is unstable: rounding spreads a double zero by the root of
+eps. Looser: an unstable mode is dropped without a word."""
+
+# -- identification ----------------------------------------------------------------------------------------------
+
+PREDICTED: Final = 1e-8
+"""Error on held-out responses, relative to them, that needs no better model: rounding in the rates, integrated, leaves
+as much. Looser: weak modes are left out."""
+
+CONFIRMED: Final = 2e-2
+"""The same in steps that the model was not made from, of one that counts as continuous. Looser: an alias passes."""
+
+MISSES: Final = 0.5
+"""The same beyond which there is no model. Looser: a model that predicts nothing."""
+
+QUIET: Final = 1e-9
+"""Response, in sizes of the loudest or of the outputs, that counts as none. Looser: what an output says goes
+unverified, and small kinks are no kinks."""
+
+MOVES: Final = 1e-7
+"""Rate, in sizes of the states per second, that is a motion and not the solver's noise. Looser: f0 is lost."""
+
+VANISHED: Final = 1e-9
+"""Eigenvalues over one step below this have left no trace. Smaller: rates that rounding made up."""
+
+NEAR_NYQUIST: Final = 0.9
+"""Largest angle of an eigenvalue over one step, in parts of pi. Looser: a frequency that may be its alias."""
+
+FAITHFUL: Final = 1e-6
+"""exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
+
+# -- formulations ------------------------------------------------------------------------------------------------
+
+NO_INERTIA: Final = 4e-15
+"""Inertia below this fraction of the largest, all scaled by their own sizes, that is rounding; of a sparse problem,
+which is not scaled, :data:`CANCELLED`. Looser: eigenvalues of a mass that nobody gave."""
+
+UNTURNED: Final = 1e-12
+"""Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
+called an oscillation."""
+
 # -- verification ----------------------------------------------------------------------------------------------------
 
 SLOPES_AGREE: Final = 1e-5
 """Relative error of a slope that ``fmilin verify`` accepts of a model without noise."""
+
+SLOPES_AT_WORST: Final = 1e-2
+"""The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right beside enough noise."""
+
+DRIFT_AGREES: Final = 1e-4
+"""Relative error of f0 and A f0 that it accepts along the undisturbed motion."""
+
+RESPONDS: Final = 1e-3
+"""Fraction of its natural size with which a signal responds at least, to be compared with its own response. Looser:
+what responds weakly may be wrong."""
 
 SAME: Final = 1e-6
 """Difference of values at the point up to which a linear model was made at this point."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
 @click.command()
@@ -35,7 +35,7 @@ def command(*, as_json: bool, debug: bool) -> int:
         if not rows:
             runner.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
         for row in rows:
-            what = row["problem"] or f"{row['description']}: {', '.join(map(str, _listed(row['suffixes'])))}"
+            what = row["problem"] or f"{row['description']}: {', '.join(row['suffixes'])}"
             engine = f"; {row['engine']}" if row["engine"] else ""
             runner.results.write(f"{row['name']:<12} {row['distribution']}{engine}\n{'':<12} {what}\n")
 
@@ -56,7 +56,3 @@ def _row(installed: Installed) -> Row:
         }  # fmt: skip
     except FmilinError as error:
         return row | empty | {"problem": str(error)}
-
-
-def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else []

@@ -7,24 +7,23 @@ from pathlib import Path
 
 import click
 
-from fmilin.cli.fmus import FMI, PLATFORMS, platforms_of
+from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, is_fmu, path_option
+from fmilin.cli.options import DEBUG, MODEL, is_fmu, new_file_option
 from fmilin.errors import UsageError
-from fmilin.export.atomic import check_writable
 
 __all__ = ["command"]
 
 
 @click.command()
 @MODEL
-@path_option("-o", "--output", metavar="FILE.fmu", required=True, help="Where the FMU goes.")
+@new_file_option("-o", "--output", suffix=".fmu", required=True, help="Where the FMU goes.")
 @FMI
 @PLATFORMS
 @click.option("--no-directional-derivatives", is_flag=True, help="Leave out the exact directional derivatives.")
 @DEBUG
 def command(
-    model: str, output: Path, fmi: str, platforms: str | None, *, no_directional_derivatives: bool, debug: bool
+    model: str, output: Path, fmi: str, platforms: tuple[str, ...], *, no_directional_derivatives: bool, debug: bool
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
@@ -34,10 +33,6 @@ def command(
     """
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
-    if not is_fmu(str(output)):
-        raise UsageError(f"--output '{output}' must end in .fmu.")
-    check_writable(output)
-    wanted = platforms_of(platforms)
 
     def job(runner: JobRunner) -> None:
         import fmilin as fl
@@ -47,7 +42,7 @@ def command(
 
         found = runner.borrow(fl.load(model))
         if not can_be_compiled(found):
-            if fmi != "2.0" or wanted:
+            if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
@@ -60,7 +55,7 @@ def command(
             output,
             fmi_version=fmi,
             directional_derivatives=not no_directional_derivatives,
-            platforms=wanted,
+            platforms=platforms,
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fmilin.cli.options import finite, grouped, one_of
+from fmilin.cli.options import grouped, number_option, one_of, read_by
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Steps:
     """What stands on the command line about what is done to a linear model."""
 
     minimal: bool
-    keep_frequencies: str | None
+    keep_frequencies: tuple[float, float] | None
     reduce: int | None
     discretize: Literal["zoh", "foh", "tustin"] | None
     sample_time: float | None
@@ -46,27 +46,44 @@ class Steps:
 
         return Conditioning(
             minimal=self.minimal,
-            frequencies=None if self.keep_frequencies is None else _range(self.keep_frequencies),
+            frequencies=self.keep_frequencies,
             order=self.reduce,
             hold=self.discretize,
-            sample_time=finite(self.sample_time, "--sample-time"),
+            sample_time=self.sample_time,
             modal=self.modal,
             balance=self.balance,
         )
+
+
+def _range(text: str | None, option: str) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise UsageError(
+            f"{option} '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
+        ) from None
+    return low, high
 
 
 steps_options = grouped(
     "steps",
     Steps,
     click.option("--minimal", is_flag=True, help="Leave out what no input reaches or no output shows."),
-    click.option("--keep-frequencies", metavar="LOW:HIGH", help="Keep the modes of these rad/s."),
+    click.option(
+        "--keep-frequencies",
+        metavar="LOW:HIGH",
+        help="Keep the modes of these rad/s.",
+        callback=read_by(_range),
+    ),
     click.option("--reduce", metavar="ORDER", type=int, help="Truncate a balanced realization to this order."),
     click.option(
         "--discretize",
         type=one_of("zoh", "foh", "tustin"),
         help="Sample; inputs are held, straight lines, or as Tustin has it.",
     ),
-    click.option("--sample-time", metavar="T", type=float, help="In seconds."),
+    number_option("--sample-time", metavar="T", help="In seconds."),
     click.option("--modal", is_flag=True, help="One state per eigenvalue."),
     click.option(
         "--balance",
@@ -94,13 +111,3 @@ def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> li
             "models would not fit together. Reduce them one by one."
         )
     return [steps.applied(model) for model in models]
-
-
-def _range(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise UsageError(
-            f"--keep-frequencies '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
-        ) from None
-    return low, high

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
-from fmilin.cli.fmus import FMI, PLATFORMS, platforms_of
+from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, checked_outputs, files_option, names, one_of
+from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
 from fmilin.errors import UsageError
 from fmilin.export.registry import holds_arrays
 from fmilin.export.writing import Writing
@@ -26,7 +26,7 @@ __all__ = ["command"]
 @click.command()
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @files_option(required=True)
-@click.option("--grid", metavar="A,B,...", help="What an array runs over: time, inputs, parameters, states or outputs.")
+@names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")
 @click.option("--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice.")
 @click.option(
     "--modelica",
@@ -41,10 +41,10 @@ __all__ = ["command"]
 def command(
     linear: tuple[Path, ...],
     output: tuple[Path, ...],
-    grid: str | None,
+    grid: list[str] | None,
     modelica: Literal["blocks", "equations"],
     fmi: Literal["2.0", "3.0"],
-    platforms: str | None,
+    platforms: tuple[str, ...],
     steps: Steps,
     *,
     deviation: bool,
@@ -57,19 +57,18 @@ def command(
     files = checked_outputs(output)
     if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
         raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
-    axes = names(grid, "--grid")
-    if axes is not None and len(linear) == 1:
+    if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one.")
-    writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms_of(platforms))
+    writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms)
     conditioning = steps.asked()
 
     def job(_: JobRunner) -> None:
-        from fmilin.export.atomic import write_atomically
+        from fmilin.atomic import write_atomically
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
         models = conditioned(given, conditioning)
-        contents = [_content(models, path, writing, axes) for path in files]
+        contents = [_content(models, path, writing, grid) for path in files]
         for path, content in zip(files, contents, strict=True):
             write_atomically(path, content)
         for old, new in zip(given, models, strict=True):

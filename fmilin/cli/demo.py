@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from fmilin.atomic import check_writable, write_atomically
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
 from fmilin.cli.options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
-from fmilin.export.atomic import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
@@ -79,16 +79,13 @@ def _typed(path: Path) -> str:
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
-    from rich import box
-    from rich.table import Table
-
     from fmilin.report.eigenvalue_picture import without
     from fmilin.report.numbers import eigenvalue_text
-    from fmilin.report.table import console_on, fact
+    from fmilin.report.table import console_on, fact, simple_table
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = simple_table()
     table.add_column("True eigenvalues [1/s]", justify="right", no_wrap=True)
     table.add_column(f"Naive: Jacobian of all {N} states [1/s]", justify="right", no_wrap=True)
     mine = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in true.modes()]

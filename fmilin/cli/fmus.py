@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import click
 
-from fmilin.cli.options import names, one_of
+from fmilin.cli.options import names, one_of, read_by
 
-__all__ = ["FMI", "PLATFORMS", "platforms_of"]
+__all__ = ["FMI", "PLATFORMS"]
+
+
+def _platforms(text: str | None, option: str) -> tuple[str, ...]:
+    """Return the platforms that were asked for; none means this machine."""
+    asked = tuple(names(text, option) or ())
+    if asked:
+        from fmilin.fmi.write.platforms import machines
+
+        machines(asked)  # refuses what is unknown or named twice
+    return asked
+
 
 FMI = click.option("--fmi", type=one_of("2.0", "3.0"), default="2.0", help="Version of the standard, for .fmu.")
 PLATFORMS = click.option(
@@ -14,20 +25,5 @@ PLATFORMS = click.option(
     metavar="A,B,...",
     help="What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
     "fmilin[cross].",
+    callback=read_by(_platforms),
 )
-
-
-def platforms_of(text: str | None) -> tuple[str, ...]:
-    """Return the platforms that were asked for, checked; none means this machine.
-
-    Raises
-    ------
-    UsageError
-        When a platform is unknown or named twice.
-    """
-    asked = tuple(names(text, "--platforms") or ())
-    if asked:
-        from fmilin.fmi.write.platforms import machines
-
-        machines(asked)
-    return asked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import grouped, one_of
+from fmilin.cli.options import grouped, one_of, read_by
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -23,11 +22,9 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMS",
     "PENALTY",
-    "Chosen",
     "Formulated",
-    "add_spectrum",
-    "chosen",
     "compare",
+    "document_of",
     "formulation_options",
     "one",
     "require_plain",
@@ -35,7 +32,23 @@ __all__ = [
 
 FORMS = ("mcs", "rcs", "ucs")
 
-PENALTY = click.option("--penalty", metavar="ALPHA,XI,OMEGA", help="With ucs: weight, damping ratio, rad/s.")
+
+def _three(text: str | None, option: str) -> tuple[float, float, float] | None:
+    if text is None:
+        return None
+    try:
+        alpha, xi, omega = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{option} '{text}' is not ALPHA,XI,OMEGA: three numbers, as in {option} 1e6,1,10.") from None
+    return alpha, xi, omega
+
+
+PENALTY = click.option(
+    "--penalty",
+    metavar="ALPHA,XI,OMEGA",
+    help="With ucs: weight, damping ratio, rad/s.",
+    callback=read_by(_three),
+)
 
 
 @dataclass(frozen=True)
@@ -43,13 +56,36 @@ class Formulated:
     """What stands on the command line about formulations; None where nothing was said."""
 
     formulation: str | None
-    basis: str | None
-    spurious: str | None
-    penalty: str | None
+    basis: str | None = None
+    spurious: str | None = None
+    penalty: tuple[float, float, float] | None = None
 
-    def asked(self) -> Chosen | None:
-        """Return what was chosen; None without ``--formulation``."""
-        return chosen(self.formulation, self.basis, self.spurious, self.penalty)
+    def asked(self) -> Formulated | None:
+        """Return what was chosen; None without ``--formulation``.
+
+        Raises
+        ------
+        UsageError
+            When an option does not belong to the formulation, or is out of range: before any model is loaded.
+        """
+        for option, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
+            if getattr(self, option) is not None and self.formulation not in (owner, "all"):
+                raise UsageError(f"--{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
+        if self.formulation is None:
+            return None
+        for form in FORMS:
+            self.options(form)
+        return self
+
+    def options(self, form: str) -> Formulation:
+        """Return the formulation ``form`` with these options."""
+        from fmilin.formulations import MCS, RCS, UCS
+
+        if form == "mcs":
+            return MCS() if self.basis is None else MCS(self.basis)
+        if form == "rcs":
+            return RCS("zero" if self.spurious == "zero" else "infinite")
+        return UCS() if self.penalty is None else UCS(*self.penalty)
 
 
 formulation_options = grouped(
@@ -73,57 +109,7 @@ formulation_options = grouped(
 )
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A formulation and its options as they stand on the command line; None where nothing was said."""
-
-    form: str
-    basis: str | None = None
-    spurious: str | None = None
-    penalty: tuple[float, float, float] | None = None
-
-    def options(self, form: str) -> Formulation:
-        """Return the formulation ``form`` with these options."""
-        from fmilin.formulations import MCS, RCS, UCS
-
-        if form == "mcs":
-            return MCS() if self.basis is None else MCS(self.basis)
-        if form == "rcs":
-            return RCS("zero" if self.spurious == "zero" else "infinite")
-        return UCS() if self.penalty is None else UCS(*self.penalty)
-
-
-def chosen(form: str | None, basis: str | None, spurious: str | None, penalty: str | None) -> Chosen | None:
-    """Return what was chosen; None without ``--formulation``.
-
-    Raises
-    ------
-    UsageError
-        When an option does not belong to the formulation, or the penalty is no three numbers.
-    """
-    belongs = (("--basis", basis, "mcs"), ("--spurious", spurious, "rcs"), ("--penalty", penalty, "ucs"))
-    for option, value, owner in belongs:
-        if value is not None and form not in (owner, "all"):
-            raise UsageError(f"{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
-    if form is None:
-        return None
-    found = Chosen(form, basis, spurious, None if penalty is None else _three(penalty))
-    for one_of_them in FORMS:
-        found.options(one_of_them)  # values out of range are said before any model is loaded
-    return found
-
-
-def _three(text: str) -> tuple[float, float, float]:
-    try:
-        alpha, xi, omega = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"--penalty '{text}' is not ALPHA,XI,OMEGA: three numbers, as in --penalty 1e6,1,10."
-        ) from None
-    return alpha, xi, omega
-
-
-def require_plain(request: Request, chosen: Chosen, others: Sequence[str], *, wants_model: bool) -> None:
+def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *, wants_model: bool) -> None:
     """Refuse options that say how the general procedure works.
 
     Raises
@@ -140,17 +126,17 @@ def require_plain(request: Request, chosen: Chosen, others: Sequence[str], *, wa
         contradicting.append("--constraint, --constraints or --no-constraints")
     if contradicting:
         raise UsageError(
-            f"--formulation {chosen.form} takes the model's own equations; it does not go with "
+            f"--formulation {chosen.formulation} takes the model's own equations; it does not go with "
             f"{' and '.join(contradicting)}. Leave one of them out."
         )
-    if chosen.form == "all" and wants_model:
+    if chosen.formulation == "all" and wants_model:
         raise UsageError(
             "--formulation all prints a comparison and makes no linear model. Choose mcs, rcs or ucs for --output, "
             "--reduce and the like."
         )
 
 
-def one(request: Request, chosen: Chosen, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
+def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
     """Return the spectrum of one formulation, its linear model and the point."""
     from fmilin.formulations import spectrum
 
@@ -158,7 +144,7 @@ def one(request: Request, chosen: Chosen, runner: JobRunner) -> tuple[Spectrum, 
     found = spectrum(
         model,
         point,
-        chosen.options(chosen.form),
+        chosen.options(chosen.formulation or ""),
         independent=tuple(request.independent or ()),
         interface=(request.inputs, request.outputs),
         at_singularity=request.at_singularity,
@@ -169,56 +155,41 @@ def one(request: Request, chosen: Chosen, runner: JobRunner) -> tuple[Spectrum, 
     return found, found.linear, point
 
 
-def add_spectrum(spectrum: Spectrum, runner: JobRunner) -> None:
-    """Print, below the table of the linear model, what the formulation found beside it."""
-    from fmilin.report.spectrum_table import print_spectrum
-
-    print_spectrum(spectrum, runner.results)
-
-
-def compare(request: Request, chosen: Chosen, runner: JobRunner, *, as_json: bool) -> None:
+def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
     from fmilin.formulations import spectrum
     from fmilin.report.spectrum_table import print_comparison
 
     model, point = _at(request, runner)
-    at_singularity, found = request.at_singularity, []
+    kept, at_singularity, found = tuple(request.independent or ()), request.at_singularity, []
     for form in FORMS:
+        way = chosen.options(form)
         try:
-            found.append(
-                spectrum(
-                    model,
-                    point,
-                    chosen.options(form),
-                    independent=tuple(request.independent or ()),
-                    at_singularity=at_singularity,
-                )
-            )
+            found.append(spectrum(model, point, way, independent=kept, at_singularity=at_singularity))
         except NumericalError as error:
             if form != "mcs" or error.condition_number is None:
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
-        runner.results.write(json.dumps(_document(model, point, found), indent=1, allow_nan=False) + "\n")
+        from fmilin.export.json_file import text_of
+
+        runner.results.write(text_of(_document(model, point, found)))
         return
     print_comparison(found, runner.results)
 
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.opening import open_model
-    from fmilin.cli.points import assembled, with_saved_point
-    from fmilin.cli.snapshots import carried
+    from fmilin.cli.points import at_point, with_saved_point
+    from fmilin.manifold.operating_points import operating_point
 
+    if not request.trim:
+        return at_point(request, runner)
     request, saved = with_saved_point(request)
     model, values = open_model(request, runner)
-    if request.trim:
-        from fmilin.manifold.operating_points import operating_point
-
-        near = saved.on(model) if saved is not None and not values else None
-        near = near or operating_point(model, values, time=request.time, project=request.project)
-        return model, _balanced(model, near)
-    point = assembled(model, values, request, saved)
-    return model, point if request.simulate_to is None else carried(model, point, request.simulate_to, request.stepping)
+    near = saved.on(model) if saved is not None and not values else None
+    near = near or operating_point(model, values, time=request.time, project=request.project)
+    return model, _balanced(model, near)
 
 
 def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:
@@ -242,22 +213,19 @@ def _document(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) 
             "states": dict(zip(model.states.names, point.states.tolist(), strict=True)),
             "inputs": dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
         },
-        "spectra": [
-            {
-                "formulation": s.formulation,
-                "method": s.method,
-                "sizes": dict(s.sizes),
-                "eigenvalues": [[z.real, z.imag] if abs(z) < float("inf") else None for z in s.eigenvalues.tolist()],
-                "labels": list(s.labels),
-                "violations": _numbers(s.violations.tolist()),
-                "errors": _numbers(s.errors.tolist()),
-                "warnings": [{"kind": r.kind, "message": str(r)} for r in s.remarks],
-            }
-            for s in spectra
-        ],
+        "spectra": [document_of(s) for s in spectra],
     }
 
 
-def _numbers(values: Sequence[float]) -> list[float | None]:
-    """Return numbers with None in place of NaN, which JSON does not have."""
-    return [value if value == value else None for value in values]  # noqa: PLR0124 - NaN differs from itself
+def document_of(spectrum: Spectrum) -> dict[str, Any]:
+    """Return a spectrum as plain data, None in place of infinite eigenvalues."""
+    return {
+        "formulation": spectrum.formulation,
+        "method": spectrum.method,
+        "sizes": dict(spectrum.sizes),
+        "eigenvalues": [[s.real, s.imag] if abs(s) < float("inf") else None for s in spectrum.eigenvalues.tolist()],
+        "labels": list(spectrum.labels),
+        "violations": spectrum.violations.tolist(),
+        "errors": spectrum.errors.tolist(),
+        "warnings": [{"kind": r.kind, "message": str(r)} for r in spectrum.remarks],
+    }

@@ -5,35 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
-from fmilin.cli.formulations import Formulated, add_spectrum, compare, formulation_options, one, require_plain
+from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.opening import open_model
 from fmilin.cli.options import (
     MODEL,
     POINT,
     PROJECT,
-    SETTINGS,
     Constraints,
     Running,
-    assignments,
     checked_outputs,
     constraints_options,
     files_option,
-    finite,
     is_fmu,
     json_option,
-    names,
+    names_option,
+    number_option,
     one_of,
     outputs_option,
+    read_by,
     running_options,
+    settings_option,
+    time_option,
 )
 from fmilin.cli.request import Request
-from fmilin.cli.snapshots import carried, deliver_each, file_at, linear_models, snapshot_times
+from fmilin.cli.snapshots import deliver_each, file_at, linear_models, snapshot_times
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.errors import UsageError
 from fmilin.export.registry import carries_descriptor
@@ -48,27 +48,27 @@ __all__ = ["command", "deliver", "linear_model"]
 @click.command()
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
-@click.option(
-    "--independent",
-    metavar="A,B,...",
-    help='States to keep as coordinates, or expressions: "theta=atan2(x,-y)".',
-)
+@names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
 @click.option(
     "--coordinates",
     type=one_of("partition", "tangent"),
     default="partition",
     help="How coordinates are chosen when none are named.",
 )
-@click.option("--inputs", metavar="A,B,...", help="A choice and an order.")
+@names_option("--inputs", "A choice and an order.")
 @outputs_option()
-@SETTINGS
-@click.option("--time", metavar="T", type=float, help="The point's time in seconds.")
+@settings_option("Repeatable: a start value, parameter or input.")
+@time_option()
 @POINT
 @click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
+@number_option("--simulate-to", metavar="T", help="Let the nonlinear model run from the point to this time first.")
 @click.option(
-    "--simulate-to", metavar="T", type=float, help="Let the nonlinear model run from the point to this time first."
+    "--snapshots",
+    "times",
+    metavar="T1,T2,...",
+    help="One linear model per time of one motion; FILE_tT1.mat, ...",
+    callback=read_by(snapshot_times),
 )
-@click.option("--snapshots", metavar="T1,T2,...", help="One linear model per time of one motion; FILE_tT1.mat, ...")
 @click.option(
     "--derivatives",
     type=one_of("auto", "exact", "differences"),
@@ -94,28 +94,15 @@ __all__ = ["command", "deliver", "linear_model"]
 def command(
     model: str,
     constrained: Constraints,
-    independent: str | None,
-    coordinates: str,
-    inputs: str | None,
-    outputs: str | None,
-    settings: tuple[str, ...],
-    time: float | None,
-    point: Path | None,
-    simulate_to: float | None,
-    snapshots: str | None,
-    derivatives: str,
-    one_sided: Literal["left", "right"] | None,
-    interface: str | None,
+    times: tuple[float, ...],
     stepped: Stepped,
     steps: Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
     running: Running,
     *,
-    trim: bool,
-    project: bool,
-    at_singularity: bool,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
@@ -127,27 +114,13 @@ def command(
         fmu=running.fmu(),
         constraints=constrained.asked(),
         constraints_file=constrained.constraints,
-        settings=assignments(settings),
-        independent=names(independent, "--independent"),
-        coordinates=coordinates,
-        inputs=names(inputs, "--inputs"),
-        outputs=names(outputs, "--outputs"),
-        time=finite(time, "--time"),
-        derivatives=derivatives,
-        project=project,
-        one_sided=one_sided,
-        at_singularity=at_singularity,
-        point=point,
-        trim=trim,
-        simulate_to=finite(simulate_to, "--simulate-to"),
-        interface=interface,
         stepping=stepped.asked(),
         descriptor=not is_fmu(model) and (as_json or any(map(carries_descriptor, files))),
+        **asked,  # the options that are called like its fields
     )
-    times = snapshot_times(snapshots)
     chosen = formulated.asked()
     if times:
-        if simulate_to is not None or one_sided is not None or at_singularity:
+        if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
         checked_outputs([file_at(path, t) for path in files for t in times])
     conditioning = steps.asked()
@@ -160,7 +133,7 @@ def command(
             models = conditioned(linear_models(request, times, runner), conditioning)
             deliver_each(models, times, files, runner, as_json=as_json)
             return
-        if chosen is not None and chosen.form == "all":
+        if chosen is not None and chosen.formulation == "all":
             compare(request, chosen, runner, as_json=as_json)
             return
         spectrum = None
@@ -171,7 +144,9 @@ def command(
         (linear,) = conditioned([linear], conditioning)
         deliver(linear, at, files, runner, as_json=as_json)
         if spectrum is not None and not files and not as_json:
-            add_spectrum(spectrum, runner)
+            from fmilin.report.spectrum_table import print_spectrum
+
+            print_spectrum(spectrum, runner.results)
 
     return running.work(job, model)
 
@@ -179,25 +154,18 @@ def command(
 def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize."""
     import fmilin as fl
-    from fmilin.cli.points import assembled, with_saved_point
+    from fmilin.cli.points import at_point
 
-    request, saved = with_saved_point(request)
-    model, values = open_model(request, runner)
-    point = assembled(model, values, request, saved)
-    if request.simulate_to is not None:
-        point = carried(model, point, request.simulate_to, request.stepping)
+    model, point = at_point(request, runner)
     linear = fl.linearize(
         model,
         point,
-        independent=request.independent,
         inputs=request.inputs,
         outputs=request.outputs,
-        coordinates=request.coordinates,
-        derivatives=request.derivatives,
         one_sided=request.one_sided,
         at_singularity=request.at_singularity,
         stepping=request.stepping,
-        descriptor=request.descriptor,
+        **request.how(),
     )
     return linear, point
 
@@ -206,7 +174,7 @@ def deliver(
     linear: LinearModel, point: OperatingPoint, files: Sequence[Path], runner: JobRunner, *, as_json: bool = False
 ) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the table."""
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps
 
     runner.come_home()

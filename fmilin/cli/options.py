@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.atomic import check_writable
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
 from fmilin.export.registry import check_output
@@ -27,7 +28,6 @@ __all__ = [
     "MODEL",
     "POINT",
     "PROJECT",
-    "SETTINGS",
     "Constraints",
     "Running",
     "assignments",
@@ -40,10 +40,16 @@ __all__ = [
     "is_fmu",
     "json_option",
     "names",
+    "names_option",
+    "new_file_option",
+    "number_option",
     "one_of",
     "outputs_option",
     "path_option",
+    "read_by",
     "running_options",
+    "settings_option",
+    "time_option",
 ]
 
 Command = Callable[..., int]
@@ -54,13 +60,6 @@ TIMEOUT = 120.0
 
 MODEL = click.argument("model")
 DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks.")
-SETTINGS = click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Repeatable: a start value, parameter or input.",
-)
 PROJECT = click.option("--project", is_flag=True, help="Start from the nearest point that satisfies the constraints.")
 UNPACK_LIMIT = click.option(
     "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
@@ -70,6 +69,19 @@ UNPACK_LIMIT = click.option(
 def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
     """Return an option that names a file."""
     return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=help, **more)
+
+
+def new_file_option(*names: str, suffix: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+    """Return an option that names a file to write, of one kind: refused at once where that cannot be done."""
+
+    def checked(path: Path | None, option: str) -> Path | None:
+        if path is not None:
+            if path.suffix.lower() != suffix:
+                raise UsageError(f"{option} '{path}': the file has to end in {suffix}.")
+            check_writable(path)
+        return path
+
+    return path_option(*names, metavar=f"FILE{suffix}", help=help, callback=read_by(checked), **more)
 
 
 POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
@@ -92,13 +104,35 @@ def json_option(help: str) -> Decorator:  # noqa: A002 - as click says
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
+def read_by(read: Callable[[Any, str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback for an option; ``read`` takes what stands behind it and its name, and returns the value."""
+    return lambda _, parameter, value: read(value, parameter.opts[-1])
+
+
+def names_option(name: str, help: str) -> Decorator:  # noqa: A002 - as click says
+    """Return an option for several names."""
+    return click.option(name, metavar="A,B,...", help=help, callback=read_by(names))
+
+
+def number_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+    """Return an option for a finite number."""
+    return click.option(*names, metavar=metavar, type=float, help=help, callback=read_by(finite), **more)
+
+
+def settings_option(help: str) -> Decorator:  # noqa: A002 - as click says
+    """Return ``--set``."""
+    read = read_by(assignments)
+    return click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help=help, callback=read)
+
+
 def outputs_option() -> Decorator:
     """Return ``--outputs`` of a model."""
-    return click.option(
-        "--outputs",
-        metavar="A,B,...",
-        help="A choice and an order; der(x) and any continuous variable may be one.",
-    )
+    return names_option("--outputs", "A choice and an order; der(x) and any continuous variable may be one.")
+
+
+def time_option() -> Decorator:
+    """Return ``--time``."""
+    return number_option("--time", metavar="T", help="The point's time in seconds.")
 
 
 def one_of(*choices: str) -> click.Choice[str]:

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fmilin.cli.opening import open_model
+from fmilin.cli.progress import progress_bar
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
+    from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.request import Request
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.point_files import SavedPoint
+    from fmilin.model.stepping import Stepping
 
-__all__ = ["assembled", "with_saved_point"]
+__all__ = ["at_point", "carried", "with_saved_point"]
 
 
 def with_saved_point(request: Request) -> tuple[Request, SavedPoint | None]:
@@ -30,6 +34,35 @@ def with_saved_point(request: Request) -> tuple[Request, SavedPoint | None]:
     settings = {**saved.parameters, **request.settings}
     time = saved.time if request.time is None else request.time
     return replace(request, settings=settings, time=time), saved
+
+
+def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
+    """Return the model, and the point that the request describes: where its motion is at ``--simulate-to``."""
+    request, saved = with_saved_point(request)
+    model, values = open_model(request, runner)
+    point = assembled(model, values, request, saved)
+    return model, point if request.simulate_to is None else carried(model, point, request.simulate_to, request.stepping)
+
+
+def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
+    """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then.
+
+    Raises
+    ------
+    UsageError
+        When that is before the start.
+    """
+    import fmilin as fl
+
+    if to < point.time:
+        raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
+    from fmilin.model.stepping import Stepped
+
+    if isinstance(model, Stepped):
+        return model.advance(point, to, stepping.step if stepping is not None else None)
+    with progress_bar(model.info.name, point.time, to) as progress:
+        (there,) = fl.snapshots(model, point, times=[to], progress=progress)
+        return there
 
 
 def assembled(

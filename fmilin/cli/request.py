@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions
@@ -50,3 +50,7 @@ class Request:
     stepping: Stepping | None = None
     fmu: FmuOptions | None = None
     descriptor: bool = False
+
+    def how(self) -> dict[str, Any]:
+        """Return what one linearization and many along a motion are asked for alike."""
+        return {name: getattr(self, name) for name in ("independent", "coordinates", "derivatives", "descriptor")}

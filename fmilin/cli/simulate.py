@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING
 import click
 
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.opening import open_model
 from fmilin.cli.options import (
     MODEL,
     POINT,
     PROJECT,
-    SETTINGS,
     Constraints,
     Running,
-    assignments,
     constraints_options,
-    finite,
-    names,
+    grouped,
+    new_file_option,
+    number_option,
     one_of,
     outputs_option,
     path_option,
     running_options,
+    settings_option,
 )
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
@@ -44,28 +43,17 @@ __all__ = ["Run", "command"]
 
 @dataclass(frozen=True)
 class Run:
-    """How to integrate, as the command line says.
+    """How to integrate, as the command line says."""
 
-    Parameters
-    ----------
-    start, stop, step : float or None
-        In seconds.
-    formulation, method : str
-    tolerance, longest_step : float or None
-    energy : str or None
-        An expression or the name of a variable.
-    keeps_energy : bool
-    """
-
-    stop: float
-    start: float | None = None
-    step: float | None = None
-    formulation: str = "projection"
-    method: str = "DOP853"
-    tolerance: float | None = None
-    longest_step: float | None = None
-    energy: str | None = None
-    keeps_energy: bool = False
+    stop_time: float
+    start_time: float | None
+    step: float | None
+    formulation: str
+    method: str
+    tolerance: float | None
+    longest_step: float | None
+    energy: str | None
+    keep_energy: bool
 
     def integrator(self) -> Method:
         """Return the method with its tolerances; RK4 steps from sample to sample when no step is given."""
@@ -81,91 +69,77 @@ class Run:
         """Return the formulation."""
         from fmilin.simulation.formulations import Projection, formulation_named
 
-        return Projection(keeps_energy=True) if self.keeps_energy else formulation_named(self.formulation)
+        return Projection(keeps_energy=True) if self.keep_energy else formulation_named(self.formulation)
+
+
+RUN = grouped(
+    "run",
+    Run,
+    number_option("--stop-time", metavar="T", required=True, help="In seconds."),
+    number_option("--start-time", metavar="T", help="In seconds; the model's own start."),
+    number_option("--step", metavar="H", help="Of the samples, in seconds; a 500th of the whole."),
+    click.option(
+        "--formulation",
+        type=one_of("projection", "local", "baumgarte", "none"),
+        default="projection",
+        help="How the states are kept on the manifold.",
+    ),
+    click.option(
+        "--method",
+        type=one_of("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4"),
+        default="DOP853",
+        help="Radau and BDF for stiff models.",
+    ),
+    number_option("--tolerance", metavar="R", help="Relative, of one step; 1e-9."),
+    number_option("--longest-step", metavar="H", help="Of the integrator, in seconds; the step of RK4."),
+    click.option("--energy", metavar="TEXT", help="An expression or a variable that is recorded as the energy."),
+    click.option("--keep-energy", is_flag=True, help="Project onto the energy of the start, too."),
+)
 
 
 @click.command()
 @MODEL
-@click.option("--stop-time", metavar="T", type=float, required=True, help="In seconds.")
-@click.option("--start-time", metavar="T", type=float, help="In seconds; the model's own start.")
-@click.option("--step", metavar="H", type=float, help="Of the samples, in seconds; a 500th of the whole.")
+@RUN
 @path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")
-@SETTINGS
+@settings_option("Repeatable: a start value, parameter or input.")
 @constraints_options("Integrate all states as they are, as other tools do.")
 @POINT
 @PROJECT
 @outputs_option()
-@click.option(
-    "--formulation",
-    type=one_of("projection", "local", "baumgarte", "none"),
-    default="projection",
-    help="How the states are kept on the manifold.",
-)
-@click.option(
-    "--method",
-    type=one_of("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4"),
-    default="DOP853",
-    help="Radau and BDF for stiff models.",
-)
-@click.option("--tolerance", metavar="R", type=float, help="Relative, of one step; 1e-9.")
-@click.option("--longest-step", metavar="H", type=float, help="Of the integrator, in seconds; the step of RK4.")
-@click.option("--energy", metavar="TEXT", help="An expression or a variable that is recorded as the energy.")
-@click.option("--keep-energy", is_flag=True, help="Project onto the energy of the start, too.")
 @path_option("--against", metavar="LINEAR", help="Compare with a linear model: .mat .npz .json")
-@path_option("-o", "--output", metavar="FILE.csv", help="Every state and output over time.")
-@path_option("--plot", metavar="FILE.png", help="A picture.")
+@new_file_option("-o", "--output", suffix=".csv", help="Every state and output over time.")
+@new_file_option("--plot", suffix=".png", help="A picture.")
 @running_options
 def command(
     model: str,
-    stop_time: float,
-    start_time: float | None,
-    step: float | None,
+    run: Run,
     inputs: Path | None,
-    settings: tuple[str, ...],
+    settings: dict[str, float],
     constrained: Constraints,
     point: Path | None,
-    outputs: str | None,
-    formulation: str,
-    method: str,
-    tolerance: float | None,
-    longest_step: float | None,
-    energy: str | None,
+    outputs: list[str] | None,
     against: Path | None,
     output: Path | None,
     plot: Path | None,
     running: Running,
     *,
     project: bool,
-    keep_energy: bool,
 ) -> int:
     """Integrate a model on the manifold of its constraints.
 
     MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --plot a summary is printed.
     """
     constraints = constrained.asked()
-    if keep_energy and formulation != "projection":
+    if run.keep_energy and run.formulation != "projection":
         raise UsageError("--keep-energy goes with --formulation projection. Leave one of them out.")
-    _check_file(output, ".csv", "-o")
-    _check_file(plot, ".png", "--plot")
-    run = Run(
-        stop=_finite(stop_time, "--stop-time"),
-        start=finite(start_time, "--start-time"),
-        step=finite(step, "--step"),
-        formulation=formulation,
-        method=method,
-        tolerance=finite(tolerance, "--tolerance"),
-        longest_step=finite(longest_step, "--longest-step"),
-        energy=energy,
-        keeps_energy=keep_energy,
-    )
     request = Request(
         source=model,
         fmu=running.fmu(),
-        settings=assignments(settings),
+        settings=settings,
         constraints=constraints,
         constraints_file=constrained.constraints,
-        outputs=names(outputs, "--outputs"),
-        time=run.start,
+        outputs=outputs,
+        time=run.start_time,
         project=project,
         point=point,
     )
@@ -187,11 +161,9 @@ def command(
 
 
 def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.points import assembled, with_saved_point
+    from fmilin.cli.points import at_point
 
-    request, saved = with_saved_point(request)
-    model, values = open_model(request, runner)
-    point = assembled(model, values, request, saved)
+    model, point = at_point(request, runner)
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
     return model, point
@@ -200,11 +172,11 @@ def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]
 def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable | None) -> Trajectory:
     import fmilin as fl
 
-    with progress_bar(model.info.name, point.time, run.stop) as progress:
+    with progress_bar(model.info.name, point.time, run.stop_time) as progress:
         return fl.simulate(
             model,
             point,
-            stop_time=run.stop,
+            stop_time=run.stop_time,
             step=run.step,
             inputs=table,
             formulation=run.way(),
@@ -233,7 +205,7 @@ def _write(
     trajectory: Trajectory, comparison: Comparison | None, name: str, output: Path | None, plot: Path | None
 ) -> None:
     """Make all files before the first is written."""
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
 
     contents: dict[Path, bytes] = {}
     if output is not None:
@@ -265,18 +237,3 @@ def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, run
         print_trajectory(trajectory, name, runner.results)
     if comparison is not None:
         print_comparison(comparison, "the linear model", runner.results)
-
-
-def _check_file(path: Path | None, suffix: str, option: str) -> None:
-    if path is None:
-        return
-    if path.suffix.lower() != suffix:
-        raise UsageError(f"{option} '{path}': the file has to end in {suffix}.")
-    from fmilin.export.atomic import check_writable
-
-    check_writable(path)
-
-
-def _finite(value: float, option: str) -> float:
-    finite(value, option)
-    return value

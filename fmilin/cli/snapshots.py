@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from fmilin.cli.request import Request
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.model.stepping import Stepping
 
-__all__ = ["carried", "deliver_each", "file_at", "linear_models", "snapshot_times"]
+__all__ = ["deliver_each", "file_at", "linear_models", "snapshot_times"]
 
 
-def snapshot_times(text: str | None) -> tuple[float, ...]:
+def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
     """Return the times of ``0.5,1,2``, in seconds.
 
     Raises
@@ -37,74 +36,36 @@ def snapshot_times(text: str | None) -> tuple[float, ...]:
     except ValueError:
         times = ()
     if not times or not all(map(isfinite, times)) or any(b <= a for a, b in pairwise(times)):
-        raise UsageError(f"--snapshots '{text}': these are no times that increase. Write for example 0.5,1,2.")
+        raise UsageError(f"{option} '{text}': these are no times that increase. Write for example 0.5,1,2.")
     return times
-
-
-def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
-    """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then.
-
-    Raises
-    ------
-    UsageError
-        When that is before the start.
-    """
-    import fmilin as fl
-
-    if to < point.time:
-        raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
-    from fmilin.model.stepping import Stepped
-
-    if isinstance(model, Stepped):
-        return model.advance(point, to, stepping.step if stepping is not None else None)
-    with progress_bar(model.info.name, point.time, to) as progress:
-        (there,) = fl.snapshots(model, point, times=[to], progress=progress)
-        return there
 
 
 def linear_models(request: Request, times: Sequence[float], runner: JobRunner) -> list[LinearModel]:
     """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump."""
     import fmilin as fl
-    from fmilin.cli.opening import open_model
-    from fmilin.cli.points import assembled, with_saved_point
+    from fmilin.cli.points import at_point
     from fmilin.model.stepping import Stepped
 
-    request, saved = with_saved_point(request)
-    model, values = open_model(request, runner)
+    model, start = at_point(request, runner)
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
-    start = assembled(model, values, request, saved)
     if isinstance(model, Stepped):
         return list(_one_by_one(model, start, times, request))
     view = model if request.inputs is None else model.with_interface(request.inputs, None)
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
         points = fl.snapshots(model, start, times=times, progress=progress)
-        return fl.linearize_along(
-            view,
-            _of_view(model, points, request.inputs),
-            independent=request.independent,
-            coordinates=request.coordinates,
-            derivatives=request.derivatives,
-            descriptor=request.descriptor,
-        )
+        return fl.linearize_along(view, _of_view(model, points, request.inputs), **request.how())
 
 
 def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
     import fmilin as fl
+    from fmilin.cli.points import carried
 
     point = start
     for t in times:
         point = carried(model, point, t, request.stepping)
-        yield fl.linearize(
-            model,
-            point,
-            independent=request.independent,
-            inputs=request.inputs,
-            coordinates=request.coordinates,
-            derivatives=request.derivatives,
-            stepping=request.stepping,
-        )
+        yield fl.linearize(model, point, inputs=request.inputs, stepping=request.stepping, **request.how())
 
 
 def deliver_each(
@@ -114,7 +75,7 @@ def deliver_each(
 
     All files are made before the first is written.
     """
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
     runner.come_home()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli.formulations import FORMS, PENALTY, chosen
+from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, assignments, json_option, names, one_of, path_option
+from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, new_file_option, one_of, settings_option
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -32,10 +31,10 @@ __all__ = ["command"]
 )
 @click.option("--around", metavar="RAD/S", default=0.0, help="The frequency that they are nearest to.")
 @click.option("--count", metavar="K", default=4, help="How many, a pair of complex ones counting once.")
-@click.option("--independent", metavar="A,B,...", help="Coordinates to keep; chosen by elimination otherwise.")
+@names_option("--independent", "Coordinates to keep; chosen by elimination otherwise.")
 @PENALTY
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Repeatable: a start value or input.")
-@path_option("--sparsity", metavar="FILE.png", help="Draw the mass matrices of all formulations and their factors.")
+@settings_option("Repeatable: a start value or input.")
+@new_file_option("--sparsity", suffix=".png", help="Draw the mass matrices of all formulations and their factors.")
 @click.option(
     "--at-singularity",
     is_flag=True,
@@ -48,9 +47,9 @@ def command(
     formulation: str,
     around: float,
     count: int,
-    independent: str | None,
-    penalty: str | None,
-    settings: tuple[str, ...],
+    independent: list[str] | None,
+    penalty: tuple[float, float, float] | None,
+    settings: dict[str, float],
     sparsity: Path | None,
     *,
     at_singularity: bool,
@@ -62,26 +61,24 @@ def command(
     MODEL is package.module:name(...), equations of Lagrange or their form. For systems of thousands of coordinates:
     "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)".
     """
-    asked_for = chosen(formulation, None, None, penalty)
-    values = assignments(settings)
-    kept = names(independent, "--independent")
-    if sparsity is not None and sparsity.suffix.lower() != ".png":
-        raise UsageError(f"The picture '{sparsity}' has to be a .png file.")
+    asked_for = Formulated(formulation, penalty=penalty).asked()
 
     def job(runner: JobRunner) -> None:
         from fmilin.formulations.sparse import Around, eigenvalues_near
 
         near = Around(around, count)
-        asked = _form(model, values)
+        asked = _form(model, settings)
         name, form = asked.name, asked.form
         if sparsity is not None:
             _draw(form, name, sparsity)
         way = asked_for.options(formulation) if asked_for is not None else formulation
-        found = eigenvalues_near(form, way, around=near, independent=kept)
+        found = eigenvalues_near(form, way, around=near, independent=independent)
         if formulation == "mcs" and not at_singularity:
             _require_regular(asked, found)
         if as_json:
-            runner.results.write(json.dumps(_document(name, found), indent=1, allow_nan=False) + "\n")
+            from fmilin.export.json_file import text_of
+
+            runner.results.write(text_of({"format": "fmilin-spectrum/1", "model": name, **document_of(found)}))
             return
         from fmilin.report.nearest_table import print_nearest
 
@@ -130,7 +127,6 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     from fmilin.loading import python_object
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Model
-    from fmilin.models.sparse import NumericModel
 
     found: Any = python_object(source)
     if isinstance(found, ConstrainedForm):
@@ -142,7 +138,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
             f"'{source}' is no native model. The formulations need equations of Lagrange: name a model or a function "
             "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
-    if isinstance(found, NumericModel):
+    if found.sparse:
         at = operating_point(found, values) if values else None
         return Asked(found.info.name, sparse_form_of(found, at), found, at or found.start)
     point = operating_point(found, values)
@@ -150,23 +146,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
 
 
 def _draw(form: ConstrainedForm, name: str, path: Path) -> None:
-    from fmilin.export.atomic import check_writable, write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.report.sparsity_picture import sparsity_picture
 
-    check_writable(path)
     write_atomically(path, sparsity_picture(form, title=name))
-
-
-def _document(name: str, found: Spectrum) -> dict[str, Any]:
-    return {
-        "format": "fmilin-spectrum/1",
-        "model": name,
-        "formulation": found.formulation,
-        "method": found.method,
-        "sizes": dict(found.sizes),
-        "eigenvalues": [[s.real, s.imag] for s in found.eigenvalues.tolist()],
-        "labels": list(found.labels),
-        "violations": [v if math.isfinite(v) else None for v in found.violations.tolist()],
-        "errors": [e if math.isfinite(e) else None for e in found.errors.tolist()],
-        "warnings": [{"kind": r.kind, "message": str(r)} for r in found.remarks],
-    }

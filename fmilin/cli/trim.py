@@ -19,11 +19,15 @@ from fmilin.cli.options import (
     Running,
     assignments,
     constraints_options,
-    finite,
+    grouped,
     json_option,
     names,
+    names_option,
     path_option,
+    read_by,
     running_options,
+    settings_option,
+    time_option,
 )
 from fmilin.cli.request import Request
 from fmilin.errors import UsageError
@@ -42,49 +46,79 @@ class Wishes:
 
     Parameters
     ----------
-    fixed : mapping of str to float
-        ``--fix``: states, inputs and parameters.
-    free, steady : sequence of str
-    bounds : mapping of str to (float, float)
-    guesses : sequence of mapping
+    fix : mapping of str to float
+        States, inputs and parameters.
+    free, steady : sequence of str or None
+    bound : mapping of str to (float, float)
+    guess : sequence of mapping
         One search each; empty: one search from where the model starts.
     """
 
-    fixed: Mapping[str, float]
-    free: Sequence[str] = ()
-    steady: Sequence[str] = ()
-    bounds: Mapping[str, tuple[float, float]] | None = None
-    guesses: Sequence[Mapping[str, float]] = ()
+    fix: Mapping[str, float]
+    free: Sequence[str] | None
+    steady: Sequence[str] | None
+    bound: Mapping[str, tuple[float, float]]
+    guess: Sequence[Mapping[str, float]]
+
+
+def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
+    """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, pair = text.rpartition("=")
+        low, colon, high = pair.partition(":")
+        if not (equals and colon and name.strip()):
+            raise UsageError(f"{option} '{text}' is no NAME=LO:HI. Write for example {option} torque=-5:5.")
+        name = name.strip().strip("`")
+        if name in found:
+            raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
+        sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
+        found[name] = (
+            -float("inf") if sides[0] is None else sides[0],
+            float("inf") if sides[1] is None else sides[1],
+        )
+    return found
+
+
+def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
+    return [assignments(names(text, option) or [], option) for text in texts]
+
+
+WISHES = grouped(
+    "wishes",
+    Wishes,
+    click.option(
+        "--fix",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Repeatable: a state, input or parameter that keeps this value.",
+        callback=read_by(assignments),
+    ),
+    names_option("--free", "Inputs and parameters to solve for; states are free."),
+    names_option("--steady", "States that may move: rolling, turning, cruising."),
+    click.option(
+        "--bound",
+        metavar="NAME=LO:HI",
+        multiple=True,
+        help="Repeatable: bounds of a free quantity; one may be left out.",
+        callback=read_by(_bounds),
+    ),
+    click.option(
+        "--guess",
+        metavar="A=VALUE,B=...",
+        multiple=True,
+        help="Where to start; repeat it to look for several points.",
+        callback=read_by(_guesses),
+    ),
+)
 
 
 @click.command()
 @MODEL
-@click.option(
-    "--fix",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Repeatable: a state, input or parameter that keeps this value.",
-)
-@click.option("--free", metavar="A,B,...", help="Inputs and parameters to solve for; states are free.")
-@click.option("--steady", metavar="A,B,...", help="States that may move: rolling, turning, cruising.")
-@click.option(
-    "--bound",
-    metavar="NAME=LO:HI",
-    multiple=True,
-    help="Repeatable: bounds of a free quantity; one may be left out.",
-)
-@click.option(
-    "--guess", metavar="A=VALUE,B=...", multiple=True, help="Where to start; repeat it to look for several points."
-)
+@WISHES
 @constraints_options("Treat all states as independent.")
-@click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Repeatable: a parameter or input to hold, or a state to start from.",
-)
-@click.option("--time", metavar="T", type=float, help="The point's time in seconds.")
+@settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
+@time_option()
 @PROJECT
 @path_option(
     "-o",
@@ -97,13 +131,9 @@ class Wishes:
 @running_options
 def command(
     model: str,
-    fix: tuple[str, ...],
-    free: str | None,
-    steady: str | None,
-    bound: tuple[str, ...],
-    guess: tuple[str, ...],
+    wishes: Wishes,
     constrained: Constraints,
-    settings: tuple[str, ...],
+    settings: dict[str, float],
     time: float | None,
     output: tuple[Path, ...],
     running: Running,
@@ -117,24 +147,16 @@ def command(
     of the other commands.
     """
     constraints = constrained.asked()
-    wishes = Wishes(
-        assignments(fix, "--fix"),
-        names(free, "--free") or [],
-        names(steady, "--steady") or [],
-        _bounds(bound),
-        [assignments(names(text, "--guess") or [], "--guess") for text in guess],
-    )
-    held = assignments(settings)
-    if both := sorted(held.keys() & wishes.fixed.keys()):
+    if both := sorted(settings.keys() & wishes.fix.keys()):
         raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
     files = _checked_files(output, wishes)
     request = Request(
         source=model,
         fmu=running.fmu(),
-        settings=held | dict(wishes.fixed),
+        settings=settings | dict(wishes.fix),
         constraints=constraints,
         constraints_file=constrained.constraints,
-        time=finite(time, "--time"),
+        time=time,
         project=project,
     )
 
@@ -151,7 +173,7 @@ def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, 
     from fmilin.trimming.procedure import search_each
 
     what, start = _problem(model, request, wishes, values)
-    guesses = [start | dict(guess) for guess in wishes.guesses or [{}]]
+    guesses = [start | dict(guess) for guess in wishes.guess or [{}]]
     return search_each(model, what, guesses, anywhere=request.project)
 
 
@@ -164,37 +186,18 @@ def _problem(
     """
     from fmilin.trimming.request import TrimRequest
 
-    given = {name: value for name, value in values.items() if name not in wishes.fixed}
-    start = {name: value for name, value in given.items() if model.states.has(name) or name in wishes.free}
+    given = {name: value for name, value in values.items() if name not in wishes.fix}
+    start = {name: value for name, value in given.items() if model.states.has(name) or name in (wishes.free or ())}
     fixed = {name: value for name, value in values.items() if name not in start}
-    return TrimRequest(fixed, wishes.steady, wishes.free, wishes.bounds or {}, request.time), start
-
-
-def _bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
-    found: dict[str, tuple[float, float]] = {}
-    for text in texts:
-        name, equals, pair = text.rpartition("=")
-        low, colon, high = pair.partition(":")
-        if not (equals and colon and name.strip()):
-            raise UsageError(f"--bound '{text}' is no NAME=LO:HI. Write for example --bound torque=-5:5.")
-        name = name.strip().strip("`")
-        if name in found:
-            raise UsageError(f"--bound: '{name}' has bounds twice. Keep one pair.")
-        sides = [assignments([f"side={s}"], "--bound")["side"] if s.strip() else None for s in (low, high)]
-        found[name] = (
-            -float("inf") if sides[0] is None else sides[0],
-            float("inf") if sides[1] is None else sides[1],
-        )
-    return found
+    return TrimRequest(fixed, wishes.steady or (), wishes.free or (), wishes.bound, request.time), start
 
 
 def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
     if not paths:
         return []
-    if len(wishes.guesses) > 1:
+    if len(wishes.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
-    from fmilin.export.atomic import check_writable
+    from fmilin.atomic import check_writable
     from fmilin.model.point_files import check_point_file
 
     for path in paths:
@@ -207,7 +210,7 @@ def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the tables."""
-    from fmilin.export.atomic import write_atomically
+    from fmilin.atomic import write_atomically
     from fmilin.model.point_files import SavedPoint, dump_point
 
     runner.come_home()

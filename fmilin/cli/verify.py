@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +14,14 @@ from fmilin.cli.options import (
     Constraints,
     Running,
     constraints_options,
-    finite,
     json_option,
-    path_option,
+    new_file_option,
+    number_option,
     running_options,
 )
+from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError
 
 if TYPE_CHECKING:
     from fmilin.verifying.result import Verification
@@ -35,13 +33,12 @@ __all__ = ["command"]
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")
-@click.option(
+@number_option(
     "--horizon",
     metavar="T",
-    type=float,
     help="How long to follow each response, in seconds; by default two slow periods.",
 )
-@path_option("--plot", metavar="FILE.png", help="Draw both responses of each channel.")
+@new_file_option("--plot", suffix=".png", help="Draw both responses of each channel.")
 @json_option("The verdict as one JSON document on standard output.")
 @running_options
 def command(
@@ -60,8 +57,6 @@ def command(
     Ends with status 5 when a channel is wrong to first order.
     """
     constraints, fmu = constrained.asked(), running.fmu()
-    finite(horizon, "--horizon")
-    _check_plot(plot)
 
     def job(runner: JobRunner) -> None:
         from fmilin.linear_model.model import LinearModel
@@ -77,32 +72,25 @@ def command(
             time=said.point.time,
         )
         loaded, _ = open_model(request, runner)
-        found = verify(loaded, said, horizon=horizon, progress=_progress())
+        with progress_bar("verifying", 0.0, 1.0, "") as progress:
+            found = verify(loaded, said, horizon=horizon, progress=progress)
         _deliver(found, plot, runner, as_json=as_json)
 
     return running.work(job, model)
-
-
-def _check_plot(plot: Path | None) -> None:
-    if plot is None:
-        return
-    if plot.suffix.lower() != ".png":
-        raise UsageError(f"Cannot draw '{plot}': a picture is a .png file.")
-    from fmilin.export.atomic import check_writable
-
-    check_writable(plot)
 
 
 def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.come_home()
     if plot is not None:
-        from fmilin.export.atomic import write_atomically
+        from fmilin.atomic import write_atomically
         from fmilin.report.verification_picture import verification_picture
 
         write_atomically(plot, verification_picture(found))
     if as_json:
-        runner.results.write(json.dumps(found.to_document(), indent=2, allow_nan=False) + "\n")
+        from fmilin.export.json_file import text_of
+
+        runner.results.write(text_of(found.to_document()))
     else:
         from fmilin.report.verification_table import print_verification
 
@@ -115,16 +103,3 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
             f"The linear model is wrong to first order in {len(failed)} of {len(found.channels)} channels: {listed}. "
             "It belongs to another model, point or parameter value, or was linearized without the constraints."
         )
-
-
-def _progress() -> Callable[[float], None]:
-    """Return what shows the fraction done on a terminal, and nothing elsewhere."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-
-    def show(done: float) -> None:
-        text = f"\rverifying: {100 * done:3.0f} %" if done < 1 else "\r" + " " * 20 + "\r"
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-    return show

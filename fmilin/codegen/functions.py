@@ -11,37 +11,18 @@ with all partial derivatives exact and evaluated once per point, however many di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from fmilin.codegen.evaluator import Evaluator
-from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.errors import NumericalError
+from fmilin.saddle_point.dense import DenseFactors
+from fmilin.saddle_point.factors import Factors, require_regular
 from fmilin.signals import FloatArray
 
-__all__ = ["Factors", "SystemFunctions", "singular_system"]
-
-
-class Factors(Protocol):
-    """A matrix W, taken apart so that W w = r can be solved many times."""
-
-    @property
-    def rcond(self) -> float:
-        """Reciprocal condition number; NaN where W holds a NaN."""
-
-    @property
-    def is_singular(self) -> bool:
-        """Whether w is not determined."""
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return w for r = ``right``, shape (nw,) or (nw, k)."""
-
-    def null_vector(self) -> FloatArray:
-        """Return the direction of w, (nw,), that is least determined."""
+__all__ = ["SystemFunctions"]
 
 
 class SystemFunctions:
@@ -55,7 +36,7 @@ class SystemFunctions:
         Takes W apart; LU factors with pivoting unless another way suits its structure better.
     """
 
-    def __init__(self, system: ImplicitSystem, factors: Callable[[FloatArray], Factors] = Factorized) -> None:
+    def __init__(self, system: ImplicitSystem, factors: Callable[[FloatArray], Factors] = DenseFactors) -> None:
         self.system = system
         self._factors = factors
 
@@ -134,8 +115,7 @@ class SystemFunctions:
             return _NOTHING
         W, r = self._equations(t, x, u, p)
         factors = self._factors(W)
-        if factors.is_singular:
-            raise singular_system(self.system.name, t, factors, self.system.unknown_names)
+        require_regular(factors, f"The equations of '{self.system.name}'", self.system.unknown_names, f"at time {t:g}")
         return factors, factors.solve(r[:, 0])
 
     @cached_property
@@ -155,19 +135,4 @@ class SystemFunctions:
         return Evaluator([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
 
 
-_NOTHING = Factorized(np.empty((0, 0))), np.empty(0)
-
-
-def singular_system(name: str, t: float, factors: Factors, unknowns: Sequence[str]) -> NumericalError:
-    """Return the error that says which unknowns a singular matrix leaves open."""
-    direction = np.abs(factors.null_vector())
-    loose = [unknowns[i] for i in np.argsort(-direction, kind="stable") if direction[i] > 1e-6]
-    shown = ", ".join(loose[:6]) + (", ..." if len(loose) > 6 else "")
-    return NumericalError(
-        f"The equations of '{name}' have no unique solution at time {t:g}: the matrix that "
-        f"multiplies the {len(unknowns)} accelerations and multipliers is singular (reciprocal condition number "
-        f"{factors.rcond:.1e}) and leaves {shown} undetermined. Constraints depend on each other at this "
-        f"point, or a mass is missing: choose another point, drop the redundant constraints or add the mass.",
-        condition_number=1.0 / factors.rcond if factors.rcond > 0 else float("inf"),
-        variable=loose[0],
-    )
+_NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)

@@ -118,6 +118,10 @@ class Constraints:
     input_structure : array of bool, shape (m, nu)
         Which inputs a row contains: they prescribe a motion.
     time_dependent : bool
+    hidden : list of int
+        Rows whose rate is a constraint of its own, which was not declared.
+    prescribing : list of int
+        Inputs that some row contains.
     variables : array of int, shape (m,), or None
         Places in (t, x, u, z) of the residuals, where each is nothing but a variable.
 
@@ -178,6 +182,8 @@ class Constraints:
             places = [place[name] for name in row.expression.names if name in place]
             contains[i, [p for p in places if p < first_observed]] = True
         self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n :]
+        self.hidden = [i for i, row in enumerate(self.rows) if row.needs_rate]
+        self.prescribing = np.flatnonzero(self.input_structure.any(axis=0)).tolist()
         self.variables: NDArray[np.intp] | None = None
         if all(row.expression.is_variable and row.expression.names[0] in place for row in self.rows):
             self.variables = np.array([place[row.expression.names[0]] for row in self.rows], dtype=np.intp)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
-from fmilin.tolerances import KINK
+from fmilin.tolerances import KINK, ROUNDING
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
 
@@ -46,9 +46,6 @@ WEAK = 1e-3
 
 FLAT = 1e-4
 """A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
-
-ROUNDING = 1e-14
-"""A row whose slopes are all smaller than this fraction of the terms it sums is nothing but rounding."""
 
 UNRESOLVED = 0.1
 """A row that bends by more than this fraction of its slope says nothing about how much others bend."""

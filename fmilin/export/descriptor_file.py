@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.atomic import write_atomically
 from fmilin.errors import ModelError, UsageError
-from fmilin.export.atomic import write_atomically
 from fmilin.export.descriptor_part import ARRAYS, NAMES, from_part, to_part
 from fmilin.export.mat5 import read, write
 from fmilin.linear_model.descriptor import Descriptor

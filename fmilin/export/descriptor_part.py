@@ -11,7 +11,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.signals import FloatArray
 
-__all__ = ["ARRAYS", "NAMES", "from_part", "to_part"]
+__all__ = ["ARRAYS", "NAMES", "from_part", "require_text", "to_part"]
 
 ARRAYS = ("E", "A", "B", "C", "D", "f0")
 NAMES = ("states", "inputs", "outputs")
@@ -44,7 +44,7 @@ def from_part(part: Mapping[str, Any]) -> Descriptor:
     KeyError, TypeError, ValueError
         When something is missing or does not fit.
     """
-    states, inputs, outputs = (tuple(_text(n) for n in part[name]) for name in NAMES)
+    states, inputs, outputs = (tuple(require_text(n) for n in part[name]) for name in NAMES)
     k, nu, ny = len(states), len(inputs), len(outputs)
     difference = part["difference"]
     return Descriptor(
@@ -69,7 +69,8 @@ def _array(part: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatA
     return array.reshape(shape)
 
 
-def _text(value: object) -> str:
+def require_text(value: object) -> str:
+    """Return a name or unit, which must be a text."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} stands where a name should be")
+        raise TypeError(f"{value!r} stands where a name or unit should be")
     return value

@@ -11,19 +11,20 @@ numbers are written is the format's own business.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError
-from fmilin.export.descriptor_part import from_part, to_part
+from fmilin.export.descriptor_part import from_part, require_text, to_part
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
-__all__ = ["ACCURACIES", "ERRORS", "FORMAT", "GROUPS", "MATRICES", "from_document", "to_document"]
+__all__ = ["ERRORS", "FORMAT", "GROUPS", "MATRICES", "POINT_PARTS", "from_document", "to_document"]
 
 FORMAT = "fmilin-linear/1"
 MATRICES = {
@@ -42,7 +43,8 @@ ERRORS = ("A", "B", "C", "D", "T")
 GROUPS = ("states", "full_states", "inputs", "outputs")
 """The four lists of names."""
 
-ACCURACIES = ("A", "B", "C", "D", "T", "f0", "constraint_residual", "conditioning")
+POINT_PARTS = ("states", "inputs", "outputs", "parameters")
+"""What a point has values of, by name."""
 
 
 def to_document(linear: LinearModel) -> dict[str, Any]:
@@ -70,29 +72,14 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     _require_texts(linear)
     document["errors"] = {name: getattr(linear.errors, name) for name in ERRORS}
     document |= {group: list(signals.names) for group, signals in groups.items()}
-    point, accuracy, method, model = linear.point, linear.accuracy, linear.method, linear.model
     document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
     document["eigenvalues"] = linear.eigenvalues()
-    document["point"] = {
-        "time": float(point.time),
-        "states": _floats(point.states),
-        "inputs": _floats(point.inputs),
-        "outputs": _floats(point.outputs),
-        "parameters": _floats(point.parameters),
+    document["point"] = {"time": float(linear.point.time)} | {
+        part: {name: float(value) for name, value in getattr(linear.point, part).items()} for part in POINT_PARTS
     }
-    document["accuracy"] = {name: float(getattr(accuracy, name)) for name in ACCURACIES}
-    document["method"] = {
-        "derivatives": method.derivatives,
-        "coordinates": method.coordinates,
-        "evaluations": int(method.evaluations),
-        "products": int(method.products),
-    }
-    document["model"] = {
-        "name": model.name,
-        "guid": model.guid,
-        "tool": model.tool,
-        "fmi_version": model.fmi_version,
-    }
+    document["accuracy"] = {name: float(value) for name, value in asdict(linear.accuracy).items()}
+    document["method"] = asdict(linear.method)
+    document["model"] = asdict(linear.model)
     document["warnings"] = [{"kind": w.kind, "message": w.message} for w in linear.warnings]
     document["sample_time"] = float(linear.sample_time)
     document["signals"] = {group: _details(signals) for group, signals in groups.items()}
@@ -145,43 +132,34 @@ def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
 
 
 def _linear_model(document: Mapping[str, Any]) -> LinearModel:
-    groups = {group: _signals(document, group) for group in GROUPS}
+    groups: dict[str, Any] = {group: _signals(document, group) for group in GROUPS}
     sizes = {group: len(signals) for group, signals in groups.items()}
-    matrix = {name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()}
+    matrix: dict[str, Any] = {
+        name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()
+    }
     point, method, model = document["point"], document["method"], document["model"]
     if not 0 <= (sample_time := _float(document["sample_time"])) < float("inf"):
         raise ValueError(f"the sample time is {sample_time:g} s")
     errors = {name: _array(document["errors"], name, matrix[name].shape) for name in ERRORS}
     return LinearModel(
-        A=matrix["A"],
-        B=matrix["B"],
-        C=matrix["C"],
-        D=matrix["D"],
-        T=matrix["T"],
+        **matrix,
+        **groups,
         f0=_array(document, "f0", (sizes["states"],)),
-        states=groups["states"],
-        full_states=groups["full_states"],
-        inputs=groups["inputs"],
-        outputs=groups["outputs"],
         y0=_array(document, "y0", (sizes["states"],)),
         point=Point(
             time=_float(point["time"]),
-            states=_by_name(point["states"]),
-            inputs=_by_name(point["inputs"]),
-            outputs=_by_name(point["outputs"]),
-            parameters=_by_name(point["parameters"]),
+            **{part: _by_name(point[part]) for part in POINT_PARTS},
         ),
-        accuracy=Accuracy(**{name: _float(document["accuracy"][name]) for name in ACCURACIES}),
+        accuracy=Accuracy(**{f.name: _float(document["accuracy"][f.name]) for f in fields(Accuracy)}),
         method=Method(
             derivatives=str(method["derivatives"]),
             coordinates=str(method["coordinates"]),
             evaluations=int(method["evaluations"]),
             products=int(method["products"]),
         ),
-        model=ModelInfo(**{key: str(model[key]) for key in ("name", "guid", "tool", "fmi_version")}),
+        model=ModelInfo(**{f.name: str(model[f.name]) for f in fields(ModelInfo)}),
         warnings=tuple(Remark(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
         sample_time=sample_time,
-        T_u=matrix["T_u"],
         errors=EntryErrors(**errors),
         descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),
     )
@@ -203,7 +181,14 @@ def _signals(document: Mapping[str, Any], group: str) -> Signals:
     details = document["signals"][group]
     columns = [details[key] for key in ("unit", "nominal", "start", "description", "aliases")]
     return Signals(
-        Signal(_text(name), _text(unit), None if nominal is None else float(nominal), _float(start), text, (*aliases,))
+        Signal(
+            require_text(name),
+            require_text(unit),
+            None if nominal is None else float(nominal),
+            _float(start),
+            text,
+            (*aliases,),
+        )
         for name, unit, nominal, start, text, aliases in zip(names, *columns, strict=True)
     )
 
@@ -218,18 +203,8 @@ def _array(document: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Fl
     raise ValueError(f"{name} has the shape {array.shape}, but the names say {shape}")
 
 
-def _floats(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(value) for name, value in values.items()}
-
-
 def _by_name(values: Mapping[str, float | None]) -> dict[str, float]:
     return {str(name): _float(value) for name, value in values.items()}
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} stands where a name or unit should be")
-    return value
 
 
 def _float(value: float | None) -> float:

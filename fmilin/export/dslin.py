@@ -22,7 +22,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["dumps", "is_dslin", "loads", "of_matrices"]
+__all__ = ["dumps", "is_dslin", "loads"]
 
 _DOUBLES, _TEXT = 0, 51
 """Types of MAT-file 4: little-endian, full matrix of doubles; text of one byte per character."""
@@ -62,17 +62,6 @@ def is_dslin(content: bytes) -> bool:
 
 def loads(content: bytes, origin: str) -> LinearModel:
     """Read a ``dslin.mat``; the operating point, which it does not have, counts as zero.
-
-    Raises
-    ------
-    ModelError
-        When this is none.
-    """
-    return of_matrices(content, origin)
-
-
-def of_matrices(content: bytes, origin: str) -> LinearModel:
-    """Return the linear model in the content of a ``dslin.mat``.
 
     Raises
     ------

@@ -18,6 +18,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.export.document import to_document
+from fmilin.export.matrices import by_name
 from fmilin.export.model_array import ModelArray, gathered
 from fmilin.export.writing import Writing
 from fmilin.linear_model.model import LinearModel
@@ -71,8 +72,8 @@ def _lines(models: ModelArray, name: str) -> Iterator[str]:
     yield ""
     offsets = {
         "x": [m.y0 for m in models.models],
-        "u": [_values(m.point.inputs, m.inputs.names) for m in models.models],
-        "y": [_values(m.point.outputs, m.outputs.names) for m in models.models],
+        "u": [by_name(m.point.inputs, m.inputs.names) for m in models.models],
+        "y": [by_name(m.point.outputs, m.outputs.names) for m in models.models],
         "dx": [m.f0 + (m.y0 if m.sample_time > 0 else 0.0) for m in models.models],
     }
     for letter in "ABCD":
@@ -231,10 +232,6 @@ def _by_name(values: Mapping[str, float], units: Mapping[str, str]) -> str:
         f"struct('names', {{{_cell(list(values))}}}, 'values', {column}, "
         f"'units', {{{_cell([units.get(n, '') for n in values])}}})"
     )
-
-
-def _values(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:
-    return np.array([values.get(name, 0.0) for name in names], dtype=np.float64)
 
 
 def _cell(texts: Sequence[str]) -> str:

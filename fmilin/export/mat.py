@@ -18,17 +18,15 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError
+from fmilin.export import dslin
 from fmilin.export.descriptor_file import of_mat, to_mat
 from fmilin.export.descriptor_part import to_part
-from fmilin.export.document import GROUPS, MATRICES, from_document, to_document
-from fmilin.export.dslin import is_dslin, of_matrices
+from fmilin.export.document import GROUPS, MATRICES, POINT_PARTS, from_document, to_document
 from fmilin.export.mat5 import read, write
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
 __all__ = ["dumps", "loads"]
-
-_POINT_PARTS = ("states", "inputs", "outputs", "parameters")
 
 
 def dumps(linear: LinearModel) -> bytes:
@@ -43,7 +41,7 @@ def dumps(linear: LinearModel) -> bytes:
         "y0": _column(document.pop("y0")),
         "eigenvalues": document.pop("eigenvalues").reshape(-1, 1),
         "units": _texts_by_name(document.pop("units")),
-        "point": {"time": point["time"]} | {part: _numbers_by_name(point[part]) for part in _POINT_PARTS},
+        "point": {"time": point["time"]} | {part: _numbers_by_name(point[part]) for part in POINT_PARTS},
         "warnings": {
             "kinds": [w["kind"] for w in warnings],
             "messages": [w["message"] for w in warnings],
@@ -65,8 +63,8 @@ def loads(content: bytes, origin: str) -> LinearModel:
     ModelError
         When this is no .mat file, or no linear model.
     """
-    if is_dslin(content):
-        return of_matrices(content, origin)
+    if dslin.is_dslin(content):
+        return dslin.loads(content, origin)
     try:
         top = read(content)
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -84,7 +82,7 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     document["y0"] = _flat(rest["y0"])
     document |= {group: _texts(top[group]) for group in GROUPS}
     point = rest["point"]
-    document["point"] = {"time": _number(point["time"])} | {part: _pairs(point[part]) for part in _POINT_PARTS}
+    document["point"] = {"time": _number(point["time"])} | {part: _pairs(point[part]) for part in POINT_PARTS}
     document["accuracy"] = {key: _number(value) for key, value in rest["accuracy"].items()}
     method = rest["method"]
     document["method"] = {key: _text(method[key]) for key in ("derivatives", "coordinates")} | {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
-__all__ = ["Sheet", "sheets", "short"]
+__all__ = ["Sheet", "by_name", "sheets", "short"]
 
 _DIGITS = 6
 
@@ -44,6 +46,11 @@ def sheets(linear: LinearModel) -> Iterator[Sheet]:
     ):
         if sheet.matrix.size and (sheet.letter != "T_u" or sheet.matrix.any()):
             yield sheet
+
+
+def by_name(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:
+    """Return values in the order of the names; 0 for one that is not known."""
+    return np.array([values.get(name, 0.0) for name in names], dtype=np.float64)
 
 
 def short(value: float) -> str:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.export.document import to_document
+from fmilin.export.document import POINT_PARTS, to_document
+from fmilin.export.matrices import by_name
 from fmilin.export.modelica_names import identifier, identifiers
 from fmilin.export.writing import Writing
 from fmilin.linear_model.model import LinearModel
@@ -138,8 +139,8 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
     if not writing.deviation:
         vectors["f0"] = (linear.f0, "rate at the operating point")
         vectors["x0"] = (linear.y0, "states at the operating point")
-        vectors["u0"] = (_at(linear.point.inputs, linear.inputs.names), "inputs at the operating point")
-        vectors["g0"] = (_at(linear.point.outputs, linear.outputs.names), "outputs at the operating point")
+        vectors["u0"] = (by_name(linear.point.inputs, linear.inputs.names), "inputs at the operating point")
+        vectors["g0"] = (by_name(linear.point.outputs, linear.outputs.names), "outputs at the operating point")
     for name, (vector, what) in vectors.items():
         if len(vector):
             yield f"  parameter Real {name}[{len(vector)}] = {_vector(vector)} {_string(what)};"
@@ -199,7 +200,7 @@ def _annotation(linear: LinearModel, writing: Writing) -> Iterator[str]:
         f"sample_time = {_number(linear.sample_time)}",
         f"deviation = {str(writing.deviation).lower()}",
     ]
-    for part in ("states", "inputs", "outputs", "parameters"):
+    for part in POINT_PARTS:
         values = {name: v for name, v in getattr(point, part).items() if np.isfinite(v)}  # Modelica has no others
         if values:
             fields.append(f"{part} = {{{', '.join(map(_string, values))}}}")
@@ -214,7 +215,7 @@ def _information(linear: LinearModel, writing: Writing) -> str:
         f"independent. Signals are {kind}. Operating point at t = {linear.point.time:.9g} s:</p><table>"
     ]
     units = {s.name: s.unit for group in (linear.full_states, linear.inputs, linear.outputs) for s in group}
-    for part in ("states", "inputs", "outputs", "parameters"):
+    for part in POINT_PARTS:
         for name, value in getattr(linear.point, part).items():
             cells = (part[:-1], name, f"{value:.9g}", units.get(name, ""))
             lines.append("<tr>" + "".join(f"<td>{html.escape(cell, quote=False)}</td>" for cell in cells) + "</tr>")
@@ -236,10 +237,6 @@ def _described(signal: Signal) -> str:
 
 def _start_time(linear: LinearModel) -> float:
     return linear.point.time if np.isfinite(linear.point.time) else 0.0
-
-
-def _at(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:
-    return np.array([values.get(name, 0.0) for name in names], dtype=np.float64)
 
 
 def _rows(matrix: FloatArray) -> str:

@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from fmilin.atomic import check_writable, write_atomically
 from fmilin.errors import ModelError, UsageError
-from fmilin.export.atomic import check_writable, write_atomically
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:

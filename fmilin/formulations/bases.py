@@ -23,7 +23,7 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, REFUSED
 
-__all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_rows", "rank_of"]
+__all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_rows", "rank_of", "require_method"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,7 @@ def basis_of(
     NumericalError
         When the named coordinates do not determine the others.
     """
-    if method not in METHODS:
-        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
+    require_method(method)
     D = np.ones(Phi_q.shape[1]) if sizes is None else sizes
     scaled = Phi_q * D
     if method == "coordinates":
@@ -95,6 +94,17 @@ def basis_of(
     # z = V' D^-1 q: N spans D times the row space of Phi_q D, to which V is orthogonal.
     rows = linalg.qr(independent_rows(scaled).T, mode="economic")[0]
     return Basis(method, D[:, None] * V, V.T / D, D[:, None] * rows)
+
+
+def require_method(method: str) -> None:
+    """Refuse an unknown method.
+
+    Raises
+    ------
+    UsageError
+    """
+    if method not in METHODS:
+        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 
 
 def rank_of(Phi_q: FloatArray) -> int:
@@ -192,12 +202,8 @@ def _append_orthogonal(basis: list[FloatArray], vector: FloatArray) -> None:
     basis.append(vector)
 
 
-def _coordinates(Phi: FloatArray) -> FloatArray:
-    return basis_of(Phi).R
-
-
 METHODS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "coordinates": _coordinates,
+    "coordinates": lambda Phi: basis_of(Phi).R,
     "zero-eigenvalue": _zero_eigenvalue,
     "svd": _svd,
     "qr": _qr,

@@ -14,10 +14,12 @@ Matrices may be dense or sparse (scipy.sparse arrays); nothing here makes one fr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
 
@@ -114,12 +116,28 @@ class ConstrainedForm:
         """Return the same form with dense matrices."""
         if not self.is_sparse:
             return self
-        M, C, K, Phi_q, B = (_dense(a) for a in (self.M, self.C, self.K, self.Phi_q, self.B))
+        return self._with(_dense)
+
+    def sparse(self) -> ConstrainedForm:
+        """Return the same form with sparse matrices."""
+        if self.is_sparse:
+            return self
+        from scipy import sparse
+
+        return self._with(sparse.csc_array)
+
+    def _with(self, kind: Callable[[Matrix], Matrix]) -> ConstrainedForm:
+        M, C, K, Phi_q, B = (kind(a) for a in (self.M, self.C, self.K, self.Phi_q, self.B))
         motion = self.motion
         if motion is not None:
-            rows = (_dense(a) for a in (motion.Phi_q_dot, motion.gamma_q, motion.gamma_v))
+            rows = (kind(a) for a in (motion.Phi_q_dot, motion.gamma_q, motion.gamma_v))
             motion = Motion(motion.velocities, motion.accelerations, *rows)
         return replace(self, M=M, C=C, K=K, Phi_q=Phi_q, B=B, motion=motion)
+
+    def rate_of(self, seen: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """Return by how much columns (dq, dv), shape (2n, k), violate the constraints of velocity, shape (m, k)."""
+        rate: NDArray[np.complex128] = self.Phi_q @ seen[self.n :]
+        return rate if self.motion is None else rate + self.motion.Phi_q_dot @ seen[: self.n]
 
 
 def _dense(matrix: Matrix) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
 from fmilin.manifold.coordinates import conditioning
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import RANK
 
 __all__ = ["Source", "linear_model"]
@@ -140,13 +140,9 @@ def _signals(source: Source, basis: Basis) -> Signals:
     if basis.chosen:
         places = [int(i) for i in source.second_order.positions[list(basis.chosen)]]
         places += [int(i) for i in source.second_order.velocities[list(basis.chosen)]]
-        return Signals(_started(states[i], float(x[i])) for i in places)
+        return Signals(replace(states[i], start=float(x[i])) for i in places)
     names = [f"{basis.method}[{k + 1}]" for k in range(basis.R.shape[1])]
     return Signals([*names, *(f"der({name})" for name in names)])
-
-
-def _started(signal: Signal, value: float) -> Signal:
-    return Signal(signal.name, signal.unit, signal.nominal, value, signal.description, signal.aliases)
 
 
 def _kind(source: Source, basis: Basis) -> str:

@@ -31,6 +31,9 @@ class RestAt:
     name: str
     rate: float
 
+    def __bool__(self) -> bool:
+        return abs(self.rate) <= EQUILIBRIUM
+
 
 def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
     """Return M, C, K, Phi_q, B and lambda of ``model`` at ``point``, an equilibrium or any consistent point.
@@ -104,20 +107,19 @@ def residuals_at(model: Model, point: OperatingPoint) -> FloatArray:
     return model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0))
 
 
-def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> tuple[bool, RestAt]:
+def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> RestAt:
     """Return whether ``point`` is an equilibrium, and which state says so the least."""
     sizes = model.states.scales(point.states)
     rates = np.concatenate((point.states[form.velocities], form.accelerations))
     rates = rates / np.concatenate((sizes[form.positions], sizes[form.velocities]))
     fastest = int(np.argmax(np.abs(rates)))
     names = [model.states.names[int(i)] for i in (*form.positions, *form.velocities)]
-    return bool(abs(rates[fastest]) <= EQUILIBRIUM), RestAt(names[fastest], float(rates[fastest]))
+    return RestAt(names[fastest], float(rates[fastest]))
 
 
 def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> ConstrainedForm:
     """Return ``form``, which belongs to ``point``, with the names and signs of the formulations."""
     qs, vs = form.positions, form.velocities
-    at_rest, _ = is_at_rest(model, point, form)
     gamma_v = form.constraint_states[:, vs]
     return ConstrainedForm(
         M=form.M,
@@ -128,7 +130,7 @@ def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
         multipliers=form.multipliers,
         names=tuple(model.states.names[int(i)] for i in qs),
         motion=None
-        if at_rest
+        if is_at_rest(model, point, form)
         else Motion(
             velocities=point.states[vs],
             accelerations=form.accelerations,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fmilin.errors import UsageError
-from fmilin.formulations.bases import METHODS
+from fmilin.formulations.bases import require_method
 
 __all__ = ["MCS", "RCS", "UCS", "Formulation", "formulation_named"]
 
@@ -25,10 +25,7 @@ class MCS:
     basis: str = "coordinates"
 
     def __post_init__(self) -> None:
-        if self.basis not in METHODS:
-            raise UsageError(
-                f"'{self.basis}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}."
-            )
+        require_method(self.basis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +69,10 @@ class UCS:
     displaced: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, least in (("alpha", self.alpha, "positive"), ("omega", self.omega, "positive")):
+        for name, value in (("alpha", self.alpha), ("omega", self.omega)):
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(
-                    f"The penalty's {name} must be {least} and finite, not {value:g}. Try alpha = 1e6, omega = 10."
+                    f"The penalty's {name} must be positive and finite, not {value:g}. Try alpha = 1e6, omega = 10."
                 )
         if not (math.isfinite(self.xi) and self.xi >= 0):
             raise UsageError(f"The penalty's xi is a damping ratio, 0 or more, not {self.xi:g}. Try 1.")

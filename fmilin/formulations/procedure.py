@@ -288,8 +288,8 @@ def _with_model(source: Source, solved: Solved, options: Formulation) -> Spectru
 
 def _remarks(source: Source, solved: Solved, options: Formulation) -> list[Remark]:
     remarks = []
-    at_rest, fastest = is_at_rest(source.model, source.point, source.second_order)
-    if not at_rest:
+    fastest = is_at_rest(source.model, source.point, source.second_order)
+    if not fastest:
         remarks.append(
             off_equilibrium(
                 f"'{fastest.name}' changes at {fastest.rate:.3g} of its size per second",

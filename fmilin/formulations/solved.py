@@ -13,12 +13,9 @@ from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.motion_terms import Carried
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.signals import FloatArray
-from fmilin.tolerances import SYMMETRIC
+from fmilin.tolerances import NO_INERTIA, SYMMETRIC
 
 __all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "violations"]
-
-NO_INERTIA = 16 * float(np.finfo(np.float64).eps)
-"""Inertias below this fraction of the largest, all scaled by their own sizes, are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +107,18 @@ def seen_vectors(vectors: ComplexArray, n: int) -> ComplexArray:
 
 
 def violations(form: ConstrainedForm, seen: ComplexArray) -> FloatArray:
-    """Return how far each column (dq, dv) is from the constraints of position and velocity; NaN for zero columns."""
-    dq, dv = seen[: form.n], seen[form.n :]
-    rate = form.Phi_q @ dv
-    if form.motion is not None:
-        rate = rate + form.motion.Phi_q_dot @ dq
-    size = np.linalg.norm(seen, axis=0)
-    reach = float(np.linalg.norm(form.Phi_q, 2)) if form.Phi_q.size else 1.0
-    broken = np.hypot(np.linalg.norm(form.Phi_q @ dq, axis=0), np.linalg.norm(rate, axis=0))
+    """Return how far each column (dq, dv) is from the constraints of position and velocity; NaN for zero columns.
+
+    Relative to the norm of Phi_q, of a sparse one from above.
+    """
+    size, reach = np.linalg.norm(seen, axis=0), 1.0
+    if form.is_sparse and form.m:
+        entries = abs(form.Phi_q)
+        reach = float(np.sqrt(entries.sum(axis=0).max() * entries.sum(axis=1).max()))
+    elif form.Phi_q.size:
+        reach = float(np.linalg.norm(form.Phi_q, 2))
+    rate = form.rate_of(seen)
+    broken = np.hypot(np.linalg.norm(form.Phi_q @ seen[: form.n], axis=0), np.linalg.norm(rate, axis=0))
     return np.where(size > 0, broken / (reach * np.where(size > 0, size, 1.0)), np.nan)
 
 

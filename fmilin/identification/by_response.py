@@ -13,13 +13,14 @@ from fmilin.identification.holdout import HeldOut, held_out
 from fmilin.identification.impulse_response import Markov, Probe, Runner
 from fmilin.identification.realize import Realized, named_coordinates, realize
 from fmilin.identification.result import Coordinates, Measured, linear_model
-from fmilin.identification.sampled import Continuous, Sampled, continuous_of
+from fmilin.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.identification.steps import base_period, confirmed, fitting_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
+from fmilin.tolerances import MOVES
 
 __all__ = ["ByResponse"]
 
@@ -32,9 +33,6 @@ GROWTH = 1e4
 
 MOST_NUMBERS = 4_000_000
 """Of the Hankel matrix."""
-
-MOVES = 1e-7
-"""A rate above this, in sizes of the states per second, is a motion and not the solver's noise."""
 
 GLIMPSE = 0.1
 """Radians of the fastest motion: a record that is shorter shows but the beginning of any motion."""
@@ -77,7 +75,7 @@ class ByResponse:
         way = {"response": "responses"}.get(self.findings.way, self.findings.way)
         measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, _difference(sampled, half), way, steps, self.findings.doubt)
+            measured = Measured(sampled, apart(sampled, half), way, steps, self.findings.doubt)
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
@@ -160,7 +158,7 @@ class ByResponse:
         preferred = wanted or [known.index_of(name) for name in self.model.independent]
         chosen = named_coordinates(model, known.scales(self.point.states), preferred)
         if chosen is None:
-            return Coordinates.hidden(n, self.point, self.model), np.eye(n), np.eye(n)
+            return Coordinates.hidden(n), np.eye(n), np.eye(n)
         if wanted and chosen != wanted:
             raise NumericalError(
                 f"The states {', '.join(independent or ())} do not determine the identified ones. Leave the choice out."
@@ -189,15 +187,7 @@ class ByResponse:
             other = continuous_of(half)
         except FmilinError:
             other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
-        return Continuous(
-            A=np.abs(model.A - other.A),
-            B=np.abs(model.B - other.B),
-            C=np.abs(model.C - other.C),
-            D=np.abs(model.D - other.D),
-            f0=np.abs(model.f0 - other.f0),
-            T=np.abs(model.T - other.T),
-            nyquist=0.0,
-        )
+        return replace(apart(model, other), f0=np.abs(model.f0 - other.f0))
 
     def _note_short_record(self, model: Continuous, step: float) -> None:
         """Warn when all runs together are far shorter than any motion: slower ones are then lost in rounding."""
@@ -239,17 +229,6 @@ def _before_growth(markov: Markov) -> Markov:
         Y=markov.Y[:count],
         errors=markov.errors[:count],
         half=None if half is None else replace(half, Y=half.Y[:count], errors=half.errors[:count]),
-    )
-
-
-def _difference(model: Sampled, half: Sampled) -> Sampled:
-    return replace(
-        model,
-        A=np.abs(model.A - half.A),
-        B=np.abs(model.B - half.B),
-        C=np.abs(model.C - half.C),
-        D=np.abs(model.D - half.D),
-        T=np.abs(model.T - half.T),
     )
 
 

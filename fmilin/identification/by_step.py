@@ -13,13 +13,14 @@ from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import HeldOut, held_out
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.result import Coordinates, Measured, linear_model
-from fmilin.identification.sampled import Continuous, Sampled, continuous_of
+from fmilin.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.identification.steps import base_period, confirmed, fitting_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.nonlinear import has_expressions
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
+from fmilin.tolerances import EQUILIBRIUM
 
 __all__ = ["ByStep"]
 
@@ -115,19 +116,13 @@ class ByStep:
             other = continuous_of(displacements.measure(step / 2)[0])
         except FmilinError:
             other = model
-
-        return Continuous(
-            A=np.maximum(np.abs(model.A - other.A), errors.A / step),
-            B=np.maximum(np.abs(model.B - other.B), errors.B / step),
-            C=np.maximum(np.abs(model.C - other.C), errors.C),
-            D=np.maximum(np.abs(model.D - other.D), errors.D),
-            f0=np.zeros_like(model.f0),
-            T=errors.T,
-            nyquist=0.0,
-        )
+        off = apart(model, other)
+        A, B = np.maximum(off.A, errors.A / step), np.maximum(off.B, errors.B / step)
+        C, D = np.maximum(off.C, errors.C), np.maximum(off.D, errors.D)
+        return Continuous(A, B, C, D, np.zeros_like(model.f0), errors.T, 0.0)
 
 
 def _settled(model: Continuous, frame: Frame) -> Continuous:
     """Return the model with f0 = 0 where only the solver's noise moves the point."""
-    still = np.abs(model.f0) <= 1e-9 * frame.y_scales
+    still = np.abs(model.f0) <= EQUILIBRIUM * frame.y_scales
     return replace(model, f0=np.where(still, 0.0, model.f0))

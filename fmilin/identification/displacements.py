@@ -80,9 +80,8 @@ class Displacements:
         beside = Neighbourhood(step_map, self.frame, self.point, base, pairs={})
         slopes = measure(beside, Differences())
         R, ny = self.frame.coordinates.R, len(self.model.outputs)
-        half, reading = (
-            (slice(0, ny), "at once") if self._answers(slopes.c_y[:ny]) else (slice(ny, None), "end of step")
-        )
+        follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
+        half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
         p = len(self.frame.signals)
         T = self.frame.T
         drift = step * (R @ base.derivatives)
@@ -108,7 +107,3 @@ class Displacements:
             np.zeros(p),
         )
         return found, errors
-
-    def _answers(self, at_once: FloatArray) -> bool:
-        """Whether outputs follow states that are set, without a step."""
-        return not len(self.model.outputs) or bool(np.any(at_once != 0.0))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ROUNDING
 
 __all__ = ["Hankel", "significant"]
 
@@ -88,6 +89,6 @@ def significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int
     if not singular_values.size or singular_values[0] == 0:
         return 0
     size = float(np.sqrt(np.mean(noise**2))) if noise.size else 0.0
-    rounding = 1e-14 * float(singular_values[0])
+    rounding = ROUNDING * float(singular_values[0])
     floor = max(size * (np.sqrt(shape[0]) + np.sqrt(shape[1])), rounding * np.sqrt(max(shape)))
     return min(int(np.count_nonzero(singular_values > floor)), MOST)

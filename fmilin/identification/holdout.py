@@ -10,13 +10,13 @@ from fmilin.errors import FmilinError
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
+from fmilin.tolerances import QUIET
 
 __all__ = ["HeldOut", "held_out"]
 
 COUNT = 60
 PART = 0.3
 """Of the amplitudes of single pulses: many steps add up."""
-_QUIET = 1e-9
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class HeldOut:
         off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
         size = np.linalg.norm(measured, axis=0)
         largest = float(np.max(size, initial=0.0))
-        heard = size > _QUIET * largest
+        heard = size > QUIET * largest
         errors: FloatArray = np.where(
-            heard, off / np.where(heard, size, 1.0), np.where(off > _QUIET * largest, 1.0, 0.0)
+            heard, off / np.where(heard, size, 1.0), np.where(off > QUIET * largest, 1.0, 0.0)
         )
         return np.where(np.isfinite(errors), errors, np.inf)
 

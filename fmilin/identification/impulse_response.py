@@ -15,6 +15,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 from fmilin.signals import FloatArray
+from fmilin.tolerances import QUIET
 
 __all__ = ["Markov", "Probe", "Runner"]
 
@@ -23,8 +24,6 @@ LOOKS = 20
 
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
-KINK = 1e-9
-"""Even parts below this, in sizes of outputs, are rounding."""
 
 
 class Runner:
@@ -120,7 +119,7 @@ class Runner:
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts
-            heard = half_even > max(0.05 * half_odd, 10 * noise, KINK)
+            heard = half_even > max(0.05 * half_odd, 10 * noise, QUIET)
             if heard and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
                 name = self.model.inputs.names[j]
                 raise NumericalError(
@@ -164,8 +163,6 @@ class Probe:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self._reading: str | None = None
-        self.feedthrough = 0.0
-        """The largest response of an output in the step of the pulse, in parts of its largest response."""
 
     def measure(self, step: float, count: int) -> Markov:
         """Return Markov parameters of ``count`` steps, from four runs per input."""
@@ -196,14 +193,12 @@ class Probe:
         at_once = np.array([p.at_once[0] for p in pulses]).T
         relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
         if relative.size and np.max(relative) > 1e-6:
-            self.feedthrough = float(np.max(relative))
             return "at once"
         limits = self._limits(step)
         if limits is None or not limits.size:
             return "at once"
         through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
-        self.feedthrough = float(np.max(through, initial=0.0))
-        return "end of step" if self.feedthrough > 1e-2 else "at once"
+        return "end of step" if np.max(through) > 1e-2 else "at once"
 
     def _limits(self, step: float) -> FloatArray | None:
         """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""

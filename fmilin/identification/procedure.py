@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,16 +20,16 @@ from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import held_out
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
-from fmilin.identification.steps import CONFIRMED, IDEAL, rounded, usable_step
+from fmilin.identification.steps import IDEAL, rounded, usable_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 from fmilin.remarks import Remark, held_remarks
+from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
 
 __all__ = ["Task", "linearize_stepped"]
 
-REFUSED = 0.5
-"""A model that misses held-out responses by more than this part of their size is none."""
+Way = TypeVar("Way")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     linear = ways.chosen()
     if findings.way in ("direct", "step") and (how := model.how_states_are_set()):
         findings.extra.append(Remark("way", how))
-    if findings.excess > REFUSED and task.stepping.way != "direct":
+    if findings.excess > MISSES and task.stepping.way != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
             f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
@@ -207,24 +208,21 @@ class _Ways:
         if held is not None:
             errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]
             worst = [float(np.max(e, initial=0.0)) for e in errors]
-            best = int(worst[0] > 1e-6 and worst[0] > 10 * worst[1])
+            best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
             self.findings.fit(errors[best], step, held.noise)
             self.findings.reading = ("at once", "end of step")[best]
         return linear
 
     def _step(self) -> LinearModel:
-        return ByStep(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings).linearize(
-            self.task.independent, self.task.kind
-        )
+        return self._by(ByStep).linearize(self.task.independent, self.task.kind)
 
     def _response(self) -> LinearModel:
-        return ByResponse(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings).linearize(
-            self.task.independent
-        )
+        return self._by(ByResponse).linearize(self.task.independent)
 
     def _multisine(self) -> LinearModel:
         from fmilin.identification.by_multisine import ByMultisine
 
-        return ByMultisine(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings).linearize(
-            self.task.independent
-        )
+        return self._by(ByMultisine).linearize(self.task.independent)
+
+    def _by(self, kind: Callable[..., Way]) -> Way:
+        return kind(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings)

@@ -19,14 +19,9 @@ from fmilin.identification.holdout import HeldOut
 from fmilin.identification.impulse_response import Markov
 from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
 
 __all__ = ["Realized", "aligned", "named_coordinates", "realize"]
-
-PREDICTED = 1e-8
-"""Held-out error, relative, that needs no higher order: rounding in the rates, integrated, leaves as much."""
-
-_DISTINCT = 1e-5
-"""Declared states are coordinates only when they are independent to this, in their sizes."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
     shape = (len(hankel.P), len(hankel.Q))
     most = significant(hankel.singular_values, noise, shape)
     if order is not None:
-        count = int(np.count_nonzero(hankel.singular_values > 1e-15 * hankel.singular_values[:1].sum()))
+        count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
         if order > count:
             raise NumericalError(
                 f"The responses have {count} directions, so no model of order {order} can be told from them. Ask for a "
@@ -107,9 +102,9 @@ def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[in
     W = model.T / scales[:, None]
     moved = float(np.linalg.norm(W, 2))
     W = W / (np.linalg.norm(W, axis=0) + 1e-300)
-    if moved == 0 or np.linalg.matrix_rank(W, tol=_DISTINCT * float(np.linalg.norm(W, 2))) < n:
+    if moved == 0 or np.linalg.matrix_rank(W, tol=RANK_MEASURED * float(np.linalg.norm(W, 2))) < n:
         return None
-    if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < 1e4:
+    if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < DOUBTFUL:
         return list(preferred)
     _, _, order = linalg.qr(W.T, mode="economic", pivoting=True)
     return sorted(int(i) for i in order[:n])
@@ -146,7 +141,7 @@ def aligned(other: Sampled, model: Sampled) -> Sampled:
         return other
     mine, theirs = (_observability(m, n) for m in (model, other))
     S = np.asarray(np.linalg.lstsq(mine, theirs, rcond=None)[0], dtype=np.float64)
-    if not np.isfinite(S).all() or np.linalg.cond(S) > 1e8:
+    if not np.isfinite(S).all() or np.linalg.cond(S) > REFUSED:
         return other
     return other.in_coordinates(S)
 

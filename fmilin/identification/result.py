@@ -35,9 +35,8 @@ class Coordinates:
     residual: float = 0.0
 
     @classmethod
-    def hidden(cls, order: int, point: OperatingPoint, model: Model) -> Coordinates:
+    def hidden(cls, order: int) -> Coordinates:
         """Return coordinates without a meaning of their own."""
-        del point, model
         signals = Signals(Signal(f"z[{i + 1}]", description="identified, balanced") for i in range(order))
         return cls(signals, signals, np.zeros(order), "identified")
 

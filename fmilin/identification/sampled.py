@@ -10,24 +10,17 @@ faster than half the sampling frequency; an eigenvalue 0 (a delay, a dead-beat p
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
+from fmilin.tolerances import FAITHFUL, NEAR_NYQUIST, VANISHED
 
-__all__ = ["Continuous", "Sampled", "continuous_of", "sampled_from"]
-
-VANISHED = 1e-9
-"""Eigenvalues below this have left no trace after one step."""
-
-NEAR_NYQUIST = 0.9
-"""The largest angle of an eigenvalue, in parts of pi: closer to 1 nobody can tell a frequency from its alias."""
-
-FAITHFUL = 1e-6
-"""exp(log(M)) must be M to this, relative to M."""
+__all__ = ["Continuous", "Sampled", "apart", "continuous_of", "sampled_from"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +93,14 @@ class Continuous:
     T: FloatArray
     nyquist: float
     """The largest angle of an eigenvalue of the discrete model, in parts of pi."""
+
+
+Model = TypeVar("Model", Sampled, Continuous)
+
+
+def apart(one: Model, other: Model) -> Model:
+    """Return how far the matrices of two models are from each other, entry by entry, as such a model."""
+    return replace(one, **{name: np.abs(getattr(one, name) - getattr(other, name)) for name in "ABCDT"})
 
 
 def continuous_of(model: Sampled) -> Continuous:

@@ -7,7 +7,7 @@ still due: what is due at the start itself has happened when a model is initiali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 
 import numpy as np
@@ -19,7 +19,7 @@ from fmilin.model.events import Hybrid
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
 from fmilin.signals import FloatArray
-from fmilin.simulation.events import Crossing, Domains, domains, first_crossing
+from fmilin.simulation.events import domains, first_crossing
 
 __all__ = ["SampledModel"]
 
@@ -158,15 +158,15 @@ class SampledModel(Model, Stepped):
             if message is not None:
                 raise NumericalError(f"The integration cannot go on at t = {start:g} s: {message}.")
             dense = solver.dense_output()
-            crossing = self._crossing(dense, u, before, (start, float(solver.t)))
+            crossing = first_crossing(
+                lambda s: model.event_indicators(s, dense(s), u),  # noqa: B023 - called at once
+                before,
+                start,
+                float(solver.t),
+            )
             if crossing is not None:
                 return crossing.time, np.asarray(dense(crossing.time), dtype=np.float64), True
         return until, np.array(solver.y, dtype=np.float64), False
-
-    def _crossing(
-        self, dense: Callable[[float], FloatArray], u: FloatArray, before: Domains, span: tuple[float, float]
-    ) -> Crossing | None:
-        return first_crossing(lambda s: self.source.event_indicators(s, dense(s), u), before, *span)
 
     def _cadence(self) -> Cadence:
         """Find the base period from the first events in time."""

@@ -17,6 +17,7 @@ from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped
+from fmilin.tolerances import CONFIRMED, MISSES
 
 __all__ = ["Confirmed", "base_period", "confirmed", "fitting_step", "rounded", "usable_step"]
 
@@ -29,9 +30,6 @@ FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05
 
 LONGEST = 100
 """Times the step that suits the model: longer ones may take its solver for ever."""
-
-CONFIRMED = 2e-2
-"""Largest error at half the step of a model that counts as continuous, relative to the response."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
     if half is None:
         return Confirmed(model, float("nan"))
     error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
-    allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), 0.5)
+    allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), MISSES)
     if not error <= allowed:
         raise NumericalError(
             f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "

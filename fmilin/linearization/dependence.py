@@ -13,17 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.rank import TINY, singular_values
 from fmilin.remarks import Remark
+from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 __all__ = ["unmovable_combinations", "with_remark_on_dependence"]
-
-TOLERANCE = 1e-8
-"""Singular values of the equilibrated [A B] below this times the largest count as zero."""
-
-ROUNDING = 1e-14
-
-STANDING = 1e-6
-"""Rates below this, in sizes of the states per second, are those of an equilibrium."""
 
 
 def unmovable_combinations(linear: LinearModel) -> int:
@@ -33,31 +27,25 @@ def unmovable_combinations(linear: LinearModel) -> int:
     null vectors survive any scaling of rows and columns, so both are brought to size 1 first.
     """
     sizes = linear.states.scales(linear.y0)
-    A = linear.A * sizes / sizes[:, None]
-    B = linear.B * linear.inputs.scales() / sizes[:, None]
-    moving_now = linear.f0 / sizes
-    fastest = float(np.max(np.abs(moving_now), initial=0.0))
-    f0 = np.where(np.abs(moving_now) > 1e-8 * fastest, moving_now, 0.0)[:, None] * (fastest > STANDING)
-    both = np.hstack([A, B, f0])
-    error = np.hstack(
-        [
-            linear.errors.A * sizes / sizes[:, None],
-            linear.errors.B * linear.inputs.scales() / sizes[:, None],
-            np.zeros_like(f0),
-        ]
-    )
-    rounding = ROUNDING * np.max(np.abs(both), axis=1, keepdims=True, initial=0.0)  # each row has its own size
-    visible = np.abs(both) > np.maximum(error, rounding)
-    rows, columns = visible.any(axis=1), visible.any(axis=0)
-    moving = both[np.ix_(rows, columns)]
+    units = np.concatenate((sizes, linear.inputs.scales()))
+    both = np.hstack((linear.A, linear.B)) * units / sizes[:, None]
+    error = np.hstack((linear.errors.A, linear.errors.B)) * units / sizes[:, None]
+    rates = linear.f0 / sizes
+    fastest = float(np.abs(rates).max(initial=0.0))
+    if fastest > EQUILIBRIUM:
+        both = np.column_stack((both, np.where(np.abs(rates) > RANK * fastest, rates, 0.0)))
+        error = np.column_stack((error, np.zeros(len(rates))))
+    entries = np.abs(both)
+    rounding = ROUNDING * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
+    visible = entries > np.maximum(error, rounding)
+    moving = both[np.ix_(visible.any(axis=1), visible.any(axis=0))]
     unmoved = len(sizes) - len(moving)
     if not moving.size:
         return len(sizes)
-    for _ in range(3):
-        moving = moving / np.maximum(np.linalg.norm(moving, axis=1, keepdims=True), np.finfo(float).tiny)
-        moving = moving / np.maximum(np.linalg.norm(moving, axis=0, keepdims=True), np.finfo(float).tiny)
-    s = np.linalg.svd(moving, compute_uv=False)
-    return unmoved + len(moving) - int(np.count_nonzero(s > TOLERANCE * s[0]))
+    for axis in (1, 0, 1, 0, 1, 0):
+        moving = moving / np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
+    s = singular_values(moving)
+    return unmoved + len(moving) - int(np.count_nonzero(s > RANK * s[0]))
 
 
 def with_remark_on_dependence(linear: LinearModel) -> LinearModel:

@@ -10,6 +10,7 @@ from fmilin.manifold.singular import singularity_of
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.remarks import Remark, held_remarks, off_equilibrium
+from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
 __all__ = ["motion_remarks", "remarks_on", "visited_at"]
@@ -46,7 +47,11 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
 
 def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
-    remarks = [*_of_memory(model, point, base), *motion_remarks(model, point, base), *_prescribed(model, frame)]
+    remarks = [
+        *_of_memory(model, point, base),
+        *motion_remarks(model, base, frame.invariants.scales),
+        *_prescribed(model, frame),
+    ]
     if frame.condition_number > DOUBTFUL:
         remarks.append(
             Remark(
@@ -60,12 +65,11 @@ def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation,
     return remarks
 
 
-def motion_remarks(model: Model, point: OperatingPoint, base: Evaluation) -> list[Remark]:
-    """Say that the point moves, and what moves most."""
-    rates = np.abs(base.derivatives) / model.states.scales(point.states)
-    if np.max(rates, initial=0.0) <= EQUILIBRIUM:
+def motion_remarks(model: Model, base: Evaluation, scales: FloatArray) -> list[Remark]:
+    """Say that the point moves, and what moves most in its own size."""
+    rates = np.abs(base.derivatives) / scales
+    if not rates.size or rates[i := int(rates.argmax())] <= EQUILIBRIUM:
         return []
-    i = int(np.argmax(rates))
     return [off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second")]
 
 

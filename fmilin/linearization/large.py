@@ -120,7 +120,7 @@ def _linearized(
             counted.directions,
         ),
         model=model.info,
-        warnings=(*motion_remarks(model, point, base), *_doubts(conditioning), *_notes(model)),
+        warnings=(*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
     )
 

@@ -8,18 +8,16 @@ their condition number passes a limit, then a new one is chosen, and the switch 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import linalg
 
-from fmilin.manifold.coordinates import LinearCoordinates, conditioning
+from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.selection import (
     Manifold,
     Selection,
     from_basis,
-    select_named,
     select_partition,
+    select_states,
     tangent_scales,
 )
 from fmilin.signals import FloatArray
@@ -64,11 +62,10 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
         U = _carried_tangent(manifold, previous.coordinates)
         return from_basis(manifold, U, previous.signals), True
-    if len(previous.signals) == manifold.order:
-        condition = conditioning(previous.coordinates.R, manifold.H, manifold.scales)
-        if condition <= KEPT:
-            kept = select_named(manifold, previous.signals.names)
-            return replace(kept, kind=previous.kind, condition_number=condition), True
+    if previous.kept is not None and len(previous.kept) == manifold.order:
+        kept = select_states(manifold, previous.kept, previous.kind)
+        if kept.condition_number <= KEPT:
+            return kept, True
     return select_partition(manifold), False
 
 

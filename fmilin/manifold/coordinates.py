@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg.lapack import dgetrf
 
 from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import NumericalError
+from fmilin.manifold.rank import singular_values
+from fmilin.saddle_point.dense import solved
 from fmilin.signals import FloatArray
 
-__all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "conditioning"]
+__all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "condition_number", "conditioning"]
 
 Solver = Callable[[FloatArray, FloatArray], FloatArray]
 """(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""
@@ -161,12 +163,17 @@ class NonlinearCoordinates(Coordinates):
 def conditioning(R: FloatArray, H: FloatArray, scales: FloatArray) -> float:
     """Return the condition number of (R; H) with columns scaled and rows normalized."""
     matrix = np.vstack((R, H)) * scales
-    if matrix.size == 0:
-        return 1.0
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(matrix).all() or (norms == 0).any():
         return np.inf
-    sigma = np.linalg.svd(matrix / norms, compute_uv=False)
+    return condition_number(matrix / norms)
+
+
+def condition_number(matrix: FloatArray) -> float:
+    """Return the condition number of a finite matrix, square or wide; infinite where it is singular."""
+    if matrix.size == 0:
+        return 1.0
+    sigma = singular_values(matrix)
     return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else np.inf
 
 
@@ -187,9 +194,6 @@ def _factor(matrix: FloatArray) -> Factors:
 
 
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:
-    if factors[0].size == 0:
+    if factors[0].size == 0 or right.size == 0:
         return np.zeros_like(right)
-    if right.size == 0:
-        return np.zeros_like(right)
-    solution: FloatArray = dgetrs(*factors, right)[0]  # what lu_solve does, without its look at the arguments
-    return solution
+    return solved(*factors, right)

@@ -121,11 +121,10 @@ class Frame:
         """dPsi/du: how the manifold moves with the inputs, shape (N, nu); zero unless they prescribe a motion."""
         return self.parametrization.along_inputs()
 
-    @cached_property
+    @property
     def y_scales(self) -> FloatArray:
         """A size for each coordinate, shape (P,)."""
-        scales: FloatArray = np.abs(self.coordinates.R) @ self.parametrization.scales
-        return scales
+        return self.parametrization.y_scales
 
 
 def frame_at(
@@ -218,8 +217,8 @@ def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold
             return linear_states(invariants, t, x)
         return np.ones(len(x), dtype=bool)
 
-    H, states = gradient.H[rows], invariants.model.states
-    return Manifold(states, H, position, linear, invariants.pairs, scales, x), rows, decision
+    H, Hs, states = gradient.H[rows], gradient.scaled[rows], invariants.model.states
+    return Manifold(states, H, Hs, position, linear, invariants.pairs, scales, x), rows, decision
 
 
 def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from fmilin.derivatives.differences import jacobian_by_differences
 from fmilin.derivatives.noise import noise_beside
 from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.manifold.along import STEP, derivative_along
-from fmilin.manifold.rank import scaled, threshold
+from fmilin.manifold.rank import TINY, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 
@@ -61,21 +61,28 @@ class Gradient:
     scales: FloatArray
 
     @cached_property
-    def scaled(self) -> FloatArray:
-        """H with columns in sizes of the states and rows normalized; zeros where a row is nothing but rounding."""
-        return scaled(self.H, self.scales, self.reference, self.error)
+    def is_exact(self) -> bool:
+        """Whether nothing of H was measured."""
+        return not self.error.any()
 
     @cached_property
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        return scaled(self.H, self.scales, self.reference, self.error)
+
+    @property
+    def scaled(self) -> FloatArray:
+        """H with columns in sizes of the states and rows normalized; zeros where a row is nothing but rounding."""
+        return self._scaled[0]
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The norms of the rows of H in sizes of the states, shape (m,); of its terms for a row that is rounding."""
+        return self._scaled[1]
+
+    @property
     def threshold(self) -> float:
         """The fraction of the largest singular value of :attr:`scaled` below which one counts as zero."""
         return threshold(self.H, self.scales, self.error)
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        """The norms of the rows of H in sizes of the states, shape (m,); of its terms for a row that is rounding."""
-        terms = np.where(self.reference > 0, self.reference, 1.0)
-        sizes: FloatArray = np.where(self.scaled.any(axis=1), np.linalg.norm(self.H * self.scales, axis=1), terms)
-        return sizes
 
 
 class Invariants:
@@ -115,25 +122,43 @@ class Invariants:
         constraints = model.constraints
         self.declared = len(constraints)
         self._last: tuple[tuple[float, bytes, bytes], Gradient] | None = None
-        self.hidden = [i for i, row in enumerate(constraints.rows) if row.needs_rate]
-        self.names = (*constraints.names, *(f"hidden rate of {constraints.names[i]}" for i in self.hidden))
-        self._paired = np.array(sorted(self.pairs), dtype=np.intp)
-        self._partners = np.array([self.pairs[i] for i in sorted(self.pairs)], dtype=np.intp)
+        self.hidden = constraints.hidden
+        paired = sorted(self.pairs)
+        self._paired = np.array(paired, dtype=np.intp)
+        self._partners = np.array([self.pairs[i] for i in paired], dtype=np.intp)
         self._analytic = bool(constraints.analytic.all())
-        unpaired = np.ones(len(scales), dtype=bool)
-        unpaired[self._paired] = False
-        self._kinematic = self._analytic and not constraints.structure[self.hidden][:, unpaired].any()
+        self._kinematic = self._analytic and self._rates_are_states()
         """Whether h can be computed from the states alone, without a visit to the model."""
-        self.prescribing = [j for j in range(len(inputs)) if constraints.input_structure[:, j].any()]
+        self.prescribing = constraints.prescribing
         """Inputs that enter constraints: a prescribed motion."""
-        self.chain = _derivatives_among(model)
-        """Input to the input that is its time derivative."""
         self._moving = moving
         self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
-        self._require_derivatives()
+        if self.prescribing:
+            self._require_derivatives()
 
     def __len__(self) -> int:
-        return len(self.names)
+        return self.declared + len(self.hidden)
+
+    def _rates_are_states(self) -> bool:
+        """Whether the rates of all states in constraints that need a hidden one are states."""
+        if not self.hidden:
+            return True
+        unpaired = np.ones(len(self.scales), dtype=bool)
+        unpaired[self._paired] = False
+        return not self.model.constraints.structure[self.hidden][:, unpaired].any()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name per invariant."""
+        names = self.model.constraints.names
+        return (*names, *(f"hidden rate of {names[i]}" for i in self.hidden))
+
+    @cached_property
+    def chain(self) -> dict[int, int]:
+        """Input to the input that is its time derivative."""
+        positions = self.model.inputs.positions
+        names = enumerate(self.model.inputs.names)
+        return {j: positions[f"der({name})"] for j, name in names if f"der({name})" in positions}
 
     @property
     def connections(self) -> NDArray[np.bool_] | None:
@@ -167,15 +192,16 @@ class Invariants:
 
     def gradient(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> Gradient:
         """Return H = dh/dx at a point, shape (m, N). The last one is kept: it is asked for from several sides."""
-        n, u = len(self.scales), self.inputs if inputs is None else inputs
-        if not len(self):
-            return Gradient(np.empty((0, n)), np.empty((0, n)), np.empty(0), np.empty(0), self.scales)
+        u = self.inputs if inputs is None else inputs
         key = (t, x.tobytes(), u.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = (key, self._gradient(t, x, u))
         return self._last[1]
 
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Gradient:
+        if not len(self):
+            nothing = np.empty((0, len(x)))
+            return Gradient(nothing, nothing, np.empty(0), np.empty(0), self.scales)
         G, error = self._residual_gradient(t, x, u)
         reference = np.maximum(np.abs(G) @ self.scales, self._sizes_beside(t, x, u))
         if not self.hidden:
@@ -183,18 +209,17 @@ class Invariants:
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
         w = self._velocity(x, visit)
         W, W_error = self._velocity_gradient(t, x, u)
-        rows = self.hidden
         curvature, curvature_error = self._curvature(t, x, u, w)
-        noise = self._noise_of_rates(t, x, u, np.abs(w) + np.abs(W) @ self.scales)
-        relative = float(np.max(noise / self.scales) / max(np.max(np.abs(w) / self.scales), np.finfo(float).tiny))
-        H2 = curvature + G[rows] @ W
-        error2 = curvature_error + np.abs(G[rows]) @ W_error + error[rows] @ np.abs(W) + relative * np.abs(curvature)
-        reference2 = np.abs(curvature) @ self.scales + np.abs(G[rows]) @ np.abs(W) @ self.scales
+        bent, Gr = np.abs(curvature), G[self.hidden]
+        sizes, moving = np.abs(Gr), np.abs(W)
+        noise = self._noise_of_rates(t, x, u, np.abs(w) + moving @ self.scales)
+        relative = float((noise / self.scales).max() / max((np.abs(w) / self.scales).max(), TINY))
+        error2 = curvature_error + sizes @ W_error + error[self.hidden] @ moving + relative * bent
         return Gradient(
-            np.vstack((G, H2)),
-            np.vstack((error, error2)),
-            np.concatenate((reference, reference2)),
-            np.concatenate((np.zeros(len(G)), np.abs(G[rows]) @ noise)),
+            np.concatenate((G, curvature + Gr @ W)),
+            np.concatenate((error, error2)),
+            np.concatenate((reference, bent @ self.scales + sizes @ moving @ self.scales)),
+            np.concatenate((np.zeros(len(G)), sizes @ noise)),
             self.scales,
         )
 
@@ -367,8 +392,3 @@ class Invariants:
 def _somewhere(count: int) -> FloatArray:
     """Return one random direction, the same every time, shape (count,)."""
     return np.random.default_rng(1736).uniform(-1.0, 1.0, count)
-
-
-def _derivatives_among(model: Model) -> dict[int, int]:
-    positions = model.inputs.positions
-    return {j: positions[f"der({n})"] for j, n in enumerate(model.inputs.names) if f"der({n})" in positions}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -46,8 +47,12 @@ class Neighbourhood:
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest = 0.0
-        self._moves = frame.x_u.any(axis=0)
         self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
+
+    @cached_property
+    def _moves(self) -> bool:
+        """Whether inputs move the manifold."""
+        return bool(self.frame.x_u.any())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,7 +74,7 @@ class Neighbourhood:
         """
         t, x = self.point.time, self.point.states
         u = self.point.inputs + displacement[self.p :]
-        if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves.any()):
+        if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves):
             x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
         visit = self.model.evaluate(t, x, u)
         if len(self._indicators):
@@ -89,20 +94,22 @@ class Neighbourhood:
         return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
 
     def written_down(self, found: Slopes) -> Slopes:
-        """Replace rows that are known: rates of positions, outputs that are states or inputs."""
-        J, error, jump, bend = (part.copy() for part in (found.J, found.error, found.jump, found.bend))
-        frame, n, p, copies = self.frame, self.n, self.p, self.model.copies
-        states = [*self.pairs.items(), *((n + row, c.index) for row, c in copies.items() if c.kind == "state")]
-        inputs = [(n + row, c.index) for row, c in copies.items() if c.kind == "input"]
-        rows, places = [row for row, _ in states], [state for _, state in states]
+        """Replace rows that are known, in place: rates of positions, outputs that are states or inputs."""
+        J, error, frame, n, p = found.J, found.error, self.frame, self.n, self.p
+        known, held = list(self.pairs), list(self.pairs.values())
+        for row, copy in self.model.copies.items():
+            if copy.kind == "state":
+                known.append(n + row)
+                held.append(copy.index)
+            else:
+                for part in (J, error, found.jump, found.bend):
+                    part[n + row] = 0.0
+                J[n + row, p + copy.index] = 1.0
+        rows, places = np.array(known, dtype=np.intp), np.array(held, dtype=np.intp)
         J[rows, :p], J[rows, p:] = frame.T[places], frame.x_u[places]
         error[rows, :p], error[rows, p:] = frame.T_error[places], 0.0
-        known = [*rows, *(row for row, _ in inputs)]
-        J[known[len(rows) :]], error[known[len(rows) :]] = 0.0, 0.0
-        for row, place in inputs:
-            J[row, p + place] = 1.0
-        jump[known], bend[known] = 0.0, 0.0
-        return Slopes(J, error, jump, bend)
+        found.jump[rows], found.bend[rows] = 0.0, 0.0
+        return found
 
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
         """Difference all columns, or some, moving those together that no row sees together.

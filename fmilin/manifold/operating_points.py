@@ -11,6 +11,7 @@ from fmilin.errors import ConstraintError, UnknownNameError, UsageError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT
@@ -74,7 +75,8 @@ def operating_point(
     if (equations := model.sparse_equations()) is not None:
         projected = consistent_states(model, equations, t, x, u, held, project=project)
         return _adjusted(point, projected, scales)
-    invariants = Invariants(model, u, kinematic_pairs(model, point), scales)
+    visited = RememberingModel(model)
+    invariants = Invariants(visited, u, kinematic_pairs(visited, point), scales)
     if not held and not project:
         wrong = "The start values do not satisfy the constraints"
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)

@@ -68,8 +68,7 @@ class LocalParametrization:
         self.y0 = coordinates.values(x0)
         self.scales = invariants.scales
         self.gradient = invariants.gradient(time, x0)
-        size = np.linalg.norm(self.gradient.H[rows] * self.scales, axis=1)
-        self._row_scales = np.where(size > 0, size, 1.0)
+        self._row_scales = self.gradient.sizes[rows]
         self._solver = self._factored(self.gradient.H, x0)
         self.condition_number = (
             conditioning(coordinates.R, self.gradient.H[rows], self.scales)
@@ -77,6 +76,8 @@ class LocalParametrization:
             else condition_number
         )
         """Of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
+        self.y_scales: FloatArray = np.abs(coordinates.R) @ self.scales
+        """A size for each coordinate, shape (P,)."""
         p, m = len(self.y0), len(rows)
         self.derivative = self._solver(np.eye(p), np.zeros((m, p)))
         """DPsi at x0, shape (N, P)."""
@@ -127,7 +128,7 @@ class LocalParametrization:
         for iteration in range(ITERATIONS):
             h = self.invariants.values(t, x, inputs)[self.rows]
             r = none if self.coordinates.is_linear else self.coordinates.values(x) - y
-            if not (np.isfinite(h).all() and np.isfinite(r).all()):
+            if not (np.isfinite(h).all() and (r is none or np.isfinite(r).all())):
                 raise self._failure(x, t, "the constraints or coordinates are not defined there")
             step = -solver(r, h / self._row_scales)
             size = float((np.abs(step) / self.scales).max(initial=0.0))
@@ -150,12 +151,11 @@ class LocalParametrization:
 
     def _derivative_error(self) -> FloatArray:
         """To first order, d(DPsi) = -(D rho; H)^-1 (0; dH DPsi)."""
-        T = np.abs(self.derivative)
-        y_scales = np.abs(self.coordinates.R) @ self.scales
-        rows = np.maximum(np.max(T * y_scales, axis=1, initial=0.0), self.scales)  # rounding follows the largest term
+        T, y_scales = np.abs(self.derivative), self.y_scales
+        rows = np.maximum((T * y_scales).max(axis=1, initial=0.0), self.scales)  # rounding follows the largest term
         error: FloatArray = EPSILON * self.condition_number * rows[:, None] / y_scales
-        measured = self.gradient.error[self.rows]
-        if measured.any():
+        if not self.gradient.is_exact:
+            measured = self.gradient.error[self.rows]
             p, m = len(self.y0), len(self.rows)
             inverse = np.abs(self._solver(np.zeros((p, m)), np.eye(m)))
             error = error + inverse @ ((measured / self._row_scales[:, None]) @ T)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.derivatives.differences import ROUNDING, Slopes
+from fmilin.derivatives.differences import Slopes
 from fmilin.errors import NumericalError
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ROUNDING
 
 __all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
 
@@ -22,7 +23,7 @@ def by_procedure(beside: Neighbourhood) -> Slopes | None:
         found = exact.along(kept)
     except NumericalError:
         return None
-    J = np.vstack((found.derivatives, found.outputs))
+    J = np.concatenate((found.derivatives, found.outputs))
     return _with_error(beside, J) if np.isfinite(J).all() else None
 
 
@@ -36,7 +37,7 @@ def by_products(beside: Neighbourhood) -> Slopes | None:
     answer = beside.model.products(point.time, point.states, point.inputs, dx, du)
     if answer is None:
         return None
-    return _with_error(beside, np.vstack((answer.derivatives, answer.outputs)))
+    return _with_error(beside, np.concatenate((answer.derivatives, answer.outputs)))
 
 
 def _with_error(beside: Neighbourhood, J: FloatArray) -> Slopes:
@@ -58,9 +59,10 @@ def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
 
 def rounding(beside: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
-    slope = np.max(np.abs(J) * beside.scales, axis=1, initial=0.0)
+    slope = (np.abs(J) * beside.scales).max(axis=1, initial=0.0)
     return ROUNDING * beside.terms(slope)[:, None] / beside.scales
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
-    return Slopes(J, error, np.zeros_like(J), np.zeros_like(J))
+    straight = np.zeros(J.shape)
+    return Slopes(J, error, straight, straight)

@@ -43,9 +43,10 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     D = invariants.scales.copy()
     D[list(held)] = 0.0
     x, h = _descended(invariants, t, x, D)
-    if not (distance_beyond_noise(invariants, t, x) <= REACHED).all():
-        x, h = _kicked(invariants, t, start, D) or (x, h)
     remaining = distance_beyond_noise(invariants, t, x)
+    if not (remaining <= REACHED).all():
+        x, h = _kicked(invariants, t, start, D) or (x, h)
+        remaining = distance_beyond_noise(invariants, t, x)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
     if bad:
         held_names = [invariants.model.states.names[i] for i in held]
@@ -70,7 +71,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         gradient = invariants.gradient(t, x)
         sizes = gradient.sizes.copy()
         Hs, zero = gradient.scaled.copy(), gradient.threshold
-        if gradient.error.any():
+        if not gradient.is_exact:
             redundant = np.ones(len(h), dtype=bool)
             redundant[independent_rows(Hs, decide_rank(Hs, zero).rank, invariants.declared)] = False
             Hs[redundant], sizes[redundant] = 0.0, np.inf
@@ -164,17 +165,17 @@ def require_on_manifold(
         residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(far)}
         listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
         raise ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
-    return float(np.max(distance, initial=0.0))
+    return float(distance.max(initial=0.0))
 
 
 def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not len(invariants):
         return np.empty(0), np.empty(0)
     gradient = invariants.gradient(t, x)
-    sizes = gradient.sizes
-    # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
-    measured = 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0)
-    noise = np.maximum(10 * gradient.noise, measured)
+    sizes, noise = gradient.sizes, 10 * gradient.noise
+    if not gradient.is_exact:
+        # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.
+        noise = np.maximum(noise, 0.1 * np.max(gradient.error * invariants.scales, axis=1, initial=0.0))
     return np.abs(invariants.values(t, x)) / sizes, noise / sizes
 
 

@@ -5,12 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg.lapack import dgeqp3, dgesdd
 
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
-__all__ = ["RankDecision", "decide_rank", "independent_rows", "scaled", "threshold"]
+__all__ = [
+    "TINY",
+    "RankDecision",
+    "decide_rank",
+    "independent_rows",
+    "pivoted_qr",
+    "scaled",
+    "singular_values",
+    "threshold",
+]
+
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +31,6 @@ class RankDecision:
     """The rank of a scaled matrix and how clear the case is."""
 
     rank: int
-    smallest: float
-    """The smallest accepted singular value over the largest."""
     gap: float
     """Smallest accepted over largest rejected; infinite when nothing was rejected."""
 
@@ -29,8 +40,12 @@ class RankDecision:
         return self.gap > CLEAR_GAP
 
 
-def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray) -> FloatArray:
-    """Return H with columns times ``scales`` and rows normalized; rows that are only rounding become zero.
+def scaled(
+    H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return H with columns times ``scales`` and rows normalized, and what each row was divided by, shape (m,).
+
+    That is its norm. Rows that are only rounding become zero; what they would be divided by is the size of their terms.
 
     Parameters
     ----------
@@ -43,10 +58,12 @@ def scaled(H: FloatArray, scales: FloatArray, reference: FloatArray, error: Floa
     """
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
-    floor = np.maximum(1e-12 * reference, 10 * np.linalg.norm(error * scales, axis=1))
-    floor = np.maximum(floor, np.finfo(float).tiny)
+    floor = np.maximum(1e-12 * reference, TINY)
+    if error.any():
+        floor = np.maximum(floor, 10 * np.linalg.norm(error * scales, axis=1))
     keep = norms > floor
-    return np.where(keep[:, None], rows / np.where(keep, norms, 1.0)[:, None], 0.0)
+    sizes = np.where(keep, norms, np.where(reference > 0, reference, 1.0))
+    return np.where(keep[:, None], rows / sizes[:, None], 0.0), sizes
 
 
 def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
@@ -64,14 +81,23 @@ def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
 def decide_rank(Hs: FloatArray, threshold: float = RANK) -> RankDecision:
     """Decide the rank of a scaled matrix (:func:`scaled`), shape (m, N)."""
     if min(Hs.shape) == 0:
-        return RankDecision(0, 1.0, np.inf)
-    sigma = np.linalg.svd(Hs, compute_uv=False)
+        return RankDecision(0, np.inf)
+    sigma = singular_values(Hs)
     if sigma[0] == 0.0:
-        return RankDecision(0, 1.0, np.inf)
+        return RankDecision(0, np.inf)
     rank = int(np.count_nonzero(sigma > threshold * sigma[0]))
     rejected = sigma[rank] if rank < len(sigma) else 0.0
     gap = float(sigma[rank - 1] / rejected) if rejected > 0 else np.inf
-    return RankDecision(rank, float(sigma[rank - 1] / sigma[0]), gap)
+    return RankDecision(rank, gap)
+
+
+def singular_values(matrix: FloatArray) -> FloatArray:
+    """Return the singular values of a finite matrix, largest first."""
+    _, sigma, _, failed = dgesdd(matrix, compute_uv=0)  # what numpy.linalg.svd does, without its look at the arguments
+    if failed:
+        raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
+    values: FloatArray = sigma
+    return values
 
 
 def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
@@ -96,8 +122,14 @@ def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
 def _pivoted(rows: FloatArray, count: int, *, relative: bool = True) -> list[int]:
     if len(rows) == 0 or count == 0:
         return []
-    _, r, order = linalg.qr(rows.T, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(r))
+    diagonal, order = pivoted_qr(rows.T)
     floor = RANK * diagonal[0] if relative else 0.0
     usable = int(np.count_nonzero(diagonal > floor))
     return [int(i) for i in order[: min(count, usable)]]
+
+
+def pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the diagonal of R, absolute, and the order of the columns in a QR decomposition with column pivoting."""
+    n = matrix.shape[1]
+    packed, order, *_ = dgeqp3(matrix, lwork=2 * n + 32 * (n + 1))  # what scipy.linalg.qr does, without Q
+    return np.abs(np.diagonal(packed)), order.astype(np.intp) - 1

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, conditioning
+from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
+from fmilin.manifold.rank import pivoted_qr
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import DOUBTFUL, REFUSED
 
@@ -26,6 +27,7 @@ __all__ = [
     "from_basis",
     "select_named",
     "select_partition",
+    "select_states",
     "select_tangent",
     "tangent_scales",
 ]
@@ -40,6 +42,8 @@ class Manifold:
     states : Signals
     H : array, shape (M, N)
         Gradient of the independent invariants.
+    Hs : array, shape (M, N)
+        The same with columns in sizes of the states and rows normalized.
     position_rows : array of bool, shape (M,)
     linear : callable
         Returns in which states all velocity-level invariants are linear, array of bool, shape (N,).
@@ -51,6 +55,7 @@ class Manifold:
 
     states: Signals
     H: FloatArray
+    Hs: FloatArray
     position_rows: np.ndarray
     linear: Callable[[], NDArray[np.bool_]]
     pairs: Mapping[int, int]
@@ -104,7 +109,8 @@ class Selection:
 
 def select_partition(manifold: Manifold, *, keep: Sequence[int] = ()) -> Selection:
     """Choose a subset of the states by QR with column pivoting; ``keep`` lists states to keep if possible."""
-    return _from_dependent(manifold, _dependent_columns(manifold, keep), "partition")
+    dependent = set(_dependent_columns(manifold, keep))
+    return select_states(manifold, [i for i in range(len(manifold.states)) if i not in dependent], "partition")
 
 
 def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
@@ -122,7 +128,7 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
     if len(chosen) != manifold.order:
         chosen = _with_velocities(manifold, chosen)
-    selection = _from_independent(manifold, chosen, "named")
+    selection = select_states(manifold, chosen, "named")
     if selection.condition_number > REFUSED:
         better = select_partition(manifold)
         raise NumericalError(
@@ -132,6 +138,19 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
             condition_number=selection.condition_number,
         )
     return selection
+
+
+def select_states(manifold: Manifold, kept: Sequence[int], kind: str) -> Selection:
+    """Keep the states with these numbers, P of them; how well they determine the others is for the caller to judge."""
+    n, independent = len(manifold.states), list(kept)
+    identity = np.eye(n)
+    chosen = set(independent)
+    R = identity[independent]
+    coordinates = LinearCoordinates(R, R.T.copy(), identity[:, [i for i in range(n) if i not in chosen]])
+    condition = condition_number(np.concatenate((R, manifold.Hs)))
+    values = manifold.x0[independent].tolist()
+    signals = Signals(manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True))
+    return Selection(kind, signals, coordinates, condition, tuple(independent))
 
 
 def select_tangent(manifold: Manifold) -> Selection:
@@ -179,9 +198,9 @@ def from_basis(manifold: Manifold, U: FloatArray, signals: Signals) -> Selection
 
 def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
     """Choose M dependent states, positions first."""
-    Hs = manifold.H * manifold.scales
-    norms = np.linalg.norm(Hs, axis=1, keepdims=True)
-    Hs = Hs / np.where(norms > 0, norms, 1.0)
+    Hs = manifold.Hs
+    if not len(Hs):
+        return []
     weights = np.ones(len(manifold.states))
     weights[list(keep)] = 1e-3
     position = manifold.position_rows
@@ -209,8 +228,7 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
 def _pivots(matrix: FloatArray, count: int) -> list[int]:
     if count == 0:
         return []
-    order = linalg.qr(matrix, mode="r", pivoting=True)[1]
-    return [int(i) for i in order[:count]]
+    return [int(i) for i in pivoted_qr(matrix)[1][:count]]
 
 
 def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:
@@ -225,25 +243,6 @@ def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:
         f"{len(manifold.states)} states under {len(manifold.H)} independent constraints. "
         f"For example: {', '.join(better.signals.names) or 'none'}."
     )
-
-
-def _from_dependent(manifold: Manifold, dependent: list[int], kind: str) -> Selection:
-    independent = [i for i in range(len(manifold.states)) if i not in set(dependent)]
-    return _from_independent(manifold, independent, kind)
-
-
-def _from_independent(manifold: Manifold, independent: list[int], kind: str) -> Selection:
-    n = len(manifold.states)
-    identity = np.eye(n)
-    chosen = set(independent)
-    dependent = [i for i in range(n) if i not in chosen]
-    R = identity[independent]
-    coordinates = LinearCoordinates(R, R.T.copy(), identity[:, dependent])
-    condition = conditioning(R, manifold.H, manifold.scales)
-    kept = [manifold.states[i] for i in independent]
-    values = manifold.x0[independent].tolist()
-    signals = Signals(s if s.start == v else replace(s, start=v) for s, v in zip(kept, values, strict=True))
-    return Selection(kind, signals, coordinates, condition, tuple(independent))
 
 
 def _nearest_orthonormal(Hs: FloatArray, independent: list[int]) -> FloatArray:

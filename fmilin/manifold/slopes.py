@@ -127,11 +127,11 @@ def _compared_once(
         return None
     gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - exact.J @ direction)
     bend = np.abs(ahead + behind - 2 * beside.base) / SMALL_STEP
-    sizes = np.max(np.abs(exact.J) * beside.scales, axis=1, initial=0.0)
+    sizes = (np.abs(exact.J) * beside.scales).max(axis=1, initial=0.0)
     visible = 10 * len(direction) * precision * (sizes + np.abs(beside.base))
     if not (gap <= np.maximum(np.maximum(visible, floor), AGREEMENT * sizes)).all():
         return None
-    if not (bend <= KINK / 4 * np.max(sizes, initial=0.0)).all():
+    if not (bend <= KINK / 4 * sizes.max(initial=0.0)).all():
         return None
     shown = np.where(gap > visible, gap, 0.0)[:, None] / beside.scales
     return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)

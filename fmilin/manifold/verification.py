@@ -30,18 +30,12 @@ class Verified:
 
     Attributes
     ----------
-    points : int
-        Points that were really checked: the point itself and those beside it.
-    largest : float
-        The largest |H f| relative to |H| |f|.
     typical : array, shape (N,)
         The largest rates that were seen.
     tolerance : float
         What counted as zero.
     """
 
-    points: int
-    largest: float
     typical: FloatArray
     tolerance: float
 
@@ -80,7 +74,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
         return verified
     invariants = parametrization.invariants
     samples = _samples(parametrization)
-    measured = any(s.g.error.any() for s in samples)
+    measured = not all(s.g.is_exact for s in samples)
     ranks = [_rank(s.g) for s in samples]
     if max(ranks) > ranks[0]:
         _refuse_singular(parametrization, ranks[0], max(ranks))
@@ -94,7 +88,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
     typical = np.max([np.abs(s.f) for s in samples], axis=0)
     if len(samples) > SAMPLES and not measured:
         known.rank, known.rates = ranks[0], typical
-    return Verified(len(samples), float(np.max(violation, initial=0.0)), typical, tolerance)
+    return Verified(typical, tolerance)
 
 
 def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) -> Verified | None:
@@ -102,38 +96,35 @@ def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) 
     invariants, x = parametrization.invariants, parametrization.x0
     if known.rank is None or known.rates is None or known.rank != len(parametrization.rows):
         return None
-    if invariants.prescribing or parametrization.gradient.error.any():
+    if invariants.prescribing or not parametrization.gradient.is_exact:
         return None
     here = _sample(parametrization, x, invariants.inputs)
     typical = np.maximum(np.abs(here.f), known.rates)
-    violation = _violation([here], invariants.scales, np.zeros(len(x)), typical)
-    if not (violation <= INVARIANT).all():
-        return None
-    return Verified(1, float(np.max(violation, initial=0.0)), typical, INVARIANT)
+    drift, size = _drift(here, invariants.scales, typical)
+    return Verified(typical, INVARIANT) if (drift <= INVARIANT * size).all() else None
 
 
 def _rank(g: Gradient) -> int:
     return decide_rank(g.scaled, g.threshold).rank
 
 
-def _violation(
-    samples: list[_Sample], scales: FloatArray, noise: FloatArray, typical: FloatArray | None = None
-) -> FloatArray:
-    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,).
+def _drift(s: _Sample, scales: FloatArray, typical: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return |H f + h_t| and the size of its terms, each (m,), where ``typical`` (N,) is the usual size of f."""
+    size = np.abs(s.g.H) @ np.maximum(np.abs(s.f), 1e-3 * typical) + np.abs(s.moving)
+    fastest = float((typical / scales).max(initial=0.0))
+    # A row that cancelled to rounding proves nothing.
+    return np.abs(s.g.H @ s.f + s.moving), np.maximum(size, 1e-3 * fastest * s.g.reference)
 
-    ``noise`` (N,) is that of f, ``typical`` (N,) its usual size, by default the largest among the samples.
-    """
-    if typical is None:
-        typical = np.max([np.abs(s.f) for s in samples], axis=0)
-    fastest = float(np.max(typical / scales, initial=0.0))
+
+def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return the largest |H f + h_t| relative to the size of its terms, shape (m,); ``noise`` (N,) is that of f."""
+    typical = np.max([np.abs(s.f) for s in samples], axis=0)
     worst = np.zeros(len(samples[0].g.H))
     for s in samples:
-        drift = np.abs(s.g.H @ s.f + s.moving)
+        drift, size = _drift(s, scales, typical)
         if noise.any():
             drift = np.maximum(drift - 10 * np.abs(s.g.H) @ noise - s.g.error @ np.abs(s.f), 0.0)
-        size = np.abs(s.g.H) @ np.maximum(np.abs(s.f), 1e-3 * typical) + np.abs(s.moving)
-        size = np.maximum(size, 1e-3 * fastest * s.g.reference)  # a row that cancelled to rounding proves nothing
-        worst = np.maximum(worst, np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0))
+        worst = np.maximum(worst, np.divide(drift, size, out=np.zeros_like(size), where=size > 0))
     return worst
 
 
@@ -159,11 +150,10 @@ def _samples(parametrization: LocalParametrization) -> list[_Sample]:
     """
     invariants, random = parametrization.invariants, np.random.default_rng(2011)
     p, u0 = len(parametrization.y0), invariants.inputs
-    y_scales = np.abs(parametrization.coordinates.R) @ invariants.scales
     u_scales = invariants.model.inputs.scales(u0) if invariants.prescribing else np.zeros_like(u0)
     samples = [_sample(parametrization, parametrization.x0, u0)]
     for _ in range(SAMPLES if p or invariants.prescribing else 0):
-        dy, du = random.uniform(-1.0, 1.0, p) * y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
+        dy, du = random.uniform(-1.0, 1.0, p) * parametrization.y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
         for size in (BESIDE, BESIDE / 16, BESIDE / 256):
             u = u0 + size * du
             try:
@@ -231,17 +221,16 @@ def verify_inputs(
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
     if invariants.prescribing or not rows or not f_u.size:
         return
-    H, H_error = g.H[rows], g.error[rows]
-    sizes = np.abs(f_u)
-    through = np.maximum(np.abs(H @ f_u) - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
-    if not through.any():
-        return
-    # Constraint forces may cancel an input altogether: what then remains is rounding of the rates themselves.
-    rounding = 1e-10 * verified.typical[:, None] / invariants.model.inputs.scales(invariants.inputs)
-    size = np.abs(H) @ np.maximum(sizes, rounding)
+    H, H_error, sizes = g.H[rows], g.error[rows], np.abs(f_u)
+    through, size = np.abs(H @ f_u), np.abs(H) @ sizes
+    if (through <= verified.tolerance * size).all():
+        return  # without a look at what may be forgiven
+    through = np.maximum(through - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
     strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
-    relative = np.where(size > 0, through / np.where(size > 0, size, 1.0), 0.0)
+    if (through > verified.tolerance * size).any():  # forces may cancel an input up to rounding
+        through = np.maximum(through - 10 * np.abs(H) @ _noise_of_inputs(parametrization), 0.0)
+    relative = np.divide(through, size, out=np.zeros_like(size), where=size > 0)
     bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > verified.tolerance), strict=True)]
     if bad:
         i, j = max(bad, key=lambda ij: relative[ij])
@@ -252,6 +241,13 @@ def verify_inputs(
             "all, or the input prescribes a motion and belongs into the constraint.",
             residuals={name: float(relative[i, j])},
         )
+
+
+def _noise_of_inputs(parametrization: LocalParametrization) -> FloatArray:
+    """Return the noise of f_u beside the point, shape (N, nu)."""
+    invariants, t, x = parametrization.invariants, parametrization.time, parametrization.x0
+    noise = noise_beside(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
+    return noise.reshape(len(x), -1)
 
 
 def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
     from fmilin.model.sparse_equations import SparseEquations
+    from fmilin.model.sparse_form import SparseForm
 
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 
@@ -232,6 +233,8 @@ class Model(ABC):
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     compilable : bool
         Whether there is a graph, :meth:`in_graph`.
+    sparse : bool
+        Whether its equations are sparse matrices, :meth:`sparse_form`, and it may be too large for others.
     """
 
     info: ModelInfo
@@ -246,6 +249,7 @@ class Model(ABC):
     parameters: Mapping[str, float] = MappingProxyType({})
     batches: bool = False
     compilable: bool = False
+    sparse: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -306,6 +310,17 @@ class Model(ABC):
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        del t, x, u
+        return None
+
+    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm | None:
+        """Return the equations of motion taken apart in sparse matrices; None unless ``sparse``.
+
+        Raises
+        ------
+        NumericalError
+            At a singular configuration.
+        """
         del t, x, u
         return None
 

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.errors import ModelError
-from fmilin.models.shell import Evaluator, NativeEngine, NativeModel, Quantity, offered
+from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.shell import NativeModel
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Engine", "EngineModel"]
@@ -82,12 +83,12 @@ class Engine(NativeEngine):
         further = (Quantity(signal, ("quantity", i)) for i, signal in enumerate(self.quantities))
         return offered(self.states, self.inputs, further=further)
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
         """Return what picks these quantities out of a visit."""
         return _Picked(self, outputs, observed)
 
 
-class _Picked(Evaluator):
+class _Picked(QuantityEvaluator):
     """Some of the rates, quantities, states and inputs of an engine, which computes all of them at once."""
 
     def __init__(self, engine: Engine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError, UsageError
 from fmilin.model.interface import ModelInfo
-from fmilin.models.shell import Evaluator, NativeEngine, NativeModel, Quantity, offered
+from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.shell import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["FunctionModel"]
@@ -109,7 +110,7 @@ class _FunctionEngine(NativeEngine):
     def available(self) -> dict[str, Quantity]:
         return offered(self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()])
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
         return _Functions(self, outputs, observed)
 
     def function(self, quantity: Quantity) -> Function:
@@ -125,7 +126,7 @@ class _FunctionEngine(NativeEngine):
         return function
 
 
-class _Functions(Evaluator):
+class _Functions(QuantityEvaluator):
     """The functions themselves, with complex steps where they are analytic."""
 
     def __init__(self, engine: _FunctionEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:

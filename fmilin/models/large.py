@@ -12,7 +12,8 @@ from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import jacobian
 from fmilin.codegen.nodes import sharing
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.models.sparse.saddle_point import LARGEST_DENSE, SparseFactors
+from fmilin.saddle_point.factors import Factors
+from fmilin.saddle_point.sparse import LARGEST_DENSE, SparseFactors, regular_factors
 from fmilin.signals import FloatArray
 from fmilin.tolerances import REACHED
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]
 
 Sparse = Any  # scipy.sparse.csc_array
-
-SINGULAR = 1e-14
-"""Reciprocal condition number, of the scaled matrix, below which accelerations are not determined."""
 
 ITERATIONS = 50
 
@@ -44,20 +42,9 @@ class SparseFunctions(SystemFunctions):
         e_s, _, _, c_s, c_w = (matrix.toarray() for matrix in self._partials(*point, w))
         return e_s, c_s, c_w
 
-    def solver(self, W: Sparse) -> SparseFactors:
+    def solver(self, W: Sparse) -> Factors:
         """Return the factors of W."""
-        if not np.isfinite(W.data).all():
-            raise NumericalError("The equations of motion hold a NaN or an infinity at this point: choose another.")
-        factors = SparseFactors(W, "the matrix of the equations of motion")
-        if factors.rcond < SINGULAR:
-            raise NumericalError(
-                f"The equations of '{self.system.name}' have no unique solution: the matrix that multiplies the "
-                f"{W.shape[0]} accelerations and multipliers is singular (reciprocal condition number "
-                f"{factors.rcond:.1e}). Constraints depend on each other at this point, or a mass is missing: choose "
-                "another point, drop the redundant constraints or add the mass.",
-                condition_number=1 / factors.rcond if factors.rcond > 0 else float("inf"),
-            )
-        return factors
+        return regular_factors(W, f"The equations of '{self.system.name}'")
 
     def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Any, FloatArray]:
         W, r = self._equations(t, x, u, p)

@@ -19,18 +19,55 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.codegen.functions import Factors, SystemFunctions
-from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullSpaceFactors
+from fmilin.codegen.functions import SystemFunctions
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
 from fmilin.model.interface import SecondOrderForm
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models.declaration import der
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
+from fmilin.saddle_point.factors import Factors
+from fmilin.saddle_point.null_space import MultiplierFactors, NullSpaceFactors
 from fmilin.signals import FloatArray
 from fmilin.tolerances import PSEUDO_INVERSE
 
-__all__ = ["MultiplierModel", "NullSpaceModel", "Singularity"]
+__all__ = ["ConstraintRank", "MultiplierModel", "NullSpaceModel", "Singularity"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintRank:
+    """How independent the constraints are at one configuration.
+
+    Parameters
+    ----------
+    singular_values : array, shape (min(m, n),)
+        Of G, its columns times the nominal values of the coordinates; largest first.
+    rank : int
+        How many of them are above the threshold.
+    """
+
+    singular_values: FloatArray
+    rank: int
+
+    @property
+    def smallest(self) -> float:
+        """sigma_m, the smallest singular value, below the threshold or not."""
+        return float(self.singular_values[-1]) if self.singular_values.size else np.inf
+
+    @property
+    def condition_number(self) -> float:
+        """The ratio kappa = sigma_1 / sigma_m (section 3.1): infinite at a singular configuration."""
+        if not self.singular_values.size:
+            return 1.0
+        return float(self.singular_values[0] / self.smallest) if self.smallest > 0 else np.inf
+
+    @property
+    def gap(self) -> float:
+        """The smallest singular value that was kept over the largest that was not; infinite when all were kept."""
+        if not 0 < self.rank < self.singular_values.size:
+            return np.inf
+        rejected = float(self.singular_values[self.rank])
+        return float(self.singular_values[self.rank - 1]) / rejected if rejected > 0 else np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +165,8 @@ class _ByNullSpace:
     """Nominal values of the coordinates, shape (n,)."""
 
     def __call__(self, W: FloatArray) -> NullSpaceFactors:
-        return NullSpaceFactors(W, len(self.sizes), threshold=self.threshold, scales=self.sizes)
+        n = len(self.sizes)
+        return NullSpaceFactors(W[:n, :n], W[n:, :n], scales=self.sizes, threshold=self.threshold)
 
 
 class NullSpaceModel(_SaddlePointModel):
@@ -177,11 +215,12 @@ class NullSpaceModel(_SaddlePointModel):
         n = len(way.sizes)
         G = W[n:, :n] * way.sizes
         factors = way(W)
+        rank = ConstraintRank(factors.singular_values, int(factors.rank))
         if not len(G):
-            return Singularity(factors.rank, 0.0)
+            return Singularity(rank, 0.0)
         U = np.linalg.svd(G)[0]
         worst = U[:, min(len(G), n) - 1]
-        return Singularity(factors.rank, abs(float(worst @ r[n:])))
+        return Singularity(rank, abs(float(worst @ r[n:])))
 
 
 class MultiplierModel(_SaddlePointModel):
@@ -199,7 +238,11 @@ class MultiplierModel(_SaddlePointModel):
     """
 
     def __init__(self, model: SymbolicModel) -> None:
-        super().__init__(model, partial(MultiplierFactors, n=len(model.states) // 2))
+        super().__init__(model, partial(_by_multipliers, n=len(model.states) // 2))
+
+
+def _by_multipliers(W: FloatArray, n: int) -> MultiplierFactors:
+    return MultiplierFactors(W[:n, :n], W[n:, :n])
 
 
 def _require_lagrange(model: SymbolicModel) -> None:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.codegen.saddle_point import NullSpaceFactors
 from fmilin.model.interface import SecondOrderForm
+from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK
 
 if TYPE_CHECKING:
     from fmilin.codegen.functions import SystemFunctions
@@ -36,7 +35,7 @@ def second_order_form(
     n = len(x) // 2
     W, r = numeric.equations(t, x, u, p)
     scales = np.array([s.nominal or 1.0 for s in numeric.system.state_signals[:n]])
-    w = NullSpaceFactors(W, n, threshold=RANK, scales=scales).solve(r)
+    w = NullSpaceFactors(W[:n, :n], W[n:, :n], scales=scales).solve(r)
     e_s, c_s, c_w = numeric.partials(point, w)
 
     def bend(a: FloatArray) -> FloatArray:

@@ -1,15 +1,13 @@
 """What all native models have in common: inputs and outputs to choose, constraints, copies, parameters, start values.
 
-A native form of the equations supplies a :class:`NativeEngine`: it says what its states, inputs, quantities and
-constraints are, and computes rates and whichever quantities are asked for. :class:`NativeModel` makes a
-:class:`~fmilin.Model` of it. An engine always takes all of its inputs: those that nobody chose stand at their start
-values, and their columns are dropped here.
+A native form of the equations supplies a :class:`~fmilin.models.native_engine.NativeEngine`, and :class:`NativeModel`
+makes a :class:`~fmilin.Model` of it. An engine always takes all of its inputs: those that nobody chose stand at their
+start values, and their columns are dropped here.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -19,146 +17,14 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, SecondOrderForm
-from fmilin.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm
+from fmilin.models.native_engine import AdjustableEngine, NativeEngine, Quantity
+from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
 
-__all__ = ["AdjustableEngine", "Choice", "Evaluator", "NativeEngine", "NativeModel", "Quantity", "offered"]
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """What may be an output.
-
-    Parameters
-    ----------
-    signal : Signal
-    source : object
-        ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is
-        in the engine's own terms: an expression, a function, a number.
-    """
-
-    signal: Signal
-    source: Any
-
-
-class Evaluator(ABC):
-    """Rates, outputs and observed quantities of an engine as functions of t, x and all its inputs u."""
-
-    @abstractmethod
-    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the rates of all states (N,), the outputs (ny,) and what constraints observe (nz,).
-
-        Parameters
-        ----------
-        t : float
-        x : array, shape (N,); (..., N) where the engine takes batches
-        u : array, shape (nu,) or (..., nu)
-
-        Raises
-        ------
-        ModelError, NumericalError
-            When the engine refuses; NaN is returned as it is.
-        """
-
-    def slopes(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return the exact derivatives of all three along the columns of dx (N, k) and du (nu, k); None without any."""
-        del t, x, u, dx, du
-        return None
-
-    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return what constraints observe, without the rates; None where it costs as much as a visit."""
-        del t, x, u
-        return None
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return the equations of motion taken apart, with columns for all inputs; None when they are not known."""
-        del t, x, u
-        return None
-
-
-class NativeEngine(ABC):
-    """A native form of the equations: its signals and constraints, and rates and quantities on demand.
-
-    Attributes
-    ----------
-    info : ModelInfo
-    states, inputs : Signals
-        All of them, N and nu, with start values.
-    outputs : sequence of str
-        Which quantities are the outputs when nobody chooses.
-    constraints : sequence of Constraint
-        Over states, inputs, ``parameters`` and quantities.
-    independent : tuple of str
-        States that the author recommends to keep; may be empty.
-    parameters : mapping of str to float
-        What constraints may use beside.
-    notes : sequence of str
-        What a user should know about this model.
-    batches : bool
-        Whether :meth:`Evaluator.visit` takes many points at once.
-    compilable : bool
-        Whether there is a graph, :meth:`in_graph`.
-    """
-
-    info: ModelInfo
-    states: Signals
-    inputs: Signals
-    outputs: Sequence[str] = ()
-    constraints: Sequence[Constraint] = ()
-    independent: tuple[str, ...] = ()
-    parameters: Mapping[str, float] = MappingProxyType({})
-    notes: Sequence[str] = ()
-    batches: bool = False
-    compilable: bool = False
-
-    @property
-    @abstractmethod
-    def available(self) -> Mapping[str, Quantity]:
-        """Everything that may be an output, by name; see :func:`offered`."""
-
-    def quantity(self, name: str) -> Quantity | None:
-        """Return one of ``available``, or None when there is none of that name."""
-        return self.available.get(name)
-
-    @abstractmethod
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
-        """Return what computes these quantities.
-
-        Raises
-        ------
-        ModelError
-            When one of the outputs is not determined.
-        """
-
-    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
-        """Return the equations as a graph with all inputs, ``observed`` among its further quantities; None without one.
-
-        Where there is one, ``compilable`` is true.
-        """
-        del outputs, observed
-        return None
-
-    def close(self) -> None:  # noqa: B027 - most engines hold nothing
-        """Give back what the engine holds."""
-
-
-class AdjustableEngine(NativeEngine):
-    """An engine whose parameters can be changed."""
-
-    @abstractmethod
-    def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same engine with other values of some of its parameters.
-
-        Raises
-        ------
-        UsageError, ModelError
-            When a value is not possible.
-        """
+__all__ = ["Choice", "NativeModel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +159,7 @@ class NativeModel(Model):
 
     @cached_property
     def _evaluator(self) -> Any:
-        """The chosen quantities and what constraints observe; each engine's own kind of :class:`Evaluator`."""
+        """The chosen quantities and what constraints observe; each engine's own kind of :class:`QuantityEvaluator`."""
         return self.engine.evaluator(self._chosen, [self._quantity(name) for name in self._observed_names()])
 
     def _observed_names(self) -> Sequence[str]:
@@ -457,26 +323,3 @@ class NativeModel(Model):
             self.evaluate(t, x, u)
         assert self._last is not None  # noqa: S101 - evaluate() has just kept it
         return self._last[3]
-
-
-def offered(
-    states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
-) -> dict[str, Quantity]:
-    """Return everything that may be an output, by name: what is declared goes before states, these before the rest.
-
-    Parameters
-    ----------
-    states, inputs : Signals
-        Their sources are ``("state", i)``, ``("rate", i)`` and ``("input", i)``.
-    declared, further : iterable of Quantity
-        Outputs, and quantities that nobody declared.
-
-    Returns
-    -------
-    dict of str to Quantity
-        ``further``, ``der(state)``, inputs, states, ``declared``: later ones replace earlier ones of the same name.
-    """
-    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
-    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
-    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
-    return {q.signal.name: q for q in (*further, *own, *declared)}

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fmilin.constraints.expressions import Expression
+from fmilin.errors import UnknownNameError
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.models.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.models.second_order import second_order_form
-from fmilin.models.shell import AdjustableEngine, Evaluator, NativeModel, Quantity, offered
+from fmilin.models.shell import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ class SymbolicEngine(AdjustableEngine):
         return kind(system.in_graph())
 
 
-class SymbolicEvaluator(Evaluator):
+class SymbolicEvaluator(QuantityEvaluator):
     """Outputs, then what constraints observe, of one numeric system with given parameters.
 
     Its functions raise NumericalError where the accelerations cannot be solved for: at a singular configuration.
@@ -194,3 +196,28 @@ class SymbolicModel(NativeModel):
         if expression.free_symbols - set(every):
             return None
         return Expression.from_sympy(expression, {s: str(s) for s in every})
+
+    def with_start(self, values: Mapping[str, float]) -> Self:
+        """Return the same model, starting elsewhere.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Start values of states and inputs by name; the others keep theirs.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such state or input.
+        """
+        engine = self.engine
+        system = engine.system
+        known = {*engine.states.names, *engine.inputs.names}
+        for name in values:
+            if name not in known:
+                raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
+        states, inputs = (
+            Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
+            for signals in (system.state_signals, system.input_signals)
+        )
+        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))

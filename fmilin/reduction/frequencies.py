@@ -18,6 +18,7 @@ from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
+from fmilin.tolerances import GROWS
 
 __all__ = ["keep_frequencies"]
 
@@ -59,7 +60,8 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
     V = np.column_stack([b.V for b in (*kept, *fast, *slow)])
     W = np.asarray(np.linalg.inv(V), dtype=np.float64)
     r, f = (sum(b.V.shape[1] for b in group) for group in (kept, fast))
-    names, words = _names(kept)
+    names = [name for number, block in enumerate(kept, start=1) for name in block.names(number)]
+    words = [f"mode of {block.speed:.5g} rad/s" for block in kept for _ in block.eigenvalues]
     reduced = transformed(
         linear, V[:, :r], W[:r], new_states(names, words, linear), coordinates="modes of a range of frequencies"
     )
@@ -78,17 +80,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
 
 def _grows(block: Block, linear: LinearModel) -> bool:
     fastest = float(np.abs(linear.eigenvalues()).max(initial=0.0))
-    return bool(np.any(block.eigenvalues.real > 1e-8 * fastest))
-
-
-def _names(blocks: list[Block]) -> tuple[list[str], list[str]]:
-    names, words = [], []
-    for number, block in enumerate(blocks, start=1):
-        k = len(block.eigenvalues)
-        parts = [""] if k == 1 else [".re", ".im"] if block.is_pair else [f"[{i + 1}]" for i in range(k)]
-        names += [f"mode{number}{part}" for part in parts]
-        words += [f"mode of {block.speed:.5g} rad/s"] * k
-    return names, words
+    return bool(np.any(block.eigenvalues.real > GROWS * fastest))
 
 
 def _difference(

@@ -11,7 +11,7 @@ motion) has no Gramians: it is kept as it is. Gains count in sizes of the signal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from fmilin.reduction.peak import StateSpace, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import ROUNDING
 
 __all__ = ["balanced_truncation", "hankel_singular_values"]
 
@@ -89,9 +90,8 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
             f"{order}. Ask for {rest} or more, or choose modes by frequency (--keep-frequencies LOW:HIGH)."
         )
     (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
-    r = order - rest
-    if r and values[r - 1] <= 1e-14 * values[0]:
-        r = int(np.sum(values > 1e-14 * values[0]))  # no input reaches the rest, or no output shows it
+    heard = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them
+    r = min(order - rest, int(heard))
     bound = 2 * float(values[r:].sum())
     names = [f"kept[{i + 1}]" for i in range(rest)] + [f"balanced[{i + 1}]" for i in range(r)]
     words = ["does not decay"] * rest + [f"Hankel singular value {s:.4g}" for s in values[:r]]
@@ -105,18 +105,12 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
     text += f" Hankel singular values: {_listed(values[:r])} kept, {_listed(values[r:])} dropped."
     remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")
-    return _with_remark(reduced, remark)
+    return replace(reduced, warnings=(*reduced.warnings, remark))
 
 
 def _listed(values: FloatArray) -> str:
     texts = [f"{s:.2g}" for s in values]
     return ", ".join(texts if len(texts) <= 6 else [*texts[:3], "...", texts[-1]]) or "none"
-
-
-def _with_remark(linear: LinearModel, remark: Remark) -> LinearModel:
-    from dataclasses import replace
-
-    return replace(linear, warnings=(*linear.warnings, remark))
 
 
 def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatArray, FloatArray], bound: float) -> str:

@@ -17,13 +17,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
 
 __all__ = ["minimal_realization"]
-
-
-_ROUNDING = 1e-13
-_UNKNOWN = 1e-9
-"""What counts as zero beside the terms that it is a sum of: when errors of the entries are known, and when not."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ def _krylov(pair: _Pair, tolerance: float | None) -> _Split:
     """Return orthonormal bases of span(B, AB, ...) and of its complement."""
     n = len(pair.A)
     found = np.zeros((n, 0))
-    share = tolerance if tolerance is not None else _ROUNDING if pair.errors_known else _UNKNOWN
+    share = tolerance if tolerance is not None else CANCELLED if pair.errors_known else UNREACHED
     news, terms, noise = pair.B, np.abs(pair.B), pair.B_error
     while news.shape[1] and found.shape[1] < n and terms.any():
         beside = np.abs(np.eye(n) - found @ found.T)  # errors along what is found already do no harm
@@ -164,27 +160,27 @@ def _untouched(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
     """
     from scipy.linalg import qr
 
-    clean = np.flatnonzero(np.abs(N).max(axis=1, initial=0.0) <= 1e-9)
+    clean = np.flatnonzero(np.abs(N).max(axis=1, initial=0.0) <= UNTOUCHED)
     r = V.shape[1]
     if r == 0 or len(clean) < r:
         return None
     R, pivots = qr(V[clean].T, mode="r", pivoting=True)
     diagonal = np.abs(np.diag(R[:, :r]))
-    if diagonal[-1] <= 1e-6 * diagonal[0]:
+    if diagonal[-1] * INSEPARABLE <= diagonal[0]:
         return None
     return np.asarray(np.sort(clean[pivots[:r]]), dtype=np.intp)
 
 
 def _sentence(linear: LinearModel, unreached: NDArray[np.complex128], unseen: NDArray[np.complex128]) -> str:
     n = len(linear.states)
-    small = 1e-7 * float(np.abs(linear.eigenvalues()).max(initial=0.0))
+    small = GROWS * float(np.abs(linear.eigenvalues()).max(initial=0.0))
     pieces = []
     if len(unreached):
         pieces.append(f"no input reaches the eigenvalues {_listed(unreached, small)}")
     if len(unseen):
         pieces.append(f"no output shows the eigenvalues {_listed(unseen, small)}")
     gone = np.concatenate((unreached, unseen))
-    grows = np.any(np.abs(gone) > 1 + 1e-7) if linear.sample_time > 0 else np.any(gone.real > small)
+    grows = np.any(np.abs(gone) > 1 + GROWS) if linear.sample_time > 0 else np.any(gone.real > small)
     warning = " Something among it grows: no controller will see or stop it." if grows else ""
     return f"{len(gone)} of {n} states were dropped: {'; '.join(pieces)}.{warning}"
 

@@ -17,11 +17,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import new_states, transformed
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import INSEPARABLE
 
 __all__ = ["Block", "blocks_of", "modal_form"]
-
-ILL = 1e6
-"""Condition number of V above which blocks are joined."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,12 @@ class Block:
         """Whether this is one pair of complex eigenvalues."""
         return len(self.eigenvalues) == 2 and self.eigenvalues[0].imag != 0
 
+    def names(self, number: int) -> list[str]:
+        """Return what its coordinates are called: ``mode1``, ``mode2.re``, ``mode3[1]``."""
+        k = len(self.eigenvalues)
+        parts = [""] if k == 1 else [".re", ".im"] if self.is_pair else [f"[{i + 1}]" for i in range(k)]
+        return [f"mode{number}{part}" for part in parts]
+
     @property
     def speed(self) -> float:
         """The largest modulus of its eigenvalues."""
@@ -60,15 +64,11 @@ def modal_form(linear: LinearModel) -> LinearModel:
     if not blocks:
         return linear
     V = np.column_stack([block.V for block in blocks])
-    names, descriptions, remarks = [], [], []
+    names: list[str] = []
+    descriptions, remarks = [], []
     for number, block in enumerate(blocks, start=1):
         size, text = len(block.eigenvalues), _text(block)
-        if size == 1:
-            names.append(f"mode{number}")
-        elif block.is_pair:
-            names += [f"mode{number}.re", f"mode{number}.im"]
-        else:
-            names += [f"mode{number}[{i + 1}]" for i in range(size)]
+        names += block.names(number)
         descriptions += [f"eigenvalue{'' if size == 1 else 's'} {text}"] * size
         if size > 1 and not block.is_pair:
             sentence = f"The eigenvalues {text} cannot be taken apart safely: mode {number} has {size} states."
@@ -94,7 +94,7 @@ def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
     groups = [[i] for i in range(len(values)) if values[i].imag >= 0]
     while len(groups) > 1:
         bases = [_basis(scaled, values, vectors, group) for group in groups]
-        if np.linalg.cond(np.column_stack(bases)) <= ILL:
+        if np.linalg.cond(np.column_stack(bases)) <= INSEPARABLE:
             break
         groups = _joined(groups, bases)
     blocks = [_block(scaled, values, vectors, group, scales) for group in groups]

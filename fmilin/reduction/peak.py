@@ -21,6 +21,9 @@ __all__ = ["Peak", "StateSpace", "peak_gain"]
 _WIDTH = 1e-3
 """Relative distance between what was seen and what is certain."""
 
+_NEAR_AXIS = 1e-6
+"""Relative real part of what rounding made of an imaginary eigenvalue: too many crossings cost a look, no result."""
+
 
 @dataclass(frozen=True)
 class StateSpace:
@@ -95,6 +98,7 @@ def _crossings(system: StateSpace, level: float, low: float, high: float) -> lis
     K = A + B @ R @ D.T @ C
     H = np.block([[K, B @ R @ B.T], [-C.T @ (np.eye(len(C)) + D @ R @ D.T) @ C, -K.T]])
     values = np.linalg.eigvals(H)
-    near = np.abs(values.real) <= 1e-6 * (np.abs(values) + float(np.abs(np.diag(A)).max(initial=0.0)) * 1e-6)
+    floor = _NEAR_AXIS * float(np.abs(np.diag(A)).max(initial=0.0))
+    near = np.abs(values.real) <= _NEAR_AXIS * (np.abs(values) + floor)
     found = sorted({float(abs(v.imag)) for v in values[near]})
     return [low, *(w for w in found if low < w < high), high]

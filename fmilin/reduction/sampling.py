@@ -12,7 +12,7 @@ The constant rate f0 of a point that is no equilibrium goes the same way: y[k+1]
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ __all__ = ["Hold", "discretize"]
 
 Hold = Literal["zoh", "foh", "tustin"]
 _SCIPY: dict[str, Literal["zoh", "foh", "bilinear"]] = {"zoh": "zoh", "foh": "foh", "tustin": "bilinear"}
-_Matrices = dict[str, FloatArray]
+_Matrices = dict[str, Any]
 
 
 def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> LinearModel:
@@ -76,13 +76,7 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
     named = [s if same else replace(s, name=f"{s.name} ({hold})", aliases=()) for s in linear.states]
     result = replace(
         linear,
-        A=found["A"],
-        B=found["B"],
-        C=found["C"],
-        D=found["D"],
-        T=found["T"],
-        T_u=found["T_u"],
-        f0=found["f0"],
+        **found,
         states=Signals(named),
         sample_time=float(sample_time),
         descriptor=None,

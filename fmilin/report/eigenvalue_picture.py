@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmilin.report.figures import new_figure, open_sides, png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,11 +30,7 @@ def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: s
         In 1/s, of the Jacobian of all states: crosses.
     title, subtitle : str
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 5.6))
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.0, 5.6)
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)
     figure.text(0.02, 0.945, title, fontsize=15, fontweight="bold", va="center")
     figure.text(0.02, 0.885, subtitle, fontsize=10.5, color=QUIET, va="center")
@@ -46,9 +43,7 @@ def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: s
     _say_where_the_close_up_is(overview, false / scale)
     handles, labels = overview.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=3, fontsize=10, frameon=False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": ""})
-    return buffer.getvalue()
+    return png(figure)
 
 
 def without(naive: Complex, true: Complex) -> Complex:
@@ -88,8 +83,7 @@ def _draw(axes: Axes, true: Complex, naive: Complex, *, reach: float) -> float:
     axes.set_ylabel(f"imaginary part [{unit}rad/s]")
     axes.grid(visible=True, color="#dcdfe2", linewidth=0.7)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_sides(axes)
     return scale
 
 

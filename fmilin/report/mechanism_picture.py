@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from fmilin.errors import ConstraintError, UsageError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.report.figures import new_figure, png
 from fmilin.report.mechanism_canvas import QUIET, Canvas, tallness, view_of
 from fmilin.report.mechanism_shapes import Posture, Shapes
 
@@ -59,9 +59,6 @@ def mechanism_picture(
     UsageError
         When the linear model is of another mechanism.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}
     q = _positions(shapes, values, strict=linear is not None)
@@ -72,8 +69,7 @@ def mechanism_picture(
     everything = np.concatenate([p.all_points for p in (standing, *(p for pair in swings for p in pair))])
     ratios = [1.3, *([1.0] * len(shown))]
     height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
-    figure = Figure(figsize=(5.2 + 4.0 * len(shown), height))
-    FigureCanvasAgg(figure)
+    figure = new_figure(5.2 + 4.0 * len(shown), height)
     figure.text(0.02, 1 - 0.25 / height, title or description.name, fontsize=14, fontweight="bold", va="center")
     grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, left=0.02, right=0.99, bottom=0.02,
                                top=1 - 0.75 / height, wspace=0.05)  # fmt: skip
@@ -86,9 +82,7 @@ def mechanism_picture(
         canvas.draw(back, dashed=True)
         canvas.draw(forth)
         canvas.axes.set_title(_named(motion), fontsize=10, color=QUIET, loc="left")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": ""})
-    return buffer.getvalue()
+    return png(figure, dpi=120)
 
 
 def _when(linear: LinearModel | None) -> str:

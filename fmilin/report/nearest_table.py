@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.formulations.spectrum import Spectrum
 from fmilin.report.numbers import eigenvalue_text, rough
-from fmilin.report.table import console_on, fact
+from fmilin.report.table import console_on, fact, simple_table
 
 __all__ = ["print_nearest"]
 
@@ -23,13 +23,8 @@ def print_nearest(name: str, found: Spectrum, stream: TextIO) -> None:
     found : Spectrum
     stream : TextIO
     """
-    from rich import box
-    from rich.table import Table
-
     sizes = found.sizes
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head in ("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", ""):
-        table.add_column(head, justify="right" if head else "left", no_wrap=True)
+    table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
     for i in np.flatnonzero(found.eigenvalues.imag >= 0):
         s, size = complex(found.eigenvalues[i]), abs(found.eigenvalues[i])
         table.add_row(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fmilin.model.interface import Model
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import Fact, console_on, fact
+from fmilin.report.table import Fact, console_on, fact, simple_table
 from fmilin.signals import rate_unit
 from fmilin.trimming.result import TrimmedPoint, TrimReport
 
@@ -73,12 +73,9 @@ def _facts(model: Model, point: TrimmedPoint) -> Iterator[Fact]:
 
 
 def _states(point: TrimmedPoint) -> Table:
-    from rich import box
-    from rich.table import Table
-
     report = point.report
     steady = not report.is_equilibrium
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = simple_table()
     table.add_column("State")
     table.add_column("Value", justify="right")
     table.add_column("Unit")

@@ -6,7 +6,6 @@ apart, and the penalty adds what the constraints couple.
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy import sparse
 
 from fmilin.errors import UsageError
 from fmilin.formulations.sparse.elimination import sparse_null_space
+from fmilin.report.figures import new_figure, png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,11 +94,7 @@ def sparsity_picture(form: ConstrainedForm, *, title: str) -> bytes:
             f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
             f"of the same kind, of at most {LARGEST} coordinates."
         )
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 7.0))
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.0, 7.0)
     figure.subplots_adjust(left=0.05, right=0.985, bottom=0.05, top=0.82, wspace=0.16, hspace=0.32)
     figure.text(0.02, 0.955, title, fontsize=15, fontweight="bold", va="center")
     said = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
@@ -106,9 +102,7 @@ def sparsity_picture(form: ConstrainedForm, *, title: str) -> bytes:
     for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
         _spy(above, M.nonzero(), M.shape[0], name)
         _spy(below, factor_structure(M), M.shape[0], "Cholesky factor")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": ""})
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _spy(axes: Axes, places: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:

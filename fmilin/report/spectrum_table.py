@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.report.numbers import eigenvalue_text, rough
-from fmilin.report.table import console_on, fact, order_text
+from fmilin.report.table import console_on, fact, order_text, simple_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -115,7 +115,7 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
 
 
 def _spurious_table(spectrum: Spectrum) -> Table:
-    table = _table()
+    table = simple_table()
     table.add_column("Spurious eigenvalue [1/s]", justify="right", no_wrap=True)
     table.add_column("Violation of the constraints", justify="right")
     shown = 0
@@ -133,9 +133,7 @@ def _spurious_table(spectrum: Spectrum) -> Table:
 
 
 def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
-    table = _table()
-    for column in ("", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]"):
-        table.add_column(column, justify="left" if not column else "right")
+    table = simple_table("", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]")
     for s in spectra:
         infinite = len(s.spurious) - len(_finite_spurious(s))
         spurious = f"{len(s.spurious)}" + (" (infinite)" if infinite and infinite == len(s.spurious) else "")
@@ -155,7 +153,7 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
 def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
     """One row per real eigenvalue or pair of the first spectrum; how far the others' nearest ones are."""
     first, others = spectra[0], spectra[1:]
-    table = _table()
+    table = simple_table()
     table.add_column(f"True eigenvalue, {_NAMES[first.formulation]} [1/s]", justify="right", no_wrap=True)
     for other in others:
         table.add_column(f"{_NAMES[other.formulation]} differs by", justify="right")
@@ -169,10 +167,3 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
         ]
         table.add_row(f"and {len(values) - MOST} more", *worst)
     return table
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.report.numbers import shortened, value_with_unit
-from fmilin.report.table import console_on, fact
+from fmilin.report.table import console_on, fact, simple_table
 from fmilin.signals import Signal, Signals
 
 if TYPE_CHECKING:
@@ -230,10 +230,7 @@ def _words(interfaces: Sequence[str]) -> list[str]:
 
 
 def _signal_table(title: str, signals: Signals, number: int) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = simple_table()
     table.add_column(f"{title}s ({number})", no_wrap=True)
     table.add_column("Start", justify="right", no_wrap=True)
     table.add_column("Description", overflow="fold")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.modes import Mode
 
-__all__ = ["Fact", "console_on", "eigenvalue_table", "fact", "order_text", "print_table"]
+__all__ = ["Fact", "console_on", "eigenvalue_table", "fact", "order_text", "print_table", "simple_table"]
 
 MOST_SIGNALS = 24
 """Longer lists are cut, and say how much was left out."""
@@ -90,6 +90,17 @@ def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") ->
     return Text.assemble((f"{word:<{_WORDS}}", "bold"), indent.join(fitting))
 
 
+def simple_table(*heads: str) -> Table:
+    """Return a table with a line below its head; columns with a name stand at the right, others at the left."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(head, justify="right" if head else "left")
+    return table
+
+
 def order_text(linear: LinearModel) -> str:
     """Return ``2 independent states out of 10``."""
     P, N = len(linear.states), len(linear.full_states)
@@ -98,14 +109,10 @@ def order_text(linear: LinearModel) -> str:
 
 def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
     """Return one line per real eigenvalue or pair of complex ones, slowest first."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = simple_table()
     table.add_column("Eigenvalue [1/s]" + (" of the sampled motion" if sampled else ""), justify="right", no_wrap=True)
-    table.add_column("Frequency [rad/s]", justify="right")
-    table.add_column("[Hz]", justify="right")
-    table.add_column("Damping ratio", justify="right")
+    for head in ("Frequency [rad/s]", "[Hz]", "Damping ratio"):
+        table.add_column(head, justify="right")
     for mode in modes:
         pair = mode.is_oscillatory
         frequency = (f"{mode.frequency:.8g}", f"{mode.frequency_in_hertz:.8g}") if pair else ("", "")

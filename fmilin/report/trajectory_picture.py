@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fmilin.report.figures import new_figure, open_sides, png
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -46,14 +46,10 @@ def trajectory_picture(trajectory: Trajectory, comparison: Comparison | None = N
         With a linear model.
     title : str
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
     rows = len(panels) + with_drift
-    figure = Figure(figsize=(9.5, 1.3 + 2.2 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.5, 1.3 + 2.2 * rows, layout="constrained")
     figure.suptitle(title, fontsize=13, fontweight="bold", x=0.01, ha="left")
     every = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
     for axes, (unit, lines) in zip(every, panels.items(), strict=False):
@@ -67,11 +63,8 @@ def trajectory_picture(trajectory: Trajectory, comparison: Comparison | None = N
             axes.axvline(event.time, color="#c9ccd1", linewidth=0.8, zorder=0)
         axes.grid(visible=True, color="#e4e6e9", linewidth=0.7)
         axes.margins(x=0)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": ""})
-    return buffer.getvalue()
+        open_sides(axes)
+    return png(figure)
 
 
 def _panels(trajectory: Trajectory) -> dict[str, list[_Line]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fmilin.report.figures import new_figure, open_sides, png
 from fmilin.report.numbers import rough, shortened
 from fmilin.report.verification_table import limit_text
 from fmilin.verifying.result import Channel, Trace, Verification
@@ -30,17 +30,13 @@ MOST_BARS = 30
 
 def verification_picture(verification: Verification) -> bytes:
     """Return a PNG picture: a panel per channel, and a bar per channel up to the amplitude at which it is 5 % off."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     drawn = [c for c in verification.channels if c.trace is not None]
     panels = _chosen(drawn)
     bars = [c for c in verification.channels if c.kind not in ("point", "drift")][:MOST_BARS]
     rows = max(-(-len(panels) // COLUMNS), 1)
     bar_height = 0.26 * max(len(bars), 2) + 1.0
     height = 1.45 + 2.45 * rows + bar_height + 0.3
-    figure = Figure(figsize=(11.5, height))
-    FigureCanvasAgg(figure)
+    figure = new_figure(11.5, height)
     _headline(figure, verification, height)
     top = 1 - 1.4 / height
     middle = (bar_height + 0.45) / height
@@ -52,9 +48,7 @@ def verification_picture(verification: Verification) -> bytes:
     if bars:
         axes = figure.add_axes((0.30, 0.62 / height, 0.55, middle - 1.12 / height))
         _draw_bars(axes, bars)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": ""})
-    return buffer.getvalue()
+    return png(figure, dpi=120)
 
 
 def _chosen(channels: Sequence[Channel]) -> list[Channel]:
@@ -113,7 +107,9 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     title = shortened(channel.label)
     color = "black" if channel.passed else WRONG
     axes.set_title("\n".join(textwrap.wrap(title, 40)), fontsize=10, loc="left", color=color, fontweight="bold")
-    amplitude = f"time to {trace.amplitude:.3g} s" if channel.kind == "drift" else _amplitude(channel, trace)
+    amplitude = f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
+    if channel.kind == "drift":
+        amplitude = f"time to {trace.amplitude:.3g} s"
     axes.text(
         0.99, 0.97, amplitude, transform=axes.transAxes, ha="right", va="top", fontsize=8.5, color=QUIET,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.8},
@@ -121,10 +117,6 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     axes.set_ylabel(f"{shortened(trace.signal)} [{unit}]" if unit else shortened(trace.signal), fontsize=9)
     axes.set_xlabel("time [s]", fontsize=9, labelpad=1)
     _plain(axes)
-
-
-def _amplitude(channel: Channel, trace: Trace) -> str:
-    return f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
 
 
 def _limits(trace: Trace, scale: float, peak: float) -> tuple[float, float]:
@@ -192,5 +184,4 @@ def _plain(axes: Axes) -> None:
     axes.grid(visible=True, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8.5)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_sides(axes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from fmilin.report.numbers import rough, shortened
-from fmilin.report.table import Fact, console_on, fact
+from fmilin.report.table import Fact, console_on, fact, simple_table
 from fmilin.verifying.result import Channel, Verification
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def _facts(verification: Verification) -> Iterator[Fact]:
 
 
 def _table(verification: Verification) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = simple_table()
     table.add_column("Channel", max_width=30)
     table.add_column("rad/s", justify="right")
     table.add_column("")

@@ -6,14 +6,14 @@ that it can do away from singular configurations. Every B_i moves like (cos(phi)
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from fmilin.errors import UsageError
 from fmilin.formulations.form import ConstrainedForm, Matrix, Motion
+from fmilin.saddle_point.sparse import SparseFactors
 from fmilin.signals import FloatArray
 from fmilin.systems.four_bar_linkage import GRAVITY, NATURAL_LENGTH, STIFFNESS, equilibrium_angle
 
@@ -163,9 +163,12 @@ class _Linkage:
     def multipliers(self, q_ddot: FloatArray) -> FloatArray:
         """Lambda from M q'' + Phi_q' lambda = f, through the saddle point system: Phi_q' alone is not square."""
         m = self.Phi_q.shape[0]
-        saddle: Any = sparse.block_array([[sparse.eye_array(2 * self.N + 3), self.Phi_q.T], [self.Phi_q, None]])
+        saddle = sparse.block_array(
+            [[sparse.eye_array(2 * self.N + 3), self.Phi_q.T], [self.Phi_q, None]], format="csc"
+        )
         right = np.r_[self.forces() - self.M @ q_ddot, np.zeros(m)]
-        return np.asarray(linalg.spsolve(saddle.tocsc(), right)[-m:], dtype=np.float64)
+        found: FloatArray = SparseFactors(saddle, "the matrix of the multipliers").solve(right)[-m:]
+        return found
 
     def rates(self, q_ddot: FloatArray) -> Motion:
         """Return the slopes of Phi'' = Phi_q q'' + gamma: d.d'' + d'.d' for a rod; phi has a bend of its own."""

@@ -51,7 +51,8 @@ class TrimRequest:
             When the parts of the request contradict each other, or the source cannot change its parameters.
         """
         fixed = {_own_name(model, name): _finite(name, value) for name, value in self.fixed.items()}
-        steady = tuple(dict.fromkeys(_state_name(model, name) for name in self.steady))
+        moving = (model.states.index_of(name, "a state of the model") for name in self.steady)
+        steady = tuple(dict.fromkeys(model.states.names[i] for i in moving))
         free = tuple(dict.fromkeys(_own_name(model, name) for name in self.free))
         bounds = {_own_name(model, name): _ordered(name, pair) for name, pair in self.bounds.items()}
         if both := [name for name in free if name in fixed]:
@@ -111,10 +112,6 @@ def _own_name(model: Model, name: str) -> str:
     if kind == "parameter":
         return name
     return (model.states if kind == "state" else model.inputs).names[position]
-
-
-def _state_name(model: Model, name: str) -> str:
-    return model.states.names[model.states.index_of(name, "a state of the model")]
 
 
 def _finite(name: str, value: float) -> float:

@@ -56,7 +56,7 @@ def independent_states(place: Place, pairs: Mapping[int, int], listed: Sequence[
         return list(range(n))
     invariants = invariants_at(place, pairs)
     gradient = invariants.gradient(place.time, x)
-    Hs = scaled(np.nan_to_num(gradient.H), gradient.scales, gradient.reference, gradient.error)
+    Hs, _ = scaled(np.nan_to_num(gradient.H), gradient.scales, gradient.reference, gradient.error)
     weights = 1e-3 + _movement(place, invariants.scales)
     weights[list(listed)] = 1e-2
     weights[recommended(model, pairs)] *= 1e-2

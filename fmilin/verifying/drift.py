@@ -8,7 +8,7 @@ from scipy import linalg
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM
+from fmilin.tolerances import DRIFT_AGREES, EQUILIBRIUM
 from fmilin.verifying.integration import Integrator, ResponseError
 from fmilin.verifying.result import Channel, Trace, Validity
 from fmilin.verifying.validity import ACCEPTED
@@ -17,8 +17,6 @@ __all__ = ["at_rest", "drift_channel"]
 
 SHORT = 2e-4
 """Of the horizon: where the slopes of the motion are compared."""
-
-TOLERANCE = 1e-4
 
 SAMPLES = 201
 
@@ -38,8 +36,8 @@ def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -
         error, worst = _slope_error(linear, integrator, horizon)
         validity, trace = _followed(linear, integrator, horizon)
     except ResponseError as failure:
-        return Channel("drift", "time", "s", None, SHORT * horizon, np.inf, np.nan, TOLERANCE, str(failure), None, None)
-    passed = error <= TOLERANCE
+        return Channel("drift", "time", "s", None, SHORT * horizon, np.inf, np.nan, DRIFT_AGREES, str(failure))
+    passed = error <= DRIFT_AGREES
     return Channel(
         "drift",
         "time",
@@ -48,7 +46,7 @@ def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -
         SHORT * horizon,
         error,
         np.nan,
-        TOLERANCE,
+        DRIFT_AGREES,
         linear.states.names[worst],
         validity if passed else None,
         trace,

@@ -12,7 +12,7 @@ from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import SAME, SLOPES_AGREE
+from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.verifying.drift import at_rest, drift_channel
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response, slowest_period
 from fmilin.verifying.integration import Integrator, ResponseError
@@ -25,9 +25,6 @@ __all__ = ["verify"]
 
 SAMPLES = 49
 """Times at which responses are compared."""
-
-WEAK = 1e-3
-"""Signals that respond with less than this fraction of their natural size count as not responding."""
 
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
@@ -157,9 +154,8 @@ def _channel(comparison: Comparison, linear: LinearModel) -> Channel:
     try:
         check = compare_slopes(comparison, natural)
     except ResponseError as error:
-        return Channel(
-            excitation.kind, signal.name, signal.unit, frequency, 0.0, np.inf, np.nan, allowed, str(error), None, None
-        )
+        nothing = (0.0, np.inf, np.nan)
+        return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
     validity = validity_of(comparison, check) if check.error <= allowed else None
     shown = check.amplitude if validity is None else validity.limit
     trace = trace_at(comparison, shown, beyond=validity is not None and not validity.at_least)
@@ -183,7 +179,7 @@ def _tolerance(linear: LinearModel, comparison: Comparison) -> float:
     a = linear.accuracy
     matrices = max(a.A, a.B, a.C, a.D, a.T)
     noise = float(np.max(comparison.integrator.noise, initial=0.0)) * 1e3 * comparison.times[-1]
-    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noise, 1e-2))
+    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noise, SLOPES_AT_WORST))
 
 
 def _natural(reduced: Reduced, excitation: Excitation) -> float:
@@ -205,7 +201,7 @@ def _sizes(
     outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
     outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
     own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
-    responds = largest > WEAK * own
+    responds = largest > RESPONDS * own
     counts = responds.copy()
     counts[p : p + n] = False
     signals: tuple[Signals, ...] = (linear.states, linear.full_states, linear.outputs)
@@ -219,7 +215,8 @@ def _sizes(
 
 def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
-    said = np.array([linear.point.outputs.get(name, value) for name, value in _outputs(reduced, linear)])
+    known = linear.point.outputs
+    said = np.array([known.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)])
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
     errors = np.concatenate(
         (
@@ -231,14 +228,10 @@ def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
     error = float(np.max(errors, initial=0.0))
     worst = names[int(np.argmax(errors))] if names else ""
-    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst, None, None)
+    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst)
 
 
 def _counts_from_zero(linear: LinearModel) -> bool:
     """Whether y0 is a value of the model: modes and other forms of the states count from wherever they like."""
     own = all(linear.full_states.has(name) for name in linear.states.names)
     return own or linear.method.coordinates in ("named", "tangent")
-
-
-def _outputs(reduced: Reduced, linear: LinearModel) -> list[tuple[str, float]]:
-    return list(zip(linear.outputs.names, reduced.out0.tolist(), strict=True))

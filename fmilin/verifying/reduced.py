@@ -23,6 +23,7 @@ from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import REFUSED
 
 __all__ = ["Reduced", "reduced_model"]
 
@@ -130,7 +131,8 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
     visited = CountedModel(model)
-    frame = frame_at(visited, point, named=_names(linear), kind=_kind(linear))
+    kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
+    frame = frame_at(visited, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)
     psi = frame.parametrization
     coordinates = _coordinates(frame, linear)
@@ -192,10 +194,6 @@ def _names(linear: LinearModel) -> Sequence[str]:
     return [f"{s.name} = {s.description}" if s.description else s.name for s in chosen]
 
 
-def _kind(linear: LinearModel) -> str:
-    return "tangent" if linear.method.coordinates == "tangent" else "partition"
-
-
 def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
     """Return the coordinates of the linear model: states, given expressions, or those that its T belongs to."""
     if not frame.coordinates.is_linear:
@@ -210,7 +208,7 @@ def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
     turn = R_frame @ T  # y of the frame = turn (y of the linear model)
     if not T.shape[1]:
         return frame.coordinates
-    if np.linalg.cond(turn) > 1e8:
+    if np.linalg.cond(turn) > REFUSED:
         raise UsageError("The matrix T of the linear model does not span the motions of the model at this point.")
     R = np.asarray(np.linalg.solve(turn, R_frame), dtype=np.float64)
     D = frame.parametrization.scales

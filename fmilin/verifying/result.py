@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Channel", "Kind", "Trace", "Validity", "Verification"]
 
@@ -105,8 +102,8 @@ class Channel:
     order: float
     tolerance: float
     worst: str
-    validity: Validity | None
-    trace: Trace | None
+    validity: Validity | None = None
+    trace: Trace | None = None
 
     @property
     def passed(self) -> bool:

@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fmilin.atomic import write_atomically
 from fmilin.errors import ModelError, UsageError
-from fmilin.fmi.write.archive import check_destination, write_archive
+from fmilin.fmi.write.archive import check_destination
 from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
 from fmilin.fmi.write.identity import identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint
@@ -94,7 +95,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
         if toml:
             with zipfile.ZipFile(fmu, "a", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr(CONSTRAINTS_PATH, toml)
-        write_archive(path, fmu.read_bytes())
+        write_atomically(path, fmu.read_bytes())
     return path
 
 

@@ -50,7 +50,7 @@ def old(tmp_path: Path) -> Path:
         (("linearize", "-o", "old.mat"), 2, "Missing argument 'MODEL'"),
         (("convert", "old.mat"), 2, "Missing option"),
         (("build", "four_bar.fmu", "-o", "new.fmu"), 2, "an FMU already"),
-        (("build", "fmilin.systems:four_bar", "-o", "new.zip"), 2, "must end in .fmu"),
+        (("build", "fmilin.systems:four_bar", "-o", "new.zip"), 2, "has to end in .fmu"),
         (("build", "fmilin.systems:four_bar", "-o", "new.fmu", "--fmi", "1.0"), 2, "'1.0'"),
         (("simulate_all",), 2, "No such command 'simulate_all'"),
         # The model, 3

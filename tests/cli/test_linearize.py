@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.linear_model.model import LinearModel
+from fmilin.systems import four_bar
 from fmilin.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
@@ -191,3 +193,40 @@ def test_a_large_model_starts_where_it_is_set(run: Run, options: list[str]) -> N
     moment = g * (3 * loops + 1) / 2 * np.sin(phi) + k * loops * (np.cos(phi) - l0 / 2 * np.cos(phi / 2))
     np.testing.assert_allclose(document["A"], [[0, 1], [moment / ((4 * loops + 1) / 3), 0]], rtol=1e-9, atol=1e-9)
     assert bool(document["warnings"]) == ("--trim" not in options)
+
+
+@pytest.mark.parametrize("angle", [2.4, 1.7, 0.3])
+@pytest.mark.parametrize("source", ["four_bar.fmu", "fmilin.systems:four_bar", "fmilin.systems:four_bar_mechanism"])
+def test_set_an_angle_of_a_closed_loop(run: Run, source: str, angle: float) -> None:
+    """Rods of a parallelogram stay parallel: its points, and the same A from every source."""
+    document = json.loads(run("linearize", source, "--set", f"phi={angle}", "--independent", "phi,w", "--json").out)
+    states = document["point"]["states"]
+    assert states["phi"] == angle
+    if "x0" in states:
+        found = [states[name] for name in ("x0", "y0", "x1", "y1")]
+        expected = [np.cos(angle), np.sin(angle), 1 + np.cos(angle), np.sin(angle)]
+    else:
+        found, expected = [states["rod0.q"], states["coupler1.q"]], [angle, -angle]
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    reference = fl.linearize(four_bar(), fl.operating_point(four_bar(), {"phi": angle}), independent=["phi", "w"])
+    np.testing.assert_allclose(document["A"], reference.A, atol=1e-8)
+
+
+@pytest.mark.parametrize("angle", [-1.4, -1.2, -1.0])
+def test_set_the_crank_of_a_slider(run: Run, angle: float) -> None:
+    """Crank of 0.1 m, rod of 0.3 m."""
+    document = json.loads(run("linearize", "fmilin.systems:slider_crank", "--set", f"phi={angle}", "--json").out)
+    states = document["point"]["states"]
+    assert states["phi"] == angle
+    away = 0.1 * np.cos(angle) + np.sqrt(0.09 - (0.1 * np.sin(angle)) ** 2)
+    assert states["slider.q"] == pytest.approx(away, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("source", "position"), [("four_bar.fmu", "x0=3"), ("fmilin.systems:cartesian_pendulum", "x=3")]
+)
+def test_a_position_that_nothing_reaches_is_refused(run: Run, source: str, position: str) -> None:
+    done = run("linearize", source, "--set", position, "--json")
+    assert done.status == 4
+    assert done.is_one_paragraph()
+    assert f"cannot be satisfied with {position.split('=', maxsplit=1)[0]} held" in done.err

@@ -86,7 +86,7 @@ def test_constraints_and_parameters_of_the_linear_model_are_needed_again(run: Ru
         ([PENDULUM, "none.txt"], 2, "none.txt"),
         ([FOUR_BAR, "pendulum.json"], 2, "no linear model of 'four_bar': 'x' is no state"),
         (["fmilin.systems:cartesian_pendulum(length=1.2)", "pendulum.json"], 4, "not on the manifold"),
-        ([PENDULUM, "pendulum.json", "--plot", "picture.pdf"], 2, "a picture is a .png file"),
+        ([PENDULUM, "pendulum.json", "--plot", "picture.pdf"], 2, "has to end in .png"),
         ([PENDULUM, "pendulum.json", "--plot", "nowhere/a.png"], 2, "there is no folder"),
         ([PENDULUM, "pendulum.json", "--horizon", "-1"], 2, "The horizon is a positive number"),
         ([PENDULUM, "pendulum.json", "--horizon", "nan"], 2, "must be finite"),

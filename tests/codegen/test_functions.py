@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import sympy
 
-from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.functions import SystemFunctions
 from fmilin.errors import NumericalError
 from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import Signals
 
 x1, x2, u1, p1, w1, w2, t = sympy.symbols("x1 x2 u1 p1 w1 w2 t", real=True)
 EMPTY = np.empty(0)
@@ -135,23 +134,3 @@ def test_a_singular_matrix_is_named_with_what_it_leaves_open() -> None:
     assert caught.value.condition_number == np.inf
     with pytest.raises(NumericalError, match="singular"):
         implicit.products((4.5, np.array([0.3, 0.3]), np.zeros(1), np.ones(1)), np.eye(2), np.zeros((1, 2)))
-
-
-def test_singularity_does_not_depend_on_units() -> None:
-    W = np.array([[1e-9, 2e-4], [3e2, 7e9]])
-    factorized = Factorized(W)
-    assert not factorized.is_singular
-    x = np.array([1e3, 1e-8])
-    terms = W * x  # the second unknown is a small part of both sums
-    condition = np.linalg.cond(terms / np.linalg.norm(terms, axis=1, keepdims=True))
-    np.testing.assert_allclose(factorized.solve(W @ x), x, rtol=8 * np.finfo(float).eps * condition)
-
-
-@pytest.mark.parametrize("size", [2, 9, 60])
-def test_a_matrix_that_is_singular_up_to_rounding_is_singular(size: int) -> None:
-    rng = np.random.default_rng(size)
-    W: FloatArray = rng.normal(size=(size, size))
-    W[-1] = rng.normal(size=size - 1) @ W[:-1]
-    assert Factorized(W).is_singular
-    W[-1, 0] += 1e-9
-    assert not Factorized(W).is_singular

@@ -1,24 +1,5 @@
 /* A directional derivative is an illegal call that ends the instance, although it is advertised.
-
-modelDescription.xml
-<?xml version="1.0" encoding="UTF-8"?>
-<fmiModelDescription fmiVersion="2.0" modelName="dies_of_products" guid="{dies_of_products}" numberOfEventIndicators="0">
-  <ModelExchange modelIdentifier="dies_of_products" providesDirectionalDerivative="true"/>
-  <ModelVariables>
-    <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
-    <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="der(x)" valueReference="2"><Real derivative="1"/></ScalarVariable>
-    <ScalarVariable name="der(v)" valueReference="3"><Real derivative="2"/></ScalarVariable>
-    <ScalarVariable name="u" valueReference="4" causality="input"><Real start="0"/></ScalarVariable>
-    <ScalarVariable name="y" valueReference="5" causality="output"><Real/></ScalarVariable>
-    <ScalarVariable name="square" valueReference="6"><Real/></ScalarVariable>
-  </ModelVariables>
-  <ModelStructure>
-    <Outputs><Unknown index="6"/></Outputs>
-    <Derivatives><Unknown index="3"/><Unknown index="4"/></Derivatives>
-  </ModelStructure>
-</fmiModelDescription>
-*/
+   Described as its plant, with providesDirectionalDerivative="true". */
 #define ON_DIRECTIONAL \
     SAY(fmi2Error, "illegal call sequence in %s", "fmi2GetDirectionalDerivative"); \
     m->dead = 1;

@@ -17,7 +17,10 @@ _DESCRIPTION = re.compile(r"modelDescription\.xml\s*(<\?xml.*?</fmiModelDescript
 
 
 def description_of(name: str) -> str:
-    """Return the model description in ``name.c``, else that in the header of its plant with this name for MODEL."""
+    """Return the model description in ``name.c``, else that in the header of its plant, with the name for MODEL.
+
+    Attributes of the plant's description have the values that the file names: "Described as its plant, with a="1".".
+    """
     source = (HERE / f"{name}.c").read_text()
     own = _DESCRIPTION.search(source)
     if own is not None:
@@ -25,7 +28,11 @@ def description_of(name: str) -> str:
     (plant,) = re.findall(r'#include "(.*)"', source)
     shared = _DESCRIPTION.search((HERE / plant).read_text())
     assert shared is not None
-    return shared[1].replace("MODEL", name)
+    description = shared[1].replace("MODEL", name)
+    for attribute, value in re.findall(r'as its plant, with (\w+)="(\w+)"', source):
+        description, count = re.subn(rf'\b{attribute}="\w+"', f'{attribute}="{value}"', description)
+        assert count == 1, (name, attribute)
+    return description
 
 
 def names_of(*, fmi1: bool) -> list[str]:

@@ -1,12 +1,12 @@
 /* The plant of most behaviours: v' = u - x, x' = v, with y = 3 x + 2 u, and its exact derivatives.
 
    References: 0 x, 1 v, 2 der(x), 3 der(v), 4 u, 5 y, 6 local.
-   For a file without a description of its own, with its name for MODEL:
+   For a file without a description of its own, with its name for MODEL and the attributes that it names:
 
 modelDescription.xml
 <?xml version="1.0" encoding="UTF-8"?>
 <fmiModelDescription fmiVersion="2.0" modelName="MODEL" guid="{MODEL}" numberOfEventIndicators="0">
-  <ModelExchange modelIdentifier="MODEL"/>
+  <ModelExchange modelIdentifier="MODEL" providesDirectionalDerivative="false"/>
   <ModelVariables>
     <ScalarVariable name="x" valueReference="0" initial="exact"><Real start="1"/></ScalarVariable>
     <ScalarVariable name="v" valueReference="1" initial="exact"><Real start="0"/></ScalarVariable>

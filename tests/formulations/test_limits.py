@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import linalg
 
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, OperatingPoint
 from fmilin.formulations import basis_of, equilibrium, form_of
+from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.procedure import spectrum_of_form
 from fmilin.formulations.sparse import sparse_form_of
 from fmilin.models import LagrangeModel
@@ -97,3 +99,16 @@ def test_a_slight_force_along_a_free_direction_leaves_no_equilibrium(force: floa
     else:
         with pytest.raises(NumericalError, match="There is no equilibrium"):
             equilibrium(model)
+
+
+@pytest.mark.parametrize(("part", "moves"), [(1.0, True), (1e-9, True), (1e-13, True), (1.8e-15, False), (0.0, False)])
+def test_a_motion_that_hardly_has_an_inertia_has_none(part: float, *, moves: bool) -> None:
+    """The smaller eigenvalue of M over the larger is a quarter of ``part``."""
+    M, K, none = np.array([[1.0, 1.0], [1.0, 1.0 + part]]), np.eye(2), np.zeros((2, 2))
+    form = ConstrainedForm(M, none, K, np.zeros((0, 2)), np.zeros((2, 0)), np.zeros(0), ("a", "b"))
+    if moves:
+        slow = np.min(np.abs(spectrum_of_form(form, "mcs").eigenvalues))
+        assert slow == pytest.approx(np.sqrt(1 / linalg.eigvalsh(M)[-1]), rel=1e-2)
+    else:
+        with pytest.raises(NumericalError, match="not positive definite"):
+            spectrum_of_form(form, "mcs")

@@ -52,6 +52,35 @@ def test_fast_and_slow_states_together_are_no_suspects() -> None:
     assert unmovable_combinations(linear) == 0
 
 
+def exactly(A: list[list[float]], f0: list[float] | None = None) -> fl.LinearModel:
+    """A linear model without inputs whose entries have no error."""
+    n = len(A)
+    base = sized(n, 0, 0, 0)
+    errors = replace(base.errors, A=np.zeros((n, n)), B=np.zeros((n, 0)))
+    return replace(base, A=np.array(A), errors=errors, f0=np.array(f0 or [0.0] * n), y0=np.zeros(n))
+
+
+@pytest.mark.parametrize(("part", "count"), [(1.0, 0), (1e-4, 0), (4e-7, 0), (1e-9, 1), (0.0, 1)])
+def test_rows_that_are_nearly_parallel_are_two_or_one(part: float, count: int) -> None:
+    """The smaller singular value over the larger is a quarter of ``part``."""
+    assert unmovable_combinations(exactly([[-1.0, -1.0], [-1.0, -1.0 - part]])) == count
+
+
+@pytest.mark.parametrize(("coupling", "count"), [(1.0, 0), (1e-12, 0), (1e-16, 1), (0.0, 1)])
+def test_a_weak_coupling_is_one_and_rounding_is_none(coupling: float, count: int) -> None:
+    assert unmovable_combinations(exactly([[-1.0, 0.0], [-1.0, coupling]])) == count
+
+
+@pytest.mark.parametrize(("rate", "count"), [(-9.81, 0), (1e-4, 0), (3e-8, 0), (1e-11, 1), (0.0, 1)])
+def test_a_rate_is_a_motion_and_what_a_trim_leaves_of_it_is_none(rate: float, count: int) -> None:
+    assert unmovable_combinations(exactly([[0.0, 1.0], [0.0, 0.0]], [0.0, rate])) == count
+
+
+@pytest.mark.parametrize(("rate", "count"), [(1.0, 0), (1e-4, 0), (3e-7, 0), (1e-10, 1), (0.0, 1)])
+def test_a_slow_rate_beside_a_fast_one_is_a_motion(rate: float, count: int) -> None:
+    assert unmovable_combinations(exactly([[0.0, 1.0], [0.0, 0.0]], [1.0, rate])) == count
+
+
 def test_no_states_no_suspects() -> None:
     assert unmovable_combinations(sized(0, 0, 1, 1)) == 0
 

@@ -14,6 +14,7 @@ import pytest
 import fmilin as fl
 from fmilin import systems
 from fmilin.constraints.declared import Constraint
+from fmilin.manifold.frame import frame_at
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.lyapunov.double_pendulum import in_cartesian_coordinates
@@ -227,3 +228,60 @@ def test_an_input_that_hardly_lifts_the_model_off_is_refused(part: float) -> Non
 
     with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
         fl.linearize(FunctionModel(dataclasses.replace(right.parts, rates=rates)))
+
+
+@pytest.mark.parametrize("gravity", [0.0, 9.81])
+@pytest.mark.parametrize("beside", [1e-3, 1e-5, 1e-6, 3e-7, 1e-8])
+@pytest.mark.parametrize("exact", [False, True], ids=["measured", "exact"])
+def test_an_input_that_the_rod_nearly_cancels_is_one(beside: float, gravity: float, *, exact: bool) -> None:
+    """Held out horizontally, the rod takes F up but for sin(beside): what rounding leaves moves nothing off."""
+    model = pendulum(angle=np.pi / 2 - beside, gravity=gravity, exact=exact)
+    frame_at(model, model.start)  # slopes of the inputs alone, as verification and simulation ask for them
+    lin = fl.linearize(model)
+    assert lin.states.names == ("y", "vy")
+    np.testing.assert_allclose(lin.B[:, 0], [0.0, np.sin(2 * beside) / 4], rtol=1e-3, atol=1e-15)
+
+
+@pytest.mark.parametrize(("part", "beside"), [(1.0, 0.0), (1e-9, 0.0), (1e-9, 1e-8), (1e-9, 1e-6), (1e-6, 1e-3)])
+def test_an_input_along_the_rod_is_refused_where_the_rod_cancels_another(part: float, beside: float) -> None:
+    right = pendulum(angle=np.pi / 2 - beside, gravity=0.0)
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        pulled: FloatArray = right.parts.rates(t, s, u) + part * u[0] * np.array([0.0, 0.0, s[0], s[1]])
+        return pulled
+
+    with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
+        fl.linearize(FunctionModel(dataclasses.replace(right.parts, rates=rates)))
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e6, 1e10])
+def test_an_input_that_does_much_elsewhere_is_refused_all_the_same(strength: float) -> None:
+    """The heater is strong, and pushes along the rod as well."""
+    right = pendulum(angle=0.7)
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        moved = right.parts.rates(t, s[:4], np.zeros(1)) + u[0] * np.array([0.0, 0.0, s[0], s[1]])
+        return np.append(moved, strength * u[0] - s[4])
+
+    parts = dataclasses.replace(
+        right.parts, states=["x", "y", "vx", "vy", "heat"], start=[*right.parts.start, 1.0], rates=rates,
+        outputs=(), output=None,
+    )  # fmt: skip
+    with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
+        fl.linearize(FunctionModel(parts))
+
+
+@pytest.mark.parametrize("part", [1e-6, 1e-13])
+def test_noise_excuses_no_pull_that_is_larger_than_noise_can_be(part: float) -> None:
+    """Slopes of F are known to 1e-16 here: ten times that would be excused."""
+    right = pendulum(angle=np.pi / 2, gravity=0.0, exact=True)
+    exact = right.parts.jacobians
+    assert exact is not None
+
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        Jx, Ju = exact(t, s, u)
+        return Jx, Ju + part * np.array([[0.0], [0.0], [s[0]], [s[1]], [0.0]])
+
+    pulled = FunctionModel(dataclasses.replace(right.parts, jacobians=jacobians))
+    with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
+        frame_at(pulled, pulled.start)

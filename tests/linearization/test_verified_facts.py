@@ -142,6 +142,25 @@ def test_products_that_are_a_little_wrong_are_found(part: float, *, called_befor
     np.testing.assert_allclose(lin.A, [[0.0, 1.0], [-np.cos(0.8), -0.25]], atol=1e-9)
 
 
+@pytest.mark.parametrize("part", [1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("called_before", [False, True])
+def test_products_that_are_wrong_beside_noise_are_found(part: float, *, called_before: bool) -> None:
+    """Noise of 1e-11 beside a slope of 1, then beside a rate of 1,000: one direction could tell too little of it."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([t - s[0] + 1e-11 * np.sin(1e9 * s[0])])
+
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([[-1.0 - part * (t > 0)]]), np.zeros((1, 0))
+
+    model = ByHand(Parts(["x"], [0.5], rates, jacobians=jacobians))
+    if called_before:
+        assert fl.linearize(model).method.derivatives == "exact"
+    lin = fl.linearize(model, fl.OperatingPoint(1000.0, np.array([0.5]), np.zeros(0)))
+    assert "directional-derivative" in [w.kind for w in lin.warnings]
+    assert lin.A[0, 0] == pytest.approx(-1.0, abs=1e-7)
+
+
 @pytest.mark.parametrize("strength", [0.1, 1e-3, 1e-4])
 def test_a_motion_that_leaves_the_manifold_elsewhere_is_refused(strength: float) -> None:
     def law(t: float, s: FloatArray, u: FloatArray) -> FloatArray:

@@ -31,6 +31,19 @@ def test_steps_into_the_forbidden_region_are_shortened() -> None:
     np.testing.assert_allclose(point.states, [1e-4, 0.01], rtol=1e-12)
 
 
+def test_a_point_is_not_evaluated_twice() -> None:
+    model, asked = bead("y^2 - x"), []
+    evaluate = model.evaluate
+
+    def counting(t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        asked.append(x.tobytes())
+        return evaluate(t, x, u)
+
+    model.evaluate = counting  # type: ignore[method-assign]
+    fl.operating_point(model, {"y": 0.4})
+    assert len(asked) == len(set(asked)) > 0
+
+
 def test_a_point_that_does_not_exist_is_said_with_what_is_left() -> None:
     with pytest.raises(ConstraintError, match=r"cannot be satisfied with y held: .* is off by 1\b"):
         fl.operating_point(bead("x + y^2"), {"y": 1.0})

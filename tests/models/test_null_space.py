@@ -7,8 +7,8 @@ import pytest
 import sympy
 
 import fmilin as fl
-from fmilin.codegen.saddle_point import ConstraintRank, MultiplierFactors, NullSpaceFactors
 from fmilin.models import LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel, SymbolicModel
+from fmilin.models.null_space import ConstraintRank
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, five_bar, four_bar
 from tests.exact import products_of
@@ -220,19 +220,3 @@ def test_gap_and_rank_in_numbers() -> None:
     np.testing.assert_allclose(rank.gap, 5e11)
     assert ConstraintRank(np.array([2.0, 0.0]), 1).gap == np.inf
     assert ConstraintRank(np.array([2.0, 1.0]), 2).gap == np.inf
-
-
-def test_least_multipliers_and_least_squares_for_contradicting_rates() -> None:
-    """Two equal rows that ask for different accelerations: their mean is what least squares gives."""
-    W = np.array([[1.0, 0, 1, 1], [0, 2, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
-    w = NullSpaceFactors(W, 2, threshold=1e-10, scales=np.ones(2)).solve(np.array([5.0, 4.0, 1.0, 3.0]))
-    np.testing.assert_allclose(w, [2.0, 2.0, 1.5, 1.5], atol=1e-15)
-    assert MultiplierFactors(W, 2).is_singular
-
-
-def test_scales_do_not_change_what_is_determined() -> None:
-    model = five_bar()
-    W, r = NullSpaceModel(model)._evaluator.numeric.equations(0.0, beside_start(model, 7), np.zeros(2), model.engine.p)
-    one = NullSpaceFactors(W, 4, threshold=1e-10, scales=np.ones(4)).solve(r)
-    two = NullSpaceFactors(W, 4, threshold=1e-10, scales=np.array([1e-3, 1.0, 50.0, 1.0])).solve(r)
-    np.testing.assert_allclose(two, one, rtol=1e-10)

@@ -97,6 +97,15 @@ def test_parameters_change_and_are_remembered() -> None:
     assert cart().start.parameters == {}
 
 
+def test_start_values_change_and_are_remembered() -> None:
+    model = cart().with_start({"v": 5.0, "wind": 1.0}).with_interface(inputs=["wind"])
+    assert model.start.states.tolist() == [1.0, 5.0]
+    assert model.start.inputs.tolist() == [1.0]
+    assert cart().start.states.tolist() == [1.0, 2.0]
+    with pytest.raises(UnknownNameError, match=r"'winds' is not a state or an input of 'cart'.*'wind'"):
+        cart().with_start({"winds": 1.0})
+
+
 def test_parameters_survive_a_change_of_interface() -> None:
     model = cart().with_parameters({"m": 4.0}).with_interface(inputs=["wind"])
     assert model.evaluate(0.0, np.zeros(2), np.zeros(1)).derivatives.tolist() == [0.0, 0.75]

@@ -15,7 +15,8 @@ import numpy as np
 from fmilin.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
-from fmilin.models.ideal import IdealConstraints
+from fmilin.saddle_point.factors import require_regular
+from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.left_out import remarks, sensors_left_out
@@ -157,9 +158,14 @@ class MujocoEngine(Engine):
         return moves
 
     def _accelerations(self, G: FloatArray, bias: FloatArray) -> FloatArray:
-        """Return v' = a + M^-1 G' mu with G v' = -bias, in Gauss's sense nearest to the free accelerations a."""
+        """Return v' = a - M^-1 G' lambda with G v' = -bias, in Gauss's sense nearest to the free accelerations a."""
         free: FloatArray = self._d.qacc_smooth.copy()
-        return IdealConstraints.of(self._mass_matrix(), G).constrained(free, -bias)[0] if len(G) else free
+        if not len(G):
+            return free
+        M = self._mass_matrix()
+        factors = NullSpaceFactors(M, G)
+        require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[self._m.nq :])
+        return factors.solve(np.concatenate((M @ free, -bias)))[: len(free)]
 
     def _mass_matrix(self) -> FloatArray:
         m, d = self._m, self._d

@@ -73,7 +73,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
     if unused:
         listed = ", ".join(f"[[{kind}]]" for kind in unused)
         raise ModelError(f"In '{table}' Pinocchio can take [[loop]] and [[joint_setting]] tables alone, not {listed}.")
-    robot, welds = with_loops(robot, parts.loops)
+    robot, welds = with_loops(robot, parts.fields["loops"])
     robot.gravity.linear[:] = parts.content.get("gravity", (0.0, 0.0, -9.81))
     guess = pin.neutral(robot)
     for setting in parts.content.get("joint_setting", ()):

@@ -21,7 +21,9 @@ from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
-from fmilin.models.ideal import IdealConstraints
+from fmilin.saddle_point.dense import DenseFactors
+from fmilin.saddle_point.factors import Factors, require_regular
+from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.names import Joint, joints_of, signals_of
@@ -48,8 +50,8 @@ class _Bond:
     """The twist of the first frame, in axes of the second, (6,)."""
 
 
-_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], IdealConstraints]
-"""Accelerations, multipliers, bonds, and what solves for the first two."""
+_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], Factors]
+"""Accelerations, reactions (-lambda), bonds, and what solves for the first two."""
 
 
 class PinocchioEngine(Engine):
@@ -130,7 +132,7 @@ class PinocchioEngine(Engine):
         """Return the rates of all states, and gap and rate of each weld."""
         del t
         q, v = self._split(x)
-        a, _, bonds, _constraints = self._dynamics(q, v, u)
+        a, _, bonds, _factors = self._dynamics(q, v, u)
         gaps = [pin.log6(bond.X).vector for bond in bonds]
         rates = [pin.Jlog6(bond.X) @ (bond.G @ v) for bond in bonds]
         return np.concatenate((self._position_rates(q, v), a)), np.concatenate([np.empty(0), *gaps, *rates])
@@ -142,9 +144,9 @@ class PinocchioEngine(Engine):
         del t
         robot, data, nq = self._robot, self._data, self._robot.nq
         q, v = self._split(x)
-        a, multipliers, bonds, constraints = self._dynamics(q, v, u)
+        a, reactions, bonds, factors = self._dynamics(q, v, u)
         moves, dv = self._as_velocities(q, dx[:nq]), dx[nq:]
-        forces = self._forces(bonds, multipliers)
+        forces = self._forces(bonds, reactions)
         tau_q, tau_v, _M = pin.computeRNEADerivatives(robot, data, q, v, a, forces)
         r = -tau_q @ moves - tau_v @ dv - robot.damping[:, None] * dv
         r[self._driven] += du
@@ -158,28 +160,29 @@ class PinocchioEngine(Engine):
             swept = -turned.action @ move  # the first twist, seen from a second frame that moves
             rate_slopes.append(pin.Jlog6(bond.X) @ ((V2 - bond.A @ V1) @ moves + swept + bond.G @ dv))
             pulls.append(-(A2q - bond.A @ A1q) @ moves - (A2v - bond.A @ A1v) @ dv)
-        s = np.vstack([np.empty((0, dx.shape[1])), *pulls])
-        da, _ = constraints.solve(r, s)
+        da = factors.solve(np.vstack([r, *pulls]))[: robot.nv]
         rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
         return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
 
     # -- dynamics ----------------------------------------------------------------------------------
 
     def _dynamics(self, q: FloatArray, v: FloatArray, u: FloatArray) -> _Dynamics:
-        """Return accelerations, multipliers, the welds' bonds and all their rows, and what solved for them."""
+        """Return accelerations, reactions, the welds' bonds and all their rows, and what solved for them."""
         robot, data = self._robot, self._data
         key = (q.tobytes(), v.tobytes(), u.tobytes())
         if self._last is not None and self._last[0] == key:  # slopes are asked for where a visit was
             return self._last[1]
         bonds, biases = self._bonds(q, v)
         G = np.vstack([np.empty((0, robot.nv)), *(bond.G for bond in bonds)])
-        M = pin.crba(robot, data, q).T  # Pinocchio fills the upper triangle
+        M = np.triu(pin.crba(robot, data, q))  # the triangle that every version of Pinocchio fills
+        M = M + np.triu(M, 1).T
         tau = -robot.damping * v
         tau[self._driven] += u
         r = tau - pin.nonLinearEffects(robot, data, q, v)
-        constraints = IdealConstraints.of(M, G)
-        a, multipliers = constraints.solve(r, -np.concatenate([np.empty(0), *biases]))
-        self._last = (key, (a, multipliers, bonds, constraints))
+        factors = NullSpaceFactors(M, G) if len(G) else DenseFactors(M)
+        require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[robot.nq :])
+        w = factors.solve(np.concatenate([r, *(-bias for bias in biases)]))
+        self._last = (key, (w[: robot.nv], -w[robot.nv :], bonds, factors))
         return self._last[1]
 
     def _bonds(self, q: FloatArray, v: FloatArray) -> tuple[list[_Bond], list[FloatArray]]:
@@ -205,14 +208,14 @@ class PinocchioEngine(Engine):
             biases.append(bias)
         return bonds, biases
 
-    def _forces(self, bonds: list[_Bond], multipliers: FloatArray) -> Any:
+    def _forces(self, bonds: list[_Bond], reactions: FloatArray) -> Any:
         """Return the constraint forces as wrenches on the joints, in the joints' axes."""
         forces = self._wrenches
         for weld in self._welds:
             for j in weld.joints:
                 forces[j] = pin.Force.Zero()
         for k, (weld, bond) in enumerate(zip(self._welds, bonds, strict=True)):
-            wrench = pin.Force(multipliers[6 * k : 6 * k + 6])
+            wrench = pin.Force(reactions[6 * k : 6 * k + 6])
             (j1, j2), (P1, P2) = weld.joints, weld.placements
             forces[j2] += P2.act(wrench)
             forces[j1] -= P1.act(bond.X.act(wrench))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-import os
-import secrets
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from fmilin.atomic import check_writable
 from fmilin.errors import UsageError
 
-__all__ = ["archive_bytes", "check_destination", "write_archive"]
+__all__ = ["archive_bytes", "check_destination"]
 
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
@@ -30,33 +29,7 @@ def check_destination(path: Path) -> None:
     """
     if path.suffix.lower() != ".fmu":
         raise UsageError(f"An FMU's file name ends in .fmu, that of '{path}' does not. Rename it.")
-    if path.is_dir():
-        raise UsageError(f"'{path}' is a folder, so no FMU can be written there. Choose another name.")
-    if not path.parent.is_dir():
-        raise UsageError(f"The folder '{path.parent}' for '{path.name}' does not exist. Create it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"The folder '{path.parent}' for '{path.name}' cannot be written. Choose another one.")
-
-
-def write_archive(path: Path, archive: bytes) -> None:
-    """Write ``archive`` to ``path``; an old file there is replaced when the new one is complete.
-
-    Raises
-    ------
-    UsageError
-        When the file cannot be written.
-    """
-    partial = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
-    try:
-        with partial.open("xb") as file:
-            file.write(archive)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        raise UsageError(f"'{path}' cannot be written: {error.strerror or error}. Choose another place.") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    check_writable(path)
 
 
 def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:

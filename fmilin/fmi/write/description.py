@@ -93,10 +93,8 @@ class Description:
             return None
         if initial:
             return known
-        return [r for r in known if variables[r].causality != "parameter" and not self._is_held(variables[r])]
-
-    def _is_held(self, v: Variable) -> bool:
-        return v.is_state and self.is_sampled
+        moving = (r for r in known if not (self.is_sampled and variables[r].is_state))
+        return [r for r in moving if variables[r].causality != "parameter"]
 
     def initial_unknowns(self) -> list[int]:
         """Return the references of what is calculated during initialization, in their order."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fmilin.atomic import write_atomically
 from fmilin.codegen.c_text import c_string
 from fmilin.codegen.compiler import Compiler
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.fmi.write.archive import archive_bytes, check_destination, write_archive
+from fmilin.fmi.write.archive import archive_bytes, check_destination
 from fmilin.fmi.write.binaries import compiled, compiled_for
 from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
 from fmilin.fmi.write.description import Description
@@ -135,7 +136,7 @@ def build_fmu(
     content |= {f"sources/{name}": data for name, data in standard.extra_sources(description).items()}
     if toml:
         content[CONSTRAINTS_PATH] = toml
-    write_archive(path, archive_bytes(content))
+    write_atomically(path, archive_bytes(content))
     return path
 
 

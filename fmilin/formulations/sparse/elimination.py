@@ -4,7 +4,8 @@ Each constraint is solved for one coordinate, a dependent one, which is then rep
 over is independent. The order follows Markowitz: the constraint with the fewest coordinates goes first, and of its
 coordinates the one that the fewest other constraints contain, among those with an entry of at least a tenth of
 the largest: that bounds what rounding can grow to. In a linkage this walks from joint to joint, and the number of
-operations grows with the number of constraints, not with a power of it.
+operations grows with the number of constraints, not with a power of it. Nothing is solved for here, there is no M: the
+saddle-point system [M G'; G 0] and its null space of orthonormal columns are those of :mod:`fmilin.saddle_point`.
 """
 
 from __future__ import annotations
@@ -22,18 +23,12 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.tolerances import PSEUDO_INVERSE
+from fmilin.tolerances import CANCELLED, PSEUDO_INVERSE, REFUSED
 
 __all__ = ["SparseNullSpace", "sparse_null_space"]
 
 PIVOT = 0.1
 """A pivot is at least this fraction of the largest entry of its row."""
-
-CANCELLED = 1e-13
-"""An entry below this fraction of its row's first size is what rounding left of a zero."""
-
-REFUSED = 1e10
-"""Named coordinates with a condition number beyond this determine nothing."""
 
 Row = dict[int, float]
 
@@ -162,12 +157,13 @@ def _eliminated(rows: list[Row], named: NDArray[np.bool_]) -> list[tuple[int, in
 
 def _pivot(row: Row, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> int:
     """Return the column to solve a row for; -1 when nothing is left of the row."""
+    size = max(map(abs, row.values()), default=0.0)
+    if size < PSEUDO_INVERSE:
+        return -1
     usable = {c: abs(value) for c, value in row.items() if not named[c]}
     largest = max(usable.values(), default=0.0)
-    if largest < PSEUDO_INVERSE:
-        if max(map(abs, row.values()), default=0.0) > PSEUDO_INVERSE:
-            raise NumericalError(_NOT_INDEPENDENT)
-        return -1
+    if not largest * REFUSED > size:
+        raise NumericalError(_NOT_INDEPENDENT)
     good = [c for c, size in usable.items() if size >= PIVOT * largest]
     return min(good, key=lambda c: (len(holders[c]), -usable[c], c))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from fmilin.errors import ConstraintError, UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.models.sparse.model import NumericModel
+from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
 
 __all__ = ["sparse_form_of"]
@@ -19,8 +18,8 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
 
     Parameters
     ----------
-    model : NumericModel
-        Such as :func:`fmilin.systems.flexible_double_pendulum`.
+    model : Model
+        One that is ``sparse``, such as :func:`fmilin.systems.flexible_double_pendulum`.
     point : OperatingPoint, optional
         On the constraints, in motion or not; where the model starts by default.
 
@@ -33,40 +32,37 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     NumericalError
         At a singular configuration.
     """
-    if not isinstance(model, NumericModel):
+    point = point or model.start
+    x = point.states
+    form = model.sparse_form(point.time, x, point.inputs)
+    if form is None:
         raise UsageError(
             f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
             "its equations as a fmilin.models.sparse.NumericEquations."
         )
-    point = point or model.start
-    eq, s = model.equations, model.solved(point.states, point.inputs)
-    _require_consistent(model, point, eq.residuals(s.q))
-    e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-    G = eq.pattern_G
-    M, by_q, Phi_q = eq.pattern_M.sparse(eq.mass(s.q)), eq.pattern_e_q.sparse(e.e_q), G.sparse(eq.jacobian(s.q))
+    n = form.M.shape[0]
+    q, v = x[:n], x[n:]
+    _require_consistent(model.info.name, form.residuals, form.G @ v)
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
-    terms = np.max(abs(by_q) @ np.abs(s.q) + abs(Phi_q.T) @ np.abs(s.multipliers), initial=0.0)
-    moving = np.max(np.abs(s.v) / model.states.scales(point.states)[eq.n :], initial=0.0) > EQUILIBRIUM
-    moving = moving or np.max(np.abs(M @ s.a), initial=0.0) > EQUILIBRIUM * terms
-    motion = None
-    if moving:
-        gamma_q, gamma_v = (G.sparse(values) for values in model.acceleration_slopes(s))
-        motion = Motion(s.v, s.a, G.sparse(eq.rate_slopes(s.q, s.v)), gamma_q, gamma_v)
+    forces = abs(form.force_positions) @ np.abs(q) + abs(form.G.T) @ np.abs(form.multipliers)
+    moving = np.max(np.abs(v) / model.states.scales(x)[n:], initial=0.0) > EQUILIBRIUM
+    inertial = np.max(np.abs(form.M @ form.accelerations), initial=0.0)
+    moving = moving or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
     return ConstrainedForm(
-        M=M,
-        C=-eq.pattern_e_v.sparse(e.e_v),
-        K=-by_q,
-        Phi_q=Phi_q,
-        B=sparse.csc_array(model.input_matrix),
-        multipliers=s.multipliers,
-        names=model.states.names[: eq.n],
-        motion=motion,
+        M=form.M,
+        C=-form.force_velocities,
+        K=-form.force_positions,
+        Phi_q=form.G,
+        B=form.force_inputs,
+        multipliers=form.multipliers,
+        names=model.states.names[:n],
+        motion=Motion(v, form.accelerations, form.rate_positions, form.bend_positions, form.bend_velocities)
+        if moving
+        else None,
     )
 
 
-def _require_consistent(model: NumericModel, point: OperatingPoint, g: np.ndarray) -> None:
-    eq, x = model.equations, point.states
-    rates = eq.pattern_G.sparse(eq.jacobian(x[: eq.n])) @ x[eq.n :]
+def _require_consistent(name: str, g: FloatArray, rates: FloatArray) -> None:
     worst = np.maximum(np.abs(g), np.abs(rates))
     bad = np.flatnonzero(worst > CONSISTENT)
     if not len(bad):
@@ -74,7 +70,7 @@ def _require_consistent(model: NumericModel, point: OperatingPoint, g: np.ndarra
     residuals = {f"constraint {i + 1}": float(worst[i]) for i in bad}
     listed = "; ".join(f"constraint {i + 1} is off by {worst[i]:.6g}" for i in bad[:6])
     raise ConstraintError(
-        f"The point does not satisfy the constraints of '{model.info.name}': {listed}. Take one from "
+        f"The point does not satisfy the constraints of '{name}': {listed}. Take one from "
         "fmilin.operating_point or fmilin.trim.",
         residuals=residuals,
     )

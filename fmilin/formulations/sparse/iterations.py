@@ -15,8 +15,9 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.sparse.problem import LinearPencil, QuadraticProblem
 from fmilin.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
 from fmilin.formulations.spectrum import ComplexArray
-from fmilin.models.sparse.saddle_point import SparseFactors
+from fmilin.saddle_point.sparse import SparseFactors
 from fmilin.signals import FloatArray
+from fmilin.tolerances import CANCELLED
 
 __all__ = ["Around", "Found", "linear", "quadratic"]
 
@@ -157,7 +158,7 @@ def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, Co
 
 def _require_inertia(M: FloatArray) -> None:
     values = np.linalg.eigvalsh((M + M.T) / 2) if np.isfinite(M).all() else np.full(len(M), np.nan)
-    if not values[0] > 1e-13 * values[-1]:
+    if not values[0] > CANCELLED * values[-1]:
         raise NumericalError(
             "The mass matrix is not positive definite on the velocities that the constraints leave free: some motion "
             f"has the inertia {values[0]:.3g} (the largest is {values[-1]:.3g}). Give it a mass, or a constraint that "

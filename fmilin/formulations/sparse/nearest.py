@@ -16,18 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from fmilin.errors import UnknownNameError, UsageError
-from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.options import MCS, RCS, UCS, Formulation, formulation_named
+from fmilin.formulations.solved import violations
 from fmilin.formulations.sparse.iterations import Around, Found, linear, quadratic
-from fmilin.formulations.sparse.problem import (
-    minimal,
-    motion_pencil,
-    redundant,
-    unconstrained,
-)
+from fmilin.formulations.sparse.problem import minimal, motion_pencil, redundant, unconstrained
 from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
@@ -84,7 +79,7 @@ def eigenvalues_near(
     [-1.313415974, 1.313415974]
     """
     around, chosen = around or Around(), formulation_named(formulation)
-    form = _as_sparse(form)
+    form = form.sparse()
     kept = None if independent is None else _places(form, independent)
     sizes = {"n": form.n, "m": form.m}
     if isinstance(chosen, MCS):
@@ -125,7 +120,7 @@ def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: d
         eigenvalues=values,
         is_true=is_true,
         vectors=vectors,
-        violations=_violations(form, vectors),
+        violations=violations(form, vectors),
         errors=found.errors[order],
         sizes=sizes,
         remarks=tuple(_remarks(form, values, is_true, sizes.get("rank", form.m))),
@@ -177,38 +172,11 @@ def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:
 
 def _violated_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray) -> FloatArray:
     """Return the part of v' M_p v that the penalty makes, for each eigenvector: near 0 or near 1."""
-    dq, dv = vectors[: form.n], vectors[form.n :]
-    rate = form.Phi_q @ dv
-    if form.motion is not None:
-        rate = rate + form.motion.Phi_q_dot @ dq
-    penalty = options.alpha * np.sum(np.abs(rate) ** 2, axis=0)
+    dv = vectors[form.n :]
+    penalty = options.alpha * np.sum(np.abs(form.rate_of(vectors)) ** 2, axis=0)
     inertia = np.abs(np.einsum("ij,ij->j", dv.conj(), form.M @ dv))
     part: FloatArray = penalty / np.maximum(penalty + inertia, np.finfo(float).tiny)
     return part
-
-
-def _violations(form: ConstrainedForm, vectors: ComplexArray) -> FloatArray:
-    """Return |Phi_q v| over |Phi_q| |v|, the norm of Phi_q from above."""
-    dq, dv = vectors[: form.n], vectors[form.n :]
-    rate = form.Phi_q @ dv
-    if form.motion is not None:
-        rate = rate + form.motion.Phi_q_dot @ dq
-    size = np.linalg.norm(vectors, axis=0)
-    entries = abs(form.Phi_q)
-    reach = float(np.sqrt(entries.sum(axis=0).max() * entries.sum(axis=1).max())) if form.m else 1.0
-    broken = np.hypot(np.linalg.norm(form.Phi_q @ dq, axis=0), np.linalg.norm(rate, axis=0))
-    return np.where(size > 0, broken / (reach * np.where(size > 0, size, 1.0)), np.nan)
-
-
-def _as_sparse(form: ConstrainedForm) -> ConstrainedForm:
-    if form.is_sparse:
-        return form
-    M, C, K, Phi_q, B = (sparse.csc_array(a) for a in (form.M, form.C, form.K, form.Phi_q, form.B))
-    motion = form.motion
-    if motion is not None:
-        rows = (sparse.csc_array(a) for a in (motion.Phi_q_dot, motion.gamma_q, motion.gamma_v))
-        motion = Motion(motion.velocities, motion.accelerations, *rows)
-    return replace(form, M=M, C=C, K=K, Phi_q=Phi_q, B=B, motion=motion)
 
 
 def _places(form: ConstrainedForm, names: Sequence[str]) -> list[int]:

@@ -25,10 +25,10 @@ from fmilin.formulations.sparse.elimination import SparseNullSpace, sparse_null_
 from fmilin.formulations.sparse.refinement import extended
 from fmilin.formulations.spectrum import ComplexArray
 from fmilin.signals import FloatArray
+from fmilin.tolerances import UNTURNED
 
 __all__ = ["LinearPencil", "QuadraticProblem", "minimal", "motion_pencil", "redundant", "unconstrained"]
 
-SYMMETRIC = 1e-12
 LARGEST_FILL = 20_000_000
 """Entries that the terms of a moving point may have."""
 
@@ -62,7 +62,7 @@ class QuadraticProblem:
             return True
         if abs(self.C).max() > 0:
             return False
-        return all(abs(m - m.T).max() <= SYMMETRIC * abs(m).max() for m in (self.M, self.K))
+        return all(abs(m - m.T).max() <= UNTURNED * abs(m).max() for m in (self.M, self.K))
 
     def bordered(self, s: complex) -> Any:
         """Return [[s^2 M + s C + K, G'], [G, 0]]."""

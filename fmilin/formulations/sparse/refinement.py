@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.models.sparse.saddle_point import SparseFactors
+from fmilin.saddle_point.sparse import SparseFactors
 
 __all__ = ["EXTENDED", "RefinedFactors", "extended"]
 

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from fmilin.codegen.evaluator import Evaluator
-from fmilin.codegen.factorized import Factorized
 from fmilin.codegen.native import Backend
-from fmilin.errors import NumericalError
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.graph import KaneGraph
-from fmilin.models.kane.stacked import systems
+from fmilin.saddle_point.dense import DenseFactors
+from fmilin.saddle_point.factors import require_regular
 from fmilin.signals import FloatArray
 
 __all__ = ["Expansion", "KaneFunctions", "Numerics", "OutputFunctions"]
@@ -125,14 +124,10 @@ class KaneFunctions:
         form, n, o = self.form, len(self.form.q), len(self.form.u)
         H, constraints = _stacks(self._constraints, known)
         K, k = _stacks(self._kinematics, known)
-        M_qq = None if self.graph.kinematics_are_explicit else systems(K)
-        if M_qq is not None and len(M_qq.singular):
-            raise _singular(K[M_qq.singular[0]], form.q_dot, "kinematic")
+        M_qq = None if self.graph.kinematics_are_explicit else _factors(K, form.q_dot, "kinematic")
         q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
         W, b = _stacks(self._dynamics, known, q_dot)
-        M_uu = systems(W)
-        if len(M_uu.singular):
-            raise _singular(W[M_uu.singular[0]], (*form.u_dot, *form.multipliers), "dynamic")
+        M_uu = _factors(W, (*form.u_dot, *form.multipliers), "dynamic")
         w = M_uu.solve(-b)[:, :, 0]
         (J,) = _stacks(self._gradients, known, q_dot, w)
         lower = J[:, n:, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
@@ -156,9 +151,9 @@ class KaneFunctions:
         form = self.form
         K, k = self._kinematics(known)
         explicit = self.graph.kinematics_are_explicit
-        q_dot = -k[:, 0] if explicit else _factorized(K, form.q_dot, "kinematic").solve(-k[:, 0])
+        q_dot = -k[:, 0] if explicit else _factors(K, form.q_dot, "kinematic").solve(-k[:, 0])
         W, b = self._dynamics(known, q_dot)
-        return q_dot, _factorized(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
+        return q_dot, _factors(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
 
     def constraints(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f_c and f_v, shape (l + m,), and their gradients for (t, q, q', u, r), at one point."""
@@ -168,7 +163,7 @@ class KaneFunctions:
     def coordinate_rates(self, known: FloatArray) -> FloatArray:
         """Return q' at one point, shape (n,), NaN where the kinematic equations do not determine it."""
         K, k = self._kinematics(known)
-        factors = Factorized(K)
+        factors = DenseFactors(K)
         return np.full(len(k), np.nan) if factors.is_singular else -factors.solve(k[:, 0])
 
     def acceleration_constraints(self, known: FloatArray, q_dot: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -277,23 +272,7 @@ def _stacks(function: Evaluator, *arguments: FloatArray) -> list[FloatArray]:
     return function.at_points(*arguments)
 
 
-def _factorized(W: FloatArray, symbols: Sequence[Symbol], which: str) -> Factorized:
-    factors = Factorized(W)
-    if factors.is_singular:
-        raise _singular(W, symbols, which)
+def _factors(W: FloatArray, symbols: Sequence[Symbol], which: str) -> DenseFactors:
+    factors = DenseFactors(W)
+    require_regular(factors, f"The {which} equations", symbols)
     return factors
-
-
-def _singular(W: FloatArray, symbols: Sequence[Symbol], which: str) -> NumericalError:
-    factors = Factorized(W)
-    direction = np.abs(factors.null_vector())
-    loose = [str(symbols[i]) for i in np.argsort(-direction, kind="stable") if direction[i] > 1e-6]
-    shown = ", ".join(loose[:6]) + (", ..." if len(loose) > 6 else "")
-    return NumericalError(
-        f"The {which} equations have no unique solution at this point: the matrix that multiplies "
-        f"{len(symbols)} rates is singular (reciprocal condition number {factors.rcond:.1e}) and leaves {shown} "
-        "undetermined. Constraints depend on each other here, a mass is missing, or angles meet their "
-        "singularity: choose another point, or describe the system with other coordinates.",
-        condition_number=1.0 / factors.rcond if factors.rcond > 0 else float("inf"),
-        variable=loose[0],
-    )

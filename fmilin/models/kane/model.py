@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.models.assembly import Given, assembled
+from fmilin.models.assembly import Given
 from fmilin.models.declaration import Declaration, Expr, Labels, Name
-from fmilin.models.kane.consistency import check_constraints
+from fmilin.models.kane.engine import KaneEngine, engine_of
 from fmilin.models.kane.equations import KaneEquations, form_of
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics
@@ -25,11 +24,10 @@ from fmilin.models.kane.partition import Partition, dependence
 from fmilin.models.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
 from fmilin.models.kane.residuals import PointToCheck, require_consistent_point, residuals_at
 from fmilin.models.kane.slopes import KaneSlopes, are_smooth
-from fmilin.models.kane.solved import constraints_of, solved_form
 from fmilin.models.kane.sympy_form import kane_form
 from fmilin.models.shell import Choice, NativeModel
-from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
-from fmilin.signals import FloatArray, Signals
+from fmilin.models.symbolic import SymbolicModel
+from fmilin.signals import FloatArray
 from fmilin.tolerances import REFUSED
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ class KaneModel(SymbolicModel):
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         form = form_of(declaration, equations, given.inputs, given.parameters)
-        NativeModel.__init__(self, _engine_of(declaration, form, given, numerics))
+        NativeModel.__init__(self, engine_of(declaration, form, given, numerics))
 
     @classmethod
     def from_sympy(
@@ -159,7 +157,7 @@ class KaneModel(SymbolicModel):
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
         form, given = kane_form(declaration, found, given)
-        return cls._of(_engine_of(declaration, form, given, numerics), Choice())
+        return cls._of(engine_of(declaration, form, given, numerics), Choice())
 
     @property
     def form(self) -> KaneForm:
@@ -282,20 +280,7 @@ class KaneModel(SymbolicModel):
         UsageError, UnknownNameError
             When the independent states are unknown or too few or many.
         """
-        form = self.form
-        n, o = len(form.q), len(form.u)
-        if isinstance(independent, str):
-            raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")
-        places = [self.states.index_of(name, "a state of the model") for name in independent]
-        q_i, u_i = [i for i in places if i < n], [i - n for i in places if i >= n]
-        wanted = (n - len(form.f_c), o - len(form.velocity))
-        if (len(set(q_i)), len(set(u_i))) != wanted or len(places) != form.order:
-            raise UsageError(
-                f"{len(q_i)} coordinates and {len(u_i)} speeds were named as independent, but '{self.info.name}' has "
-                f"{wanted[0]} and {wanted[1]}: {n} coordinates under {len(form.f_c)} configuration constraints, "
-                f"{o} speeds under {len(form.velocity)} velocity constraints."
-            )
-        return Partition.keeping(q_i, u_i, n, o)
+        return Partition.named(independent, self.form, self.states, self.info.name)
 
     def linearize_symbolic(
         self,
@@ -328,31 +313,6 @@ class KaneModel(SymbolicModel):
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
-
-    def with_start(self, values: Mapping[str, float]) -> Self:
-        """Return the same model, starting elsewhere.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            Start values of states and inputs by name; the others keep theirs.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such state or input.
-        """
-        engine = self.engine
-        system = engine.system
-        known = {*engine.states.names, *engine.inputs.names}
-        for name in values:
-            if name not in known:
-                raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
-        states, inputs = (
-            Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
-            for signals in (system.state_signals, system.input_signals)
-        )
-        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -413,31 +373,3 @@ class KaneModel(SymbolicModel):
     @cached_property
     def _scales(self) -> FloatArray:
         return self.states.scales()
-
-
-class KaneEngine(SymbolicEngine):
-    """Kane's equations for the shell; the functions are shared by all choices.
-
-    Parameters
-    ----------
-    system : SymbolicSystem
-    functions : KaneFunctions
-    """
-
-    def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
-        super().__init__(system)
-        self.functions, self.form = functions, functions.form
-
-    def numeric(self, system: SymbolicSystem) -> KaneNumeric:
-        """Return the functions with the outputs of ``system``."""
-        return KaneNumeric(self.functions, system)
-
-
-def _engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
-    declaration.raise_problems()
-    equations = solved_form(form)
-    declaration.derived |= equations.named()
-    system = assembled(declaration, equations, constraints_of(form, equations), given)
-    functions = KaneFunctions(form, numerics or Numerics())
-    check_constraints(functions, system)
-    return KaneEngine(system, functions)

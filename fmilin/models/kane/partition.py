@@ -16,7 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.signals import FloatArray
+from fmilin.errors import UsageError
+from fmilin.models.kane.form import KaneForm
+from fmilin.saddle_point.dense import inverses, norms
+from fmilin.signals import FloatArray, Signals
 
 __all__ = ["ConstraintGradients", "Dependence", "Partition", "dependence"]
 
@@ -39,6 +42,29 @@ class Partition:
             tuple(u_i),
             tuple(i for i in range(o) if i not in set(u_i)),
         )
+
+    @classmethod
+    def named(cls, independent: Sequence[str], form: KaneForm, states: Signals, model: str) -> Partition:
+        """Return the partition that keeps the named states.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When the independent states are unknown or too few or many.
+        """
+        n, o = len(form.q), len(form.u)
+        if isinstance(independent, str):
+            raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")
+        places = [states.index_of(name, "a state of the model") for name in independent]
+        q_i, u_i = [i for i in places if i < n], [i - n for i in places if i >= n]
+        wanted = (n - len(form.f_c), o - len(form.velocity))
+        if (len(set(q_i)), len(set(u_i))) != wanted or len(places) != form.order:
+            raise UsageError(
+                f"{len(q_i)} coordinates and {len(u_i)} speeds were named as independent, but '{model}' has "
+                f"{wanted[0]} and {wanted[1]}: {n} coordinates under {len(form.f_c)} configuration constraints, "
+                f"{o} speeds under {len(form.velocity)} velocity constraints."
+            )
+        return cls.keeping(q_i, u_i, n, o)
 
     @property
     def states(self) -> tuple[int, ...]:
@@ -93,22 +119,9 @@ def _inverses(G: FloatArray, dependent: list[int], scales: FloatArray) -> tuple[
     scaled = G * scales
     sizes = np.abs(scaled).max(axis=2, keepdims=True)
     scaled = scaled / np.where(sizes > 0, sizes, 1.0)
-    inverses = _each_inverse(scaled[:, :, dependent])
+    found = inverses(scaled[:, :, dependent])
     with np.errstate(all="ignore"):
-        condition = _norm(scaled) * _norm(inverses)
-        inverses = inverses * scales[dependent, None] / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
-    return inverses, np.where(np.isfinite(condition), condition, np.inf)
-
-
-def _each_inverse(matrices: FloatArray) -> FloatArray:
-    try:
-        return np.linalg.inv(matrices).astype(np.float64)
-    except np.linalg.LinAlgError:  # one of them: find out which
-        if len(matrices) == 1:
-            return np.full_like(matrices, np.nan)
-        return np.concatenate([_each_inverse(one[None]) for one in matrices])
-
-
-def _norm(matrices: FloatArray) -> FloatArray:
-    norm: FloatArray = np.abs(matrices).sum(axis=1).max(axis=1)
-    return norm
+        condition = norms(scaled) * norms(found)
+        found = found * scales[dependent, None] / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
+    known = np.isfinite(condition)
+    return np.where(known[:, None, None], found, np.nan), np.where(known, condition, np.inf)

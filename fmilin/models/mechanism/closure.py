@@ -14,7 +14,7 @@ from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.kinematics import displacement_of, velocities
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
-from fmilin.models.shell import Quantity
+from fmilin.models.native_engine import Quantity
 
 __all__ = ["Closure"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fmilin.errors import ModelError, UnknownNameError
@@ -114,19 +114,9 @@ class MechanismDescription:
     """The joints, each after the joint of its parent."""
 
     def __post_init__(self) -> None:
-        for what in (
-            "bodies",
-            "joints",
-            "loops",
-            "wheels",
-            "skates",
-            "springs",
-            "inputs",
-            "sensors",
-            "independent",
-            "remarks",
-        ):
-            object.__setattr__(self, what, tuple(getattr(self, what)))
+        for f in fields(self):
+            if f.type.startswith("Sequence"):
+                object.__setattr__(self, f.name, tuple(getattr(self, f.name)))
         object.__setattr__(self, "gravity", vector(self.gravity, f"Gravity of the mechanism '{self.name}'"))
         problems = [*_repeated(self), *_unknown_bodies(self), *_unknown_others(self)]
         if not problems:

@@ -18,7 +18,7 @@ from fmilin.models.mechanism.parameters import changed, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
 from fmilin.models.mechanism.system import System
-from fmilin.models.shell import AdjustableEngine, Quantity
+from fmilin.models.native_engine import AdjustableEngine, Quantity
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem

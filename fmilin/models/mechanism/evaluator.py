@@ -13,13 +13,13 @@ from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.second_order_form import accelerations_along, separated
 from fmilin.models.mechanism.system import Solution, State, System
-from fmilin.models.shell import Evaluator, Quantity
+from fmilin.models.native_engine import Quantity, QuantityEvaluator
 from fmilin.signals import FloatArray
 
 __all__ = ["MechanismEvaluator"]
 
 
-class MechanismEvaluator(Evaluator):
+class MechanismEvaluator(QuantityEvaluator):
     """Outputs and observed quantities of a mechanism.
 
     Parameters

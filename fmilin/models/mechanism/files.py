@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from fmilin.errors import ModelError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.source_lines import Places
-from fmilin.models.mechanism.toml_file import Parts, description_of, read_parts
+from fmilin.models.mechanism.toml_file import description_of, read_parts
 from fmilin.models.mechanism.urdf_file import beside, read_urdf_description, robot_in
 
 __all__ = ["Source", "mechanism_from", "read_mechanism_file"]
@@ -76,16 +76,11 @@ def read_mechanism_file(path: Path, additions: Path | None = None) -> Source:
         if parts is not None and "urdf" in parts.content:
             what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
             raise parts.places.wrong(parts.lines.find(("urdf",)), what)
-        return _with_robot(path, parts)
+        return Source(*read_urdf_description(path, parts))
     if additions is not None:
         raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
     parts = read_parts(path)
     robot = robot_in(parts)
     if robot is not None:
-        return _with_robot(robot, parts)
+        return Source(*read_urdf_description(robot, parts))
     return Source(description_of(parts), parts.places)
-
-
-def _with_robot(path: Path, parts: Parts | None) -> Source:
-    description, places, remarks = read_urdf_description(path, parts)
-    return Source(replace(description, remarks=remarks), places)

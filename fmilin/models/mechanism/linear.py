@@ -327,7 +327,7 @@ def matrices_of(
 
 def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:
     """Return K and N with (R_v; G) (K N) = 1, from the orthonormal null space of G."""
-    K, N, v = solution.null_space.K, solution.null_space.N, list(choice.v)
+    K, N, v = solution.factors.K, solution.factors.N, list(choice.v)
     if K.shape[-1] != len(v):
         raise NumericalError(
             "The configuration is singular: fewer constraints are independent here than beside it, and there is no "

@@ -15,7 +15,7 @@ from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_ra
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
-from fmilin.models.shell import Quantity
+from fmilin.models.native_engine import Quantity
 
 __all__ = ["OutputColumns", "Outputs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Sensor
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.models.mechanism.system import System
-from fmilin.models.shell import Quantity, offered
+from fmilin.models.native_engine import Quantity, offered
 from fmilin.signals import Signal, Signals
 
 __all__ = ["available", "input_signals", "state_signals"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Ad", "Array", "ad", "along", "cross", "inertia_tensor", "moment_of", "pseudo_inertia", "root"]
+__all__ = ["Array", "ad", "along", "cross", "inertia_tensor", "moment_of", "pseudo_inertia", "root"]
 
 Array = Any
 """An array of the array API standard, real or complex."""
@@ -78,15 +78,6 @@ def along(matrix: Array, g: Array) -> Array:
 def moment_of(h: Array) -> Array:
     """Return the matrix H with H x = -ad_x^* h, shape (..., 6, 6): the same bilinear form, as a function of x."""
     return (h @ FORCE).reshape((*h.shape[:-1], 6, 6))
-
-
-def Ad(X: Array) -> Array:
-    """Return the matrix Ad_X of a homogeneous transformation X (..., 4, 4), shape (..., 6, 6) (A.1.4)."""
-    R, p = X[..., :3, :3], X[..., :3, 3]
-    pR = cross(p[..., None, :], np.swapaxes(R, -1, -2))  # rows: p x (columns of R)
-    upper = np.concatenate((R, np.zeros_like(R)), axis=-1)
-    lower = np.concatenate((np.swapaxes(pR, -1, -2), R), axis=-1)
-    return np.concatenate((upper, lower), axis=-2)
 
 
 def root(a: Array) -> Array:

@@ -20,10 +20,11 @@ def accelerations_along(
     used = solution.used
     dF = -(columns.rho_q @ theta + columns.rho_v @ dv + columns.rho_u @ du)
     dc = columns.c_q[..., used, :] @ theta + columns.c_v[..., used, :] @ dv
-    dv_dot, some = solution.null_space.solve(dF, dc)
-    dl = np.zeros((*some.shape[:-2], solution.multipliers.shape[-1], some.shape[-1]))
-    dl[..., used, :] = some
-    return dv_dot, dl
+    w = solution.factors.solve(np.concatenate((dF, -dc), axis=-2))
+    n = dF.shape[-2]
+    dl = np.zeros((*w.shape[:-2], solution.multipliers.shape[-1], w.shape[-1]))
+    dl[..., used, :] = w[..., n:, :]
+    return w[..., :n, :], dl
 
 
 def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
@@ -31,7 +32,7 @@ def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm
 
     Multipliers and accelerations are those of least norm. Positions and freedoms are numbered alike there.
     """
-    solution = system.solve_robustly(state, np.arange(len(system.loop_constraints)))
+    solution = system.solve_robustly(state)
     columns = system.columns(solution)
     n = system.tree.n
     o = outputs.columns(solution, columns)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +28,12 @@ from fmilin.models.mechanism.forces import ForceColumns, collect_forces
 from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
 from fmilin.models.mechanism.loop_constraints import collect_loop_constraints, values_of, with_virtual_links
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
-from fmilin.models.mechanism.null_space import NullSpace, null_space, robust_null_space
 from fmilin.models.mechanism.row_columns import RowDerivatives
 from fmilin.models.mechanism.rows import RowMotion, Rows
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.tree import tree_of
+from fmilin.saddle_point.factors import require_regular
+from fmilin.saddle_point.null_space import NullSpaceFactors
 
 __all__ = ["Columns", "Solution", "State", "System"]
 
@@ -83,23 +85,23 @@ class Solution:
     Attributes
     ----------
     state : State
-    null_space : NullSpace
-        Of the independent constraints.
     used : array of int
-        Which constraints it is of.
+        The independent constraints; all of them where these depend on each other.
     v_dot : array, shape (..., n)
     multipliers : array, shape (..., m)
         Zero for constraints that were left out.
     A : array, shape (..., N + 1, 6)
         Vdot.
+    factors : NullSpaceFactors
+        Of M and the rows ``used`` of G; None where accelerations are symbols.
     """
 
     state: State
-    null_space: NullSpace
     used: Array
     v_dot: Array
     multipliers: Array
     A: Array
+    factors: Any = None
 
 
 @dataclass(frozen=True)
@@ -151,11 +153,14 @@ class System:
         Their rows.
     g : PositionValues
     gravity : array, shape (3,)
+    acceleration_names : list of str
+        ``der(v)`` for each velocity.
     """
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
         self.description = description = with_virtual_links(description)
         self.tree = tree_of(description)
+        self.acceleration_names = [f"der({v})" for v in self.tree.state_names[1]]
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
         rows = Rows(self.tree)
@@ -226,40 +231,26 @@ class System:
 
     def solve(self, state: State, used: Array) -> Solution:
         """Return accelerations and multipliers with the constraints ``used``, which are independent where possible."""
-        spaces, dependent = null_space(state.M, state.G[..., used, :])
-        if dependent.any() and dependent.ndim:
-            return self._one_by_one(state, used)
-        if dependent.any():
-            return self.solve_robustly(state, np.arange(len(self.loop_constraints)))
-        return self._solution(state, spaces, used)
+        factors = NullSpaceFactors(state.M, state.G[..., used, :])
+        if np.any(factors.rank < len(used)):
+            return self.solve_robustly(state)
+        return self._solution(state, factors, used)
 
-    def solve_robustly(self, state: State, used: Array) -> Solution:
-        """Solve at one point with constraints that may depend on each other."""
-        return self._solution(state, robust_null_space(state.M, state.G[used]), used)
+    def solve_robustly(self, state: State) -> Solution:
+        """Solve with all constraints, which may depend on each other: multipliers of least norm."""
+        return self._solution(state, NullSpaceFactors(state.M, state.G), np.arange(len(self.loop_constraints)))
 
-    def _solution(self, state: State, spaces: NullSpace, used: Array) -> Solution:
-        v_dot, some = (a[..., 0] for a in spaces.solve(state.F[..., None], state.c[..., used, None]))
-        multipliers = np.zeros((*some.shape[:-1], len(self.loop_constraints)), dtype=some.dtype)
-        multipliers[..., used] = some
+    def _solution(self, state: State, factors: NullSpaceFactors, used: Array) -> Solution:
+        n = self.tree.n
+        require_regular(factors, f"The equations of '{self.description.name}'", self.acceleration_names)
+        right = np.empty((*state.F.shape[:-1], n + len(used), 1))
+        right[..., :n, 0], right[..., n:, 0] = state.F, -state.c[..., used]
+        w = factors.solve(right)[..., 0]
+        v_dot = w[..., :n]
+        multipliers = np.zeros((*w.shape[:-1], len(self.loop_constraints)), dtype=w.dtype)
+        multipliers[..., used] = w[..., n:]
         A = state.A + self.tree.above @ (state.at.S * v_dot[..., None])
-        return Solution(state, spaces, used, v_dot, multipliers, A)
-
-    def _one_by_one(self, state: State, used: Array) -> Solution:
-        """Solve many points, some of which are singular: each on its own. K and N are those of the first."""
-        shape = state.F.shape[:-1]
-        q, v, u = (np.broadcast_to(a, (*shape, a.shape[-1])) for a in (state.q, state.v, state.u))
-        each = [self.solve(self.state(q[i], v[i], u[i]), used) for i in np.ndindex(*shape)]
-        v_dot, multipliers, A = (
-            np.stack([getattr(one, what) for one in each]) for what in ("v_dot", "multipliers", "A")
-        )
-        return Solution(
-            state,
-            each[0].null_space,
-            used,
-            v_dot.reshape(*shape, -1),
-            multipliers.reshape(*shape, -1),
-            A.reshape(*shape, *A.shape[1:]),
-        )
+        return Solution(state, used, v_dot, multipliers, A, factors)
 
     def stretch(self, state: State) -> tuple[Array, Array]:
         """Return d = p_b - p_a (..., ns, 3) and L L' (..., ns) of the springs and of forces along lines."""

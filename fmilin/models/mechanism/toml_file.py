@@ -36,6 +36,17 @@ __all__ = ["Parts", "description_of", "read_parts", "with_settings"]
 SHOWN = 5
 """Problems that are listed at once."""
 
+PARTS: dict[str, tuple[str, type[Any] | None]] = {
+    "body": ("bodies", Body),
+    "joint": ("joints", Joint),
+    "loop": ("loops", Loop),
+    "wheel": ("wheels", Wheel),
+    "skate": ("skates", Skate),
+    "spring": ("springs", PointSpring),
+    "input": ("inputs", None),
+    "sensor": ("sensors", Sensor),
+}
+"""Of each array of tables: the field of a description, and what its entries are; inputs say it themselves."""
 INPUTS: dict[str, type[Input]] = {"joint_force": JointForce, "force": Force, "torque": Torque, "line_force": LineForce}
 _PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
 
@@ -48,21 +59,14 @@ class Parts:
     ----------
     content : dict
         The file's tables, checked against the schema; what is left out is left out here, too.
-    bodies, joints, loops, ...
-        As in :class:`MechanismDescription`.
+    fields : dict
+        ``bodies``, ``joints``, ... as in :class:`MechanismDescription`.
     places : Places
     lines : Lines
     """
 
     content: dict[str, Any]
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]
-    loops: tuple[Loop, ...]
-    wheels: tuple[Wheel, ...]
-    skates: tuple[Skate, ...]
-    springs: tuple[PointSpring, ...]
-    inputs: tuple[Input, ...]
-    sensors: tuple[Sensor, ...]
+    fields: dict[str, Any]
     places: Places
     lines: Lines
 
@@ -79,19 +83,12 @@ def description_of(parts: Parts) -> MechanismDescription:
     if given.get("joint_setting"):
         line = parts.lines.find(("joint_setting", 0))
         raise parts.places.wrong(line, "[[joint_setting]] is for joints of a URDF file; write its values to the joint")
-    if not parts.bodies:
+    if not parts.fields["bodies"]:
         raise parts.places.wrong(None, "there is no [[body]] in it, so it describes no mechanism")
     with parts.places.named():
         return MechanismDescription(
             given.get("name") or parts.places.file.stem,
-            parts.bodies,
-            parts.joints,
-            parts.loops,
-            wheels=parts.wheels,
-            skates=parts.skates,
-            springs=parts.springs,
-            inputs=parts.inputs,
-            sensors=parts.sensors,
+            **parts.fields,
             **{key: given[key] for key in ("gravity", "ground", "independent") if key in given},
         )
 
@@ -117,19 +114,8 @@ def read_parts(path: Path) -> Parts:
     places = Places(path, named)
     content = _validated(table, places, lines)
     make = _Maker(places, lines, content)
-    return Parts(
-        content,
-        tuple(make.all("body", Body)),
-        tuple(make.all("joint", Joint)),
-        tuple(make.all("loop", Loop)),
-        tuple(make.all("wheel", Wheel)),
-        tuple(make.all("skate", Skate)),
-        tuple(make.all("spring", PointSpring)),
-        tuple(make.all("input", None)),
-        tuple(make.all("sensor", Sensor)),
-        places,
-        lines,
-    )
+    found = {field: tuple(make.all(kind, part)) for kind, (field, part) in PARTS.items()}
+    return Parts(content, found, places, lines)
 
 
 def _table(path: Path) -> tuple[str, dict[str, Any]]:

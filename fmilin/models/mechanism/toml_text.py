@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.models.mechanism.description import Joint, Loop, MechanismDescription
 from fmilin.models.mechanism.parts import Body
 from fmilin.models.mechanism.placement import ORIGIN, Placement
-from fmilin.models.mechanism.toml_file import INPUTS
+from fmilin.models.mechanism.toml_file import INPUTS, PARTS
 
 __all__ = ["toml_text"]
 
@@ -50,18 +50,9 @@ def toml_text(description: MechanismDescription) -> str:
     ]
     kinds = {kind: name for name, kind in INPUTS.items()}
     blocks = [head]
-    for kind, parts in (
-        ("body", d.bodies),
-        ("joint", d.joints),
-        ("loop", d.loops),
-        ("wheel", d.wheels),
-        ("skate", d.skates),
-        ("spring", d.springs),
-        ("input", d.inputs),
-        ("sensor", d.sensors),
-    ):
-        for part in parts:
-            extra = [f"kind = {_value(kinds[type(part)])}"] if kind == "input" else []  # type: ignore[index]
+    for kind, (field, _) in PARTS.items():
+        for part in getattr(d, field):
+            extra = [f"kind = {_value(kinds[type(part)])}"] if kind == "input" else []
             blocks.append([f"[[{kind}]]", *extra, *_entries(part)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 

@@ -23,11 +23,10 @@ from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
-from fmilin.models.mechanism.null_space import NullSpace
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.system import Solution, State, System
-from fmilin.models.shell import Quantity
+from fmilin.models.native_engine import Quantity
 from fmilin.signals import Signals
 
 __all__ = ["in_graph"]
@@ -99,8 +98,7 @@ def _solution(system: System, found: Independence, state: State, w: Any) -> Solu
     multipliers = np.zeros(len(system.loop_constraints), dtype=object)
     multipliers[used] = w[n:]
     A = state.A + system.tree.above @ (state.at.S * w[:n, None])
-    none = np.zeros((n, 0))
-    return Solution(state, NullSpace(state.M, none, none, None), used, w[:n], multipliers, A)
+    return Solution(state, used, w[:n], multipliers, A)
 
 
 def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:

@@ -3,15 +3,14 @@
 A joint with several freedoms is a product of elementary motions (Spencer (thesis), A.2.7: a cylindrical joint is a
 rotation followed by a translation), each of which moves a massless link: turns and slides along a screw that is
 constant in the link, f = M e^(S q), or a ball, f = M R(e) with a unit quaternion e. The screw of the whole joint,
-seen from the child, then depends on its coordinates, and its rate Sdot is what the links between contribute:
-:func:`fmilin.models.mechanism.joints.joint_screw` puts the two together. Bodies on fixed joints are welded to their
-parents.
+seen from the child, then depends on its coordinates, and its rate Sdot is what the links between contribute. Bodies on
+fixed joints are welded to their parents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,6 @@ class Tree:
     balls : array of int, shape (nb,)
         Links on balls.
     ball_speeds, ball_coordinates : array of int, shapes (nb, 3), (nb, 4)
-    screws : array of int
-        Links on a screw.
     screw_speeds, screw_coordinates : array of int
         Freedoms on screws, and their position coordinates.
     inertia : array, shape (N + 1, 4, 4)
@@ -81,7 +78,6 @@ class Tree:
     balls: Ints
     ball_speeds: Ints
     ball_coordinates: Ints
-    screws: Ints
     screw_speeds: Ints
     screw_coordinates: Ints
     inertia: Floats
@@ -93,21 +89,11 @@ class Tree:
     state_names: tuple[tuple[str, ...], tuple[str, ...]]
     speeds_of: dict[str, range]
     coordinates_of: dict[str, range]
-    speeds: tuple[Ints, ...] = field(init=False)
-    """Freedoms of each link."""
-
-    def __post_init__(self) -> None:
-        speeds = tuple(np.flatnonzero(i == self.L) if i else np.empty(0, dtype=np.intp) for i in range(len(self.P)))
-        object.__setattr__(self, "speeds", speeds)
 
     def speeds_at(self, coordinates: Iterable[int]) -> list[int]:
         """Return the freedoms whose speeds are the rates of position coordinates; those of balls have none."""
         speeds = dict(zip(self.screw_coordinates.tolist(), self.screw_speeds.tolist(), strict=True))
         return [speeds[i] for i in coordinates if i in speeds]
-
-    def screw_matrix(self, link: int) -> Floats:
-        """Return S_i of a link, shape (6, its freedoms)."""
-        return self.axes[self.speeds[link]].T
 
     @property
     def n(self) -> int:
@@ -209,8 +195,6 @@ def _assembled(
     screws = [i for i, link in enumerate(links) if link.step is not None and i not in balls]
     depths = [link.depth for link in links]
     levels = tuple((depths.index(d), depths.index(d) + depths.count(d)) for d in range(1, max(depths) + 1))
-    subtree = np.zeros((n, count))
-    subtree[:] = above.T
     return Tree(
         P=P,
         levels=levels,
@@ -222,12 +206,11 @@ def _assembled(
         balls=np.array(balls, dtype=np.intp),
         ball_speeds=_indices([links[i].speeds for i in balls], 3),
         ball_coordinates=_indices([links[i].coordinates for i in balls], 4),
-        screws=np.array(screws, dtype=np.intp),
         screw_speeds=np.array([links[i].speeds[0] for i in screws], dtype=np.intp),
         screw_coordinates=coordinate[screws],
         inertia=np.stack([link.inertia if i else np.zeros((4, 4)) for i, link in enumerate(links)]),
         above=above,
-        below=subtree,
+        below=above.T.copy(),
         same=same,
         strict=reaches - same,
         place=place,

@@ -46,7 +46,7 @@ def robot_in(parts: Parts) -> Path | None:
     return None if named is None else parts.places.file.parent / named
 
 
-def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[MechanismDescription, Places, list[str]]:
+def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[MechanismDescription, Places]:
     """Read a mechanism from a URDF file.
 
     The root link is the ground. Links without ``<inertial>`` are massless frames. Without ``[[input]]`` tables every
@@ -62,10 +62,9 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     Returns
     -------
     MechanismDescription
+        Friction, which a linear model does not contain, among its remarks.
     Places
         Where its parts stand in the files, for messages.
-    list of str
-        What the linear model does not contain: friction.
 
     Raises
     ------
@@ -82,26 +81,25 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     given = {} if parts is None else parts.content
     if given.get("ground", root.name) != root.name:
         raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
-    bodies = [_body(link, places) for link in tree.links if link is not root]
+    more: dict[str, Any] = {} if parts is None else dict(parts.fields)
+    bodies = [*(_body(link, places) for link in tree.links if link is not root), *more.pop("bodies", ())]
     joints = [_joint(joint, places) for joint in tree.joints]
-    if parts is not None:
-        joints = _set(joints, parts)
-        bodies, joints = [*bodies, *parts.bodies], [*joints, *parts.joints]
+    joints = [*(joints if parts is None else _set(joints, parts)), *more.pop("joints", ())]
+    if "input" not in given:
+        more["inputs"] = _inputs(joints)
+    if "sensor" not in given:
+        more["sensors"] = _sensors(joints)
     with places.named():
         description = MechanismDescription(
             given.get("name") or tree.name,
             bodies,
             joints,
-            () if parts is None else parts.loops,
-            wheels=() if parts is None else parts.wheels,
-            skates=() if parts is None else parts.skates,
-            springs=() if parts is None else parts.springs,
-            inputs=parts.inputs if parts is not None and "input" in given else _inputs(joints),
-            sensors=parts.sensors if parts is not None and "sensor" in given else _sensors(joints),
+            **more,
             ground=root.name,
+            remarks=_remarks(tree),
             **{key: given[key] for key in ("gravity", "independent") if key in given},
         )
-    return description, places, _remarks(tree)
+    return description, places
 
 
 def parts_wrong(parts: Parts | None, place: tuple[str | int, ...], what: str) -> ModelError:

@@ -11,7 +11,9 @@ import numpy as np
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import ModelInfo, SecondOrderForm
-from fmilin.models.shell import Evaluator, NativeEngine, NativeModel, Quantity, offered
+from fmilin.model.sparse_form import SparseForm
+from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.models.shell import NativeModel
 from fmilin.models.sparse.equations import NumericEquations
 from fmilin.models.sparse.saddle_point import SaddleFactors, SaddlePoint
 from fmilin.signals import FloatArray, Signal, Signals
@@ -67,26 +69,34 @@ class NumericModel(NativeModel):
         self.engine.require_dense("What the general procedures need")
         return super().constraints
 
-    # -- for what is sparse and large --------------------------------------------------------------
+    sparse = True
 
-    def solved(self, x: FloatArray, u: FloatArray) -> State:
-        """Return positions, velocities, accelerations and multipliers at a point.
+    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm:
+        """Return the equations of motion taken apart at a point.
 
         Raises
         ------
         NumericalError
             At a singular configuration.
         """
-        return self.engine.solved(x, self._full(u))[0]
+        from scipy.sparse import csc_array
 
-    @property
-    def input_matrix(self) -> FloatArray:
-        """B = df/du for the chosen inputs, shape (n, nu)."""
-        return self.equations.input_matrix[:, self._kept]
-
-    def acceleration_slopes(self, s: State) -> tuple[FloatArray, FloatArray]:
-        """Return the values of gamma_q = d(G a + b)/dq, a held, and of gamma_v = db/dv, on ``pattern_G``."""
-        return self.engine.acceleration_slopes(s)
+        del t
+        eq, s = self.equations, self.engine.solved(x, self._full(u))[0]
+        e, (bend_q, bend_v) = eq.slopes(s.q, s.v, s.a, s.multipliers), self.engine.acceleration_slopes(s)
+        return SparseForm(
+            residuals=eq.residuals(s.q),
+            accelerations=s.a,
+            multipliers=s.multipliers,
+            M=eq.pattern_M.sparse(eq.mass(s.q)),
+            G=eq.pattern_G.sparse(eq.jacobian(s.q)),
+            force_positions=eq.pattern_e_q.sparse(e.e_q),
+            force_velocities=eq.pattern_e_v.sparse(e.e_v),
+            force_inputs=csc_array(eq.input_matrix[:, self._kept]),
+            rate_positions=eq.pattern_G.sparse(eq.rate_slopes(s.q, s.v)),
+            bend_positions=eq.pattern_G.sparse(bend_q),
+            bend_velocities=eq.pattern_G.sparse(bend_v),
+        )
 
     # -- its own constraints need no expressions ---------------------------------------------------
 
@@ -120,7 +130,7 @@ class _SparseEngine(NativeEngine):
 
     def __init__(self, equations: NumericEquations) -> None:
         self.equations = eq = equations
-        self._saddle = SaddlePoint(eq.pattern_M, eq.pattern_G)
+        self._saddle = SaddlePoint(eq.pattern_M, eq.pattern_G, f"The equations of '{eq.name}'")
         self.info, self.inputs = ModelInfo(eq.name), Signals(eq.inputs)
         self.outputs, self.independent, self.parameters = tuple(eq.outputs), eq.independent, eq.parameters
         self._declared = {n: Quantity(signal, n) for n, signal in {**eq.further, **eq.outputs}.items()}
@@ -145,7 +155,7 @@ class _SparseEngine(NativeEngine):
         """Return a quantity; what is declared needs no names of states."""
         return self._declared.get(name) or super().quantity(name)
 
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Evaluator:
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
         """Return what computes these quantities."""
         return _SparseEvaluator(self, outputs, observed)
 
@@ -185,7 +195,7 @@ class _SparseEngine(NativeEngine):
             )
 
 
-class _SparseEvaluator(Evaluator):
+class _SparseEvaluator(QuantityEvaluator):
     """Quantities at a solved point: entries of (q, v, a, lambda, u), or what the equations compute."""
 
     def __init__(self, engine: _SparseEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:

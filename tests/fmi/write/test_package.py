@@ -126,10 +126,10 @@ def test_an_old_file_is_replaced(tmp_path: Path) -> None:
 def test_a_wrong_destination_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ends in \.fmu"):
         build_fmu(samples.decay(), tmp_path / "model.zip")
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(UsageError, match="there is no folder"):
         build_fmu(samples.decay(), tmp_path / "nowhere" / "model.fmu")
     (tmp_path / "folder.fmu").mkdir()
-    with pytest.raises(UsageError, match="is a folder"):
+    with pytest.raises(UsageError, match="this is a folder"):
         build_fmu(samples.decay(), tmp_path / "folder.fmu")
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+    with pytest.raises(UsageError, match=r"Cannot write .*No space left on device"):
         build_fmu(samples.decay(), tmp_path / "model.fmu")
     assert not list(tmp_path.iterdir())
 

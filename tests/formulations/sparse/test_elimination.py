@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 
 from fmilin import NumericalError
 from fmilin.formulations.sparse import sparse_null_space
+from fmilin.signals import FloatArray
 from fmilin.systems import four_bar_form
 
 
@@ -77,3 +78,46 @@ def test_coordinates_that_determine_nothing_are_refused(named: list[int]) -> Non
     Phi_q = sparse.csr_array([[1.0, -1.0, 0.0]])
     with pytest.raises(NumericalError, match="do not determine the others"):
         sparse_null_space(Phi_q, named)
+
+
+def null_space(*rows: list[float], named: list[int] | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return Phi_q and R, dense."""
+    Phi_q = np.array(rows)
+    return Phi_q, sparse_null_space(sparse.csr_array(Phi_q), named).R.toarray()
+
+
+@pytest.mark.parametrize("small", [1e-2, 1e-4, 1e-8])
+def test_no_coordinate_is_solved_for_by_a_small_entry(small: float) -> None:
+    """The first coordinate is the only one that the second constraint does not contain, and hardly in the first."""
+    Phi_q, R = null_space([small, 1.0, 0.0], [0.0, 1.0, 1.0])
+    assert np.max(np.abs(R)) <= 1.0
+    np.testing.assert_allclose(Phi_q @ R, 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("part", [1e-3, 1e-9, 1e-11])
+def test_a_weak_coupling_is_not_what_rounding_left(part: float) -> None:
+    _, R = null_space([1.0, 1.0, 0.0, 0.0], [1.0, 1.0 + part, 1.0, 1.0], named=[1, 2])
+    np.testing.assert_allclose(R[3], [-part, -1.0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0 / 3.0, 0.7])
+def test_what_rounding_left_is_no_coupling(value: float) -> None:
+    """Three times a row in sevenths, say, leaves 1e-16 of a zero, which names would be tied to."""
+    row = [value, value / 7, 0.3, 0.0]
+    _, R = null_space(row, [*(np.array(row[:3]) * 3.3 / 1.7), 1.0], named=[1, 2])
+    np.testing.assert_array_equal(R[3], [0.0, 0.0])
+
+
+@pytest.mark.parametrize(("part", "freedoms"), [(1.0, 1), (1e-5, 1), (1e-8, 1), (1e-12, 2), (0.0, 2)])
+def test_rows_that_are_nearly_the_same_are_two_or_one(part: float, freedoms: int) -> None:
+    assert null_space([1.0, 1.0, 0.0], [1.0, 1.0, part])[1].shape[1] == freedoms
+
+
+@pytest.mark.parametrize(("part", "told"), [(1.0, True), (1e-4, True), (1e-7, True), (3e-10, False), (0.0, False)])
+def test_named_coordinates_that_hardly_determine_the_others_are_refused(part: float, *, told: bool) -> None:
+    rows = [1.0, part]
+    if told:
+        np.testing.assert_allclose(null_space(rows, named=[0])[1], [[1.0], [-1.0 / part]])
+    else:
+        with pytest.raises(NumericalError, match="named as independent do not determine the others"):
+            null_space(rows, named=[0])

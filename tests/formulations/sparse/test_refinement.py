@@ -10,7 +10,7 @@ from scipy import sparse
 
 from fmilin import NumericalError
 from fmilin.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
-from fmilin.models.sparse.saddle_point import SparseFactors
+from fmilin.saddle_point.sparse import SparseFactors
 
 
 def beam(n: int) -> Any:

@@ -22,8 +22,8 @@ from fmilin.models.mechanism import (
     Torque,
     Wheel,
 )
-from fmilin.models.mechanism.joints import joint_transformation
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, JointType, LoopType
+from tests.models.mechanism.joint_screws import joint_transformation
 
 Floats = NDArray[np.float64]
 

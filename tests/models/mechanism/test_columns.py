@@ -44,7 +44,7 @@ def any_solution(system: System, q: Floats, v: Floats, u: Floats) -> tuple[Solut
     state = system.state(q, v, u)
     a, multipliers = r.normal(size=state.F.shape), r.normal(size=state.c.shape)
     A = state.A + system.tree.above @ (state.at.S * a[..., None])
-    return Solution(state, None, None, a, multipliers, A), a, multipliers  # type: ignore[arg-type]
+    return Solution(state, None, a, multipliers, A), a, multipliers
 
 
 def residuals(system: System, point: tuple[Floats, Floats, Floats], held: tuple[Floats, Floats]) -> list[Floats]:
@@ -96,9 +96,7 @@ def test_a_batch_of_derivatives_is_that_of_its_points() -> None:
     whole = system.columns(solution)
     for i in range(3):
         state = system.state(q[i], v[i], u[i])
-        one = system.columns(
-            Solution(state, None, None, solution.v_dot[i], solution.multipliers[i], solution.A[i])  # type: ignore[arg-type]
-        )
+        one = system.columns(Solution(state, None, solution.v_dot[i], solution.multipliers[i], solution.A[i]))
         for part in ("rho_q", "rho_v", "rho_u", "c_q", "c_v", "rate_q"):
             assert close(getattr(whole, part)[i], getattr(one, part))
 

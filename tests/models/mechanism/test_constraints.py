@@ -11,12 +11,11 @@ import fmilin as fl
 from fmilin.errors import NumericalError
 from fmilin.manifold.singular import branch_frequencies
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription
-from fmilin.models.mechanism.joints import joint_screw
 from fmilin.models.mechanism.parts import SPEEDS, LoopType
-from fmilin.models.mechanism.recursion import body_jacobians
-from fmilin.models.mechanism.screws import Ad
 from fmilin.models.mechanism.system import System
 from tests.models.mechanism.builders import Floats, Random, closed_loop, four_bar_pins, poses
+from tests.models.mechanism.joint_screws import joint_screw
+from tests.models.mechanism.recursion import Ad, body_jacobians
 
 KINDS: tuple[LoopType, ...] = ("revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed")
 

@@ -8,11 +8,11 @@ import pytest
 from fmilin.models.mechanism import Body, Joint, MechanismDescription, Placement
 from fmilin.models.mechanism.dynamics import composite_inertia, generalized, inertia_of, mass_matrix, net_forces
 from fmilin.models.mechanism.kinematics import accelerations, positions, velocities
-from fmilin.models.mechanism.recursion import articulated_body, body_jacobians, newton_euler
-from fmilin.models.mechanism.screws import Ad, ad, along
+from fmilin.models.mechanism.screws import ad, along
 from fmilin.models.mechanism.system import System
 from fmilin.models.mechanism.tree import Tree
 from tests.models.mechanism.builders import Floats, Random, everything, poses
+from tests.models.mechanism.recursion import Ad, articulated_body, body_jacobians, newton_euler
 
 GRAVITY = np.array([0.3, -0.5, -9.81])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.models.mechanism.joints import joint_screw, joint_transformation, quaternion_rate, rotation
 from fmilin.models.mechanism.parts import COORDINATES, JOINT_TYPES, SPEEDS, Joint
 from tests.models.mechanism.builders import Floats, Random
+from tests.models.mechanism.joint_screws import joint_screw, joint_transformation, quaternion_rate, rotation
 
 
 def rates(joint: Joint, q: Floats, v: Floats) -> Floats:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fmilin.models.mechanism.kinematics import coordinate_rates
-from fmilin.models.mechanism.recursion import newton_euler
 from fmilin.models.mechanism.system import System
 from tests.models.mechanism.builders import Floats, everything, five_bar_chain
+from tests.models.mechanism.recursion import newton_euler
 
 
 class Tape:

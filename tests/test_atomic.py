@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fmilin.atomic import check_writable, write_atomically
 from fmilin.errors import UsageError
-from fmilin.export.atomic import check_writable, write_atomically
 from fmilin.export.registry import check_output
 
 

@@ -1,0 +1,1 @@
+"""Tests of the linear systems for accelerations and multipliers."""
