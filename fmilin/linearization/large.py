@@ -11,6 +11,7 @@ e = r - W w. One factorization of W and one solution for each column is all that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -62,6 +63,8 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
 def _kept(model: Model, n: int, request: Request) -> Sequence[int] | None:
     """Return the positions to keep, maybe none of them named; None when what is named is no set of positions."""
     named = model.independent if request.independent is None else request.independent
+    if any("=" in name for name in named):
+        return None  # coordinates of the user's own
     places = [model.states.index_of(name, f"a state of '{model.info.name}'") for name in named]
     positions = [i for i in places if i < n]
     velocities = sorted(i - n for i in places if i >= n)
@@ -73,8 +76,6 @@ def _kept(model: Model, n: int, request: Request) -> Sequence[int] | None:
 def _linearized(
     model: Model, equations: SparseEquations, point: OperatingPoint, request: Request, kept: Sequence[int]
 ) -> LinearModel:
-    from fmilin.formulations.sparse.elimination import sparse_null_space
-
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     if not (distance := equations.distance(x, u, t)) <= ON_MANIFOLD:
         raise ConstraintError(
@@ -85,7 +86,7 @@ def _linearized(
     base = visited_at(counted, point)
     W, r = equations.matrix(t, x, u)
     solver = equations.solver(W)
-    null = sparse_null_space(W[n:, :n], kept or None)
+    null = _null_space(W[n:, :n], kept, model)
     kept = null.independent.tolist()
     states, p = [*kept, *(n + i for i in kept)], 2 * len(kept)
     K, K_dot = null.R, null.lifted(-(equations.turning(t, x, u) @ null.R))
@@ -123,6 +124,20 @@ def _linearized(
         warnings=(*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
     )
+
+
+def _null_space(G: Any, kept: Sequence[int], model: Model) -> Any:
+    """Return the null space in the coordinates named, or in ones chosen; who names wrong ones hears of better ones."""
+    from fmilin.formulations.sparse.elimination import sparse_null_space
+
+    try:
+        return sparse_null_space(G, kept or None)
+    except NumericalError as error:
+        if not kept:
+            raise
+        n, free = G.shape[1], sparse_null_space(G).independent.tolist()
+        names = ", ".join(model.states.names[i] for i in (*free, *(n + i for i in free)))
+        raise NumericalError(f"{error} {names} would do.", condition_number=np.inf) from None
 
 
 def _compare(
