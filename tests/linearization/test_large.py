@@ -143,7 +143,7 @@ def test_other_coordinates_may_be_named_or_left_to_the_elimination(linkage: Lagr
     half = fl.linearize(linkage, point, independent=["half=phi/2"])
     assert half.states.names == ("half", "der(half)")
     assert np.allclose(half.eigenvalues(), expected, rtol=1e-8)
-    with pytest.raises(fl.NumericalError, match="do not determine the others.* phi, w would do"):
+    with pytest.raises(fl.NumericalError, match=r"do not determine the others.* phi, w would do"):
         fl.linearize(linkage, point, independent=["x7", "y7"])
 
 
