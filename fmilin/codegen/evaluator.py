@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.buffered import Buffered
 from fmilin.codegen.native import Backend, CompilationBudget, Native
+from fmilin.codegen.nodes import sharing
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 
@@ -83,7 +84,7 @@ class Evaluator:
         results = [ca.densify(r) if r.numel() <= SMALL else r for r in results]
         self._results = [_result(*pair) for pair in zip(results, _slices([r.nnz() for r in results]), strict=True)]
         nonzeros = ca.vertcat(ca.SX(0, 1), *(node for r in results for node in r.nonzeros()))
-        self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], {"cse": True})
+        self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], sharing(nonzeros))
         self._budget = CompilationBudget(self.function.n_instructions())
         self._free: list[_Memory] = []
         self._native: Native | None = None

@@ -13,6 +13,7 @@ import pytest
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
 from fmilin.systems import four_bar
+from fmilin.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
 
@@ -190,6 +191,23 @@ def test_a_crash_at_the_end_does_not_take_the_results_away(zoo: Callable[[str], 
     assert done.status == 0
     assert json.loads(done.out)["states"] == ["x", "v"]
     assert "crashed while it was unloaded (SIGABRT" in done.err
+
+
+@pytest.mark.parametrize("options", [["--set", "phi=2.4"], ["--set", "phi=2.4", "--trim"]])
+def test_a_large_model_starts_where_it_is_set(run: Run, options: list[str]) -> None:
+    """Of 65 loops, by sparse matrices: phi is held at 2.4, or where the search begins."""
+    loops, k, l0, g = 65, 25.0, 2**0.5, 9.81
+    done = run("linearize", f"fmilin.systems:four_bar(loops={loops})", *options, "--json")
+    assert done.status == 0
+    document = json.loads(done.out)
+    states = document["point"]["states"]
+    assert document["states"] == ["phi", "w"]
+    phi = equilibrium_angle(loops, "upper") if "--trim" in options else 2.4
+    assert states["phi"] == pytest.approx(phi, abs=1e-12)
+    assert [states["x40"] - 40, states["y40"]] == pytest.approx([np.cos(phi), np.sin(phi)], abs=1e-12)
+    moment = g * (3 * loops + 1) / 2 * np.sin(phi) + k * loops * (np.cos(phi) - l0 / 2 * np.cos(phi / 2))
+    np.testing.assert_allclose(document["A"], [[0, 1], [moment / ((4 * loops + 1) / 3), 0]], rtol=1e-9, atol=1e-9)
+    assert bool(document["warnings"]) == ("--trim" not in options)
 
 
 @pytest.mark.parametrize("angle", [2.4, 1.7, 0.3])
