@@ -59,14 +59,16 @@ class NullSpaceFactors:
         self._lost: NDArray[np.bool_] | None = None
         self.rank: NDArray[np.intp] = np.full(stack, min(m, n))
         if m == 0:
-            self._G, self._K, self.N, self._reduced = G, None, np.zeros((*stack, n, 0)), DenseFactors(M)
+            self._scaled, self._K, self.N, self._reduced = G, None, np.zeros((*stack, n, 0)), DenseFactors(M)
             return
-        if scales is not None:
-            G = G * scales
         if not (_is_finite(M) and _is_finite(G)):
             finite = [np.isfinite(part).all(axis=(-1, -2), keepdims=True) for part in (M, G)]
             self._lost = np.asarray(~(finite[0] & finite[1]))
             G = np.where(self._lost, 0.0, G)
+        self._G = G
+        if scales is not None:
+            G = G * scales
+        self._scaled = G
         V, N, is_full = _orthogonal(G, threshold)
         least, nowhere = m, None
         if not is_full.all():
@@ -79,7 +81,7 @@ class NullSpaceFactors:
         K = V[..., least:]
         if nowhere is not None:  # where the rank is higher, the first columns of K are zero
             K = np.where(nowhere, 0.0, K)
-        self._G, self._K, self.N = np.asarray(G, dtype=np.float64), K, N
+        self._K, self.N = K, N
         reduced = np.swapaxes(K, -1, -2) @ M @ K
         self._reduced = DenseFactors(reduced if nowhere is None else reduced + nowhere * np.eye(n - least))
 
@@ -94,7 +96,7 @@ class NullSpaceFactors:
     @cached_property
     def singular_values(self) -> FloatArray:
         """Of G, its columns times ``scales``, shape (..., min(m, n)); largest first."""
-        return np.asarray(np.linalg.svd(self._G, compute_uv=False), dtype=np.float64)
+        return np.asarray(np.linalg.svd(self._scaled, compute_uv=False), dtype=np.float64)
 
     @property
     def rcond(self) -> float | FloatArray:
@@ -114,6 +116,9 @@ class NullSpaceFactors:
         b1, b2 = (right[:n], right[n:]) if is_one else (right[..., :n, :], right[..., n:, :])
         a = self.N @ b2
         v_dot = self.accelerations(b1 - self._M @ a) + a
+        if is_one:  # once more with what is left: small inertias do not magnify the rounding of other forces
+            rest = b1 - self._M @ v_dot
+            v_dot = v_dot + self.accelerations(rest - self._G.T @ (self.N.T @ rest))
         w = np.concatenate((v_dot, np.swapaxes(self.N, -1, -2) @ (b1 - self._M @ v_dot)), axis=0 if is_one else -2)
         if self._lost is None:
             return w
