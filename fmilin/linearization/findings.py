@@ -9,11 +9,15 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.remarks import Remark, held_remarks, off_equilibrium
-from fmilin.tolerances import DOUBTFUL
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.remarks import Remark, discrete_states_remarks, off_equilibrium
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
-__all__ = ["remarks_on", "visited_at"]
+__all__ = ["motion_remarks", "remarks_on", "visited_at"]
+
+FREE = "f0 keeps the motion."
+"""What it means for a model without constraints: there is no choice of coordinates."""
 
 
 def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
@@ -49,11 +53,11 @@ def remarks_on(
     model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame, motion: Motion
 ) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
-    remarks = _of_memory(model, point, base)
-    if motion.fastest is not None:
-        name, rate = model.states.names[motion.fastest], base.derivatives[motion.fastest]
-        remarks.append(_on_motion(f"'{name}' changes at {rate:.6g} per second", frame, motion))
-    remarks += _prescribed(model, frame)
+    remarks = [
+        *_of_memory(model, point, base),
+        *([] if motion.fastest is None else [_on_motion(_changes(model, base, motion.fastest), frame, motion)]),
+        *_prescribed(model, frame),
+    ]
     if frame.condition_number > DOUBTFUL:
         remarks.append(
             Remark(
@@ -62,15 +66,28 @@ def remarks_on(
                 f"{frame.condition_number:.3g}); {frame.better} would be better.",
             )
         )
-    remarks += held_remarks(model.source.held())
+    remarks += discrete_states_remarks(model.source.discrete_states())
     remarks += [Remark("model", note) for note in model.notes]
     return remarks
+
+
+def motion_remarks(model: Model, base: Evaluation, scales: FloatArray) -> list[Remark]:
+    """Say that the point moves, and what moves most in its own size."""
+    rates = np.abs(base.derivatives) / scales
+    if not rates.size or rates[i := int(rates.argmax())] <= EQUILIBRIUM:
+        return []
+    what = _changes(model, base, i)
+    return [off_equilibrium(what) if len(model.constraints) else off_equilibrium(what, FREE)]
+
+
+def _changes(model: Model, base: Evaluation, i: int) -> str:
+    return f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"
 
 
 def _on_motion(what: str, frame: Frame, motion: Motion) -> Remark:
     """Say whether A and its eigenvalues depend on the coordinates: not without constraints, nor in steady ones."""
     if not motion.has_choice:
-        return off_equilibrium(what, "f0 keeps the motion.")
+        return off_equilibrium(what, FREE)
     steady = motion.steady
     if steady is None:
         return off_equilibrium(what)
