@@ -15,7 +15,6 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from fmilin.derivatives.differences import Slopes
 from fmilin.errors import ModelError, NumericalError
@@ -36,6 +35,9 @@ FURTHER = (0.3, 1.0)
 
 STEP = 2.0**-13
 """Of the difference that shows the second A, in sizes of the coordinates."""
+
+LESS = 1e-2
+"""Weight of moving states beside resting ones."""
 
 ATTEMPTS = 3
 """Choices of coordinates that are tried."""
@@ -214,16 +216,18 @@ class _Search:
 
     def _selected(self, allowed: Mask) -> Selection | None:
         """Return well-conditioned coordinates among the allowed states, resting ones first; None without any."""
-        frame, p = self.frame, len(self.frame.y0)
-        candidates = np.flatnonzero(allowed)
+        p, candidates = len(self.frame.y0), np.flatnonzero(allowed)
         if len(candidates) < p:
             return None
-        basis = linalg.orth(frame.T / self.sizes[:, None])
-        resting = np.abs(self.rates) <= EQUILIBRIUM * self.sizes
-        for weight in (1e-2, 1.0):
-            rows = basis[candidates] * np.where(resting, 1.0, weight)[candidates, None]
-            kept = sorted(int(candidates[i]) for i in pivoted_qr(rows.T)[1][:p])
-            selection = select_states(frame.manifold, kept, "partition")
+        rows = np.linalg.qr(self.frame.T / self.sizes[:, None])[0][candidates]
+        diagonal, order = pivoted_qr(rows.T)
+        if not p or diagonal[p - 1] * DOUBTFUL < diagonal[0]:
+            return None
+        resting = np.abs(self.rates[candidates]) <= EQUILIBRIUM * self.sizes[candidates]
+        preferred = pivoted_qr((rows * np.where(resting, 1.0, LESS)[:, None]).T)[1]
+        for choice in (preferred, order):
+            kept = sorted(int(candidates[i]) for i in choice[:p])
+            selection = select_states(self.frame.manifold, kept, "partition")
             if selection.condition_number <= DOUBTFUL:
                 return selection
         return None
