@@ -84,7 +84,14 @@ class LocalParametrization:
         self.derivative_error = self._derivative_error()
         """Estimated absolute error of DPsi, shape (N, P): from the error of H."""
 
-    def psi(self, y: FloatArray, *, time: float | None = None, inputs: FloatArray | None = None) -> FloatArray:
+    def psi(
+        self,
+        y: FloatArray,
+        *,
+        time: float | None = None,
+        inputs: FloatArray | None = None,
+        near: FloatArray | None = None,
+    ) -> FloatArray:
         """Return x on the manifold with coordinates y, shape (N,).
 
         Parameters
@@ -94,13 +101,15 @@ class LocalParametrization:
             Where the constraints depend on time; that of the point by default.
         inputs : array, shape (nu,), optional
             Where the constraints depend on inputs; those of the point by default.
+        near : array, shape (N,), optional
+            States to begin from; those of the tangent at the point by default.
 
         Raises
         ------
         NumericalError
             When Newton's iteration does not converge: y is outside the neighbourhood of the point.
         """
-        start = self.x0 + self.derivative @ (y - self.y0)
+        start = self.x0 + self.derivative @ (y - self.y0) if near is None else near.copy()
         if self.coordinates.is_linear:
             # In exact arithmetic R start = y already; make it so to the last bit before the others are solved for.
             r = y - self.coordinates.values(start)

@@ -9,9 +9,10 @@ rows of A change along the motion, the eigenvalues do not.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +27,25 @@ from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
+from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
 __all__ = ["Motion", "Steady", "in_coordinates", "motion_at"]
 
-FURTHER = (0.3, 1.0)
-"""How far further on the motion is looked at, in times that its fastest state takes to move by its size."""
+FURTHER = 0.3
+"""How far further on the motion is looked at, in times that its fastest state takes to move by its size; three times
+that of the slowest state."""
+
+SLOWEST = 1e-3
+"""What moves more slowly than this fraction of the fastest is not waited for."""
 
 STEP = 2.0**-13
 """Of the difference that shows the second A, in sizes of the coordinates."""
 
 LESS = 1e-2
 """Weight of moving states beside resting ones."""
+
+PARTS = (1.0, 0.3, 0.1)
+"""Of the way further on that are tried, from the whole: no coordinates lead everywhere."""
 
 ATTEMPTS = 3
 """Choices of coordinates that are tried."""
@@ -142,6 +150,16 @@ def _with(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
     return replace(frame, parametrization=parametrization, selection=selection)
 
 
+class _Place(NamedTuple):
+    """A place further along the motion: coordinates, states, x' and y'."""
+
+    later: float
+    y: FloatArray
+    x: FloatArray
+    f: FloatArray
+    rates: FloatArray
+
+
 class _Search:
     """The look for steady coordinates at one point."""
 
@@ -170,11 +188,28 @@ class _Search:
         return self.frame.coordinates.R @ self.rates
 
     @cached_property
+    def bends(self) -> FloatArray:
+        """The second derivatives x'' that are more than their terms may leave, 0 elsewhere, shape (N,).
+
+        Rates that a trim leaves of rest have no part in it.
+        """
+        moving = np.where(np.abs(self.y_rates) > STEADY * self.pace * self.frame.y_scales, self.y_rates, 0.0)
+        second, terms = self.slopes.f_y @ moving, np.abs(self.slopes.f_y) @ np.abs(moving)
+        noise = 10 * self.slopes.f_y_error @ np.abs(moving) + ROUNDING * self.pace**2 * self.sizes
+        return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
+
+    @property
     def uniform(self) -> Mask:
         """Which states have x'' = 0 at the point, shape (N,)."""
-        bend = np.abs(self.slopes.f_y @ self.y_rates)
-        noise = 10 * self.slopes.f_y_error @ np.abs(self.y_rates)
-        return bend <= UNIFORM * self.pace**2 * self.sizes + noise
+        return np.asarray(self.bends == 0)
+
+    @property
+    def later(self) -> tuple[float, float]:
+        """When the motion is looked at, in s: soon, and when what moves or bends most slowly has come a way."""
+        moving = np.abs(self.rates) / self.model.states.scales()
+        paces = np.concatenate((moving, np.sqrt(np.abs(self.bends) / self.sizes)))
+        slowest = float(np.min(paces[paces > SLOWEST * self.pace], initial=self.pace))
+        return FURTHER / self.pace, 3 * FURTHER / slowest
 
     @cached_property
     def free(self) -> Mask:
@@ -202,12 +237,12 @@ class _Search:
 
     def _keeps_to_uniform(self) -> bool:
         """Whether y'' = 0 in the coordinates in use, but for states on which nothing depends."""
-        coordinates, x, f = self.frame.coordinates, self.point.states, self.rates
-        bent = self.slopes.f_y @ self.y_rates
-        noise = 10 * self.slopes.f_y_error @ np.abs(self.y_rates)
-        second = np.abs(coordinates.R @ bent + coordinates.curvature(x, f) @ f)
-        allowed = UNIFORM * self.pace**2 * self.frame.y_scales + np.abs(coordinates.R) @ noise
-        return bool((second <= allowed)[self._leading(self.frame)].all())
+        coordinates = self.frame.coordinates
+        curved = coordinates.curvature(self.point.states, self.rates)
+        second = coordinates.R @ self.bends + curved @ self.rates
+        terms = np.abs(coordinates.R) @ np.abs(self.bends) + np.abs(curved) @ np.abs(self.rates)
+        allowed = UNIFORM * terms + ROUNDING * self.pace**2 * self.frame.y_scales
+        return bool((np.abs(second) <= allowed)[self._leading(self.frame)].all())
 
     def _leading(self, frame: Frame) -> Mask:
         """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
@@ -241,39 +276,53 @@ class _Search:
         path = np.where(leading, start, 0.0)  # nothing depends on the others, wherever they are
         changed = np.zeros(len(self.sizes), dtype=bool)
         same = np.ones(len(start), dtype=bool)
-        later = FURTHER[-1] / self.pace
+        soon, late = self.later
         try:
-            for distance in FURTHER:
-                rates, f = self._visited(frame, frame.y0 + distance / self.pace * path, distance / self.pace)
-                changed |= ~(np.abs(f - self.rates) <= UNIFORM * self.pace * self.sizes)
-                same &= np.abs(rates - start) <= UNIFORM * self.pace * frame.y_scales
+            for later in (soon, late):
+                there = self._reached(frame, path, later)
+                changed |= ~(np.abs(there.f - self.rates) <= UNIFORM * self.pace * self.sizes)
+                same &= np.abs(there.rates - start) <= UNIFORM * self.pace * frame.y_scales
                 if not same[leading].all():
                     return None, changed
-            there = frame.y0 + later * path
-            same &= self._same_slopes(frame, there, later)
-            if not (same[leading].all() and self._stays(frame, there, later, np.where(leading, 0.0, frame.y_scales))):
+            same &= self._same_slopes(frame, there)
+            if not (same[leading].all() and self._stays(frame, there, np.where(leading, 0.0, frame.y_scales))):
                 return None, changed
         except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is known further on
             return None, changed
         carried = tuple(name for name, unchanged in zip(frame.signals.names, same, strict=True) if not unchanged)
-        return Steady(frame.selection, carried, later), changed
+        return Steady(frame.selection, carried, there.later), changed
 
-    def _same_slopes(self, frame: Frame, y: FloatArray, later: float) -> Mask:
+    def _reached(self, frame: Frame, path: FloatArray, later: float) -> _Place:
+        """Go on for so long, or as long as the coordinates lead.
+
+        Raises
+        ------
+        NumericalError
+            When they do not even lead a small part of the way.
+        """
+        for part in PARTS[:-1]:
+            with suppress(NumericalError):
+                return self._visited(frame, frame.y0 + part * later * path, part * later)
+        return self._visited(frame, frame.y0 + PARTS[-1] * later * path, PARTS[-1] * later)
+
+    def _same_slopes(self, frame: Frame, there: _Place) -> Mask:
         """Compare A with a difference further on along one direction through all columns; row by row, shape (P,)."""
         size = frame.y_scales
-        direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(y)) * size
-        ahead, behind = (self._visited(frame, y + s * STEP * direction, later)[0] for s in (1.0, -1.0))
+        direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(there.y)) * size
+        ahead, behind = (
+            self._visited(frame, there.y + s * STEP * direction, there.later, there.x).rates for s in (1.0, -1.0)
+        )
         A = self._slopes_of_rates(frame)
         gap = np.abs((ahead - behind) / (2 * STEP) - A @ direction)
         largest = (np.abs(A) * size).max(axis=1, initial=0.0)
         return cast("Mask", gap <= SAME_ALONG * np.maximum(largest, self.pace * size))
 
-    def _stays(self, frame: Frame, y: FloatArray, later: float, displacement: FloatArray) -> bool:
+    def _stays(self, frame: Frame, there: _Place, displacement: FloatArray) -> bool:
         """Whether no rate changes when the states on which nothing depends are moved by their size."""
         if not displacement.any():
             return True
-        here, moved = (self._visited(frame, place, later)[0] for place in (y, y + displacement))
-        return bool((np.abs(moved - here) <= UNIFORM * self.pace * frame.y_scales).all())
+        moved = self._visited(frame, there.y + displacement, there.later, there.x).rates
+        return bool((np.abs(moved - there.rates) <= UNIFORM * self.pace * frame.y_scales).all())
 
     def _slopes_of_rates(self, frame: Frame) -> FloatArray:
         """Return A in the coordinates of a frame, shape (P, P)."""
@@ -282,8 +331,8 @@ class _Search:
         bend = coordinates.curvature(self.point.states, self.rates)
         return coordinates.R @ along + bend @ frame.T
 
-    def _visited(self, frame: Frame, y: FloatArray, later: float) -> tuple[FloatArray, FloatArray]:
-        """Return y' and x' at coordinates y, so much later.
+    def _visited(self, frame: Frame, y: FloatArray, later: float, near: FloatArray | None = None) -> _Place:
+        """Visit the model at coordinates y, so much later.
 
         Raises
         ------
@@ -291,9 +340,9 @@ class _Search:
             Where there is no such point, or an event lies before it.
         """
         t, u = self.point.time, self.point.inputs
-        x = frame.parametrization.psi(y)
+        x = frame.parametrization.psi(y, near=near)
         f = self.model.evaluate(t + later, x, u).derivatives
         before = self.model.event_indicators(t, self.point.states, u)
         if len(before) and ((self.model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
             raise NumericalError("An event lies on the way.")
-        return frame.coordinates.jacobian(x) @ f, f
+        return _Place(later, y, x, f, frame.coordinates.jacobian(x) @ f)

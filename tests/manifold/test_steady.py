@@ -182,6 +182,25 @@ def test_a_state_that_only_seems_to_move_uniformly_betrays_itself_further_on() -
     assert kinds(fl.linearize(carousel(), independent=["x", "lid"])) == ["off-equilibrium"]
 
 
+@pytest.mark.parametrize("slow", [1.0, 0.05])
+@pytest.mark.parametrize("angle", [0.0, 0.4])
+def test_a_slow_turn_beside_a_fast_wheel(slow: float, angle: float) -> None:
+    """What turns with the wheel betrays itself at once, what turns with the carriage later."""
+
+    def rates(_t: float, s: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        wheel, turn = s[:2]
+        return np.array([40.0, slow, 120.0 * np.cos(wheel), 3.0 * slow * np.cos(turn)])
+
+    start = [angle, angle, 3 * np.sin(angle), 3 * np.sin(angle)]
+    ties = ["spoke - 3*sin(wheel)", "x - 3*sin(turn)"]
+    model = FunctionModel(Parts(["wheel", "turn", "spoke", "x"], start, rates, constraints=ties))
+    found = fl.linearize(model)
+    assert found.states.names == ("wheel", "turn")
+    assert kinds(found) == ["steady"]
+    for named in (["wheel", "x"], ["spoke", "turn"]):
+        assert kinds(fl.linearize(model, independent=named)) == ["off-equilibrium"]
+
+
 @pytest.mark.parametrize(("uneven", "bend", "steady"), [(0.0, 0.0, True), (3e-3, 0.0, False), (0.0, 3e-5, False)])
 def test_rates_and_slopes_must_stay_the_same(uneven: float, bend: float, steady: bool) -> None:
     assert kinds(fl.linearize(carousel(uneven, bend=bend))) == ["steady" if steady else "off-equilibrium"]
