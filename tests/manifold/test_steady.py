@@ -93,6 +93,20 @@ def test_the_disk_in_a_steady_turn(speed: float, lean: float, which: int) -> Non
     assert "Nothing depends on q4, q5" in str(linear.warnings[0])
 
 
+def test_a_turn_that_was_trimmed(as_fmu: Path) -> None:
+    """A trim leaves a trace of rates where there is rest, and they are none of a motion."""
+    lean, speed = 0.3, 2.5
+    rate = steady_yaw_rates(speed, lean, radius=RADIUS, gravity=GRAVITY)[0]
+    spin = np.sin(lean) * rate - speed / RADIUS
+    model = fl.load(as_fmu, constraints=LOOPS)
+    guess = {"u3": 1.05 * np.cos(lean) * rate, "u1": 0.02, "u4": -RADIUS * spin, "u6": 0.1}
+    point = fl.trim(model, fixed={"q2": lean, "u2": spin}, guess=guess, steady=["q1", "q3", "q4", "q5"])
+    for derivatives in ("auto", "differences"):
+        linear = fl.linearize(model, point, derivatives=derivatives)
+        is_that_of_the_disk(linear, pair(speed, lean, rate))
+        assert [kind for kind in kinds(linear) if kind in ("steady", "off-equilibrium")] == ["steady"]
+
+
 @pytest.mark.parametrize("off", [1e-1, 1e-3, 1e-5])
 def test_a_turn_that_is_nearly_steady_is_not(off: float) -> None:
     rate = steady_yaw_rates(2.5, 0.3, radius=RADIUS, gravity=GRAVITY)[0] * (1 + off)
