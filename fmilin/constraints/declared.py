@@ -16,6 +16,9 @@ from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Constraint", "Constraints", "Level", "Partials", "Row"]
 
+LONGEST_LABEL = 200
+"""Characters of an expression that stands for a name in a message."""
+
 Level = Literal["position", "velocity"]
 
 
@@ -44,8 +47,11 @@ class Constraint:
 
     @property
     def label(self) -> str:
-        """The name for messages."""
-        return self.name or self.expression.text
+        """The name for messages: a long text is shortened."""
+        if self.name or len(self.expression.text) <= LONGEST_LABEL:
+            return self.name or self.expression.text
+        half = LONGEST_LABEL // 2
+        return f"{self.expression.text[:half]} ... {self.expression.text[-half:]}"
 
     @classmethod
     def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:

@@ -53,6 +53,9 @@ _FOLDED: Mapping[str, Callable[..., float]] = {
 LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
 DEEPEST_TREE = 500
+MOST_STEPS = 5000
+"""Of a computation: about three seconds until it and its two derivatives can be evaluated."""
+
 LARGEST_POWER = 1000
 """Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""
 
@@ -333,6 +336,8 @@ class _Steps:
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
         if step not in self.known:
             self._measure(step)
+        if len(self.known) > MOST_STEPS:
+            raise _refusal(self._text, 0, f"it has more than {MOST_STEPS} operations")
         return self.known.setdefault(step, len(self.known))
 
     def _measure(self, step: Step) -> None:

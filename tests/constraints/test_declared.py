@@ -116,3 +116,10 @@ print("casadi" in sys.modules, "sympy" in sys.modules)
 """
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert found.split() == [str(loaded), "False"]
+
+
+def test_a_long_expression_has_a_short_label() -> None:
+    constraint = Constraint.from_text(" + ".join(f"{i}*x" for i in range(200)))
+    assert len(constraint.label) < 220
+    assert constraint.label.startswith("0*x + 1*x")
+    assert constraint.label.endswith("199*x")

@@ -274,3 +274,16 @@ def test_nested_expressions_have_values_and_slopes_in_both_arithmetics(text: str
 def test_what_nests_too_deeply_is_said_to(text: str) -> None:
     with pytest.raises(ExpressionError, match="nests too deeply"):
         parse(text)
+
+
+def test_a_computation_of_many_steps_is_refused() -> None:
+    with pytest.raises(ExpressionError, match="it has more than 5000 operations"):
+        parse(f"max({', '.join(f'x+{i}' for i in range(2500))})")
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 100])
+def test_the_least_of_many(count: int) -> None:
+    """By halves; where several are the least, the slope is the mean of theirs."""
+    texts = [f"{i + 1}*x" for i in range(count)]
+    least, largest = functions(f"min({', '.join(texts)})", f"max({', '.join(texts)})", over=["x"]).jacobian(np.ones(1))
+    assert (least[0], largest[0]) == (1.0, count)

@@ -60,6 +60,18 @@ def test_changed_descriptions(data: bytes) -> None:
     tried("changed_description", data)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.binary(min_size=2, max_size=26))
+def test_changed_linear_models(data: bytes) -> None:
+    tried("changed_linear_model", data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(min_size=2, max_size=26))
+def test_changed_mechanisms(data: bytes) -> None:
+    tried("changed_mechanism", data)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 20), st.binary(max_size=40), st.integers(0, 10**6))
 def test_descriptions_with_foreign_bytes(seed: int, inserted: bytes, where: int) -> None:
