@@ -123,7 +123,9 @@ def in_coordinates(
     rounding = float(np.finfo(float).eps) * (frame.condition_number + other.condition_number)
 
     def turned(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return J @ S, (error + rounding * np.abs(J)) @ size
+        found, terms = J @ S, np.abs(J) @ size
+        cancelled = np.abs(found) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
+        return np.where(cancelled, 0.0, found), error @ size + rounding * terms
 
     f_y, f_y_error = turned(slopes.f_y, slopes.f_y_error)
     c_y, c_y_error = turned(slopes.c_y, slopes.c_y_error)
