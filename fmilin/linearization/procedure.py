@@ -19,10 +19,11 @@ from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.other_coordinates import in_coordinates
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, measure
-from fmilin.manifold.steady import in_coordinates, motion_at
+from fmilin.manifold.steady import motion_at
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping

@@ -10,18 +10,16 @@ rows of A change along the motion, the eigenvalues do not.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.derivatives.differences import Slopes
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.other_coordinates import with_selection
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
@@ -29,7 +27,7 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
-__all__ = ["Motion", "Steady", "in_coordinates", "motion_at"]
+__all__ = ["Motion", "Steady", "motion_at"]
 
 FURTHER = 0.3
 """How far further on the motion is looked at, in times that its fastest state takes to move by its size; three times
@@ -106,50 +104,12 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
     """
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
-    if fastest is None or not len(frame.manifold.H):
-        return Motion(fastest, has_choice=bool(len(frame.manifold.H)))
+    has_choice = bool(len(frame.manifold.H) and len(frame.y0))
+    if fastest is None or not has_choice:
+        return Motion(fastest, has_choice=has_choice)
     if frame.invariants.prescribing or frame.invariants.moving:
         return Motion(fastest)
     return Motion(fastest, steady=search.found())
-
-
-def in_coordinates(
-    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, selection: Selection
-) -> tuple[Frame, TangentSlopes]:
-    """Return the frame of other coordinates and the slopes along them: nothing is measured anew."""
-    other = _with(frame, point, selection)
-    S = np.linalg.inv(selection.coordinates.R @ frame.T)
-    size = np.abs(S)
-    rounding = float(np.finfo(float).eps) * (frame.condition_number + other.condition_number)
-
-    def turned(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found, terms = J @ S, np.abs(J) @ size
-        cancelled = np.abs(found) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
-        return np.where(cancelled, 0.0, found), error @ size + rounding * terms
-
-    f_y, f_y_error = turned(slopes.f_y, slopes.f_y_error)
-    c_y, c_y_error = turned(slopes.c_y, slopes.c_y_error)
-    J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
-    error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
-    none = np.zeros_like(J)
-    found = Neighbourhood(model, other, point, base).written_down(Slopes(J, error, none, none.copy()))
-    n, p = f_y.shape
-    J, error = found.J, found.error
-    return other, replace(
-        slopes, f_y=J[:n, :p], c_y=J[n:, :p], f_y_error=error[:n, :p], c_y_error=error[n:, :p], x_u=other.x_u
-    )
-
-
-def _with(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
-    parametrization = LocalParametrization(
-        frame.invariants,
-        frame.parametrization.rows,
-        selection.coordinates,
-        point.time,
-        point.states,
-        condition_number=selection.condition_number,
-    )
-    return replace(frame, parametrization=parametrization, selection=selection)
 
 
 class _Place(NamedTuple):
@@ -216,10 +176,11 @@ class _Search:
     @cached_property
     def free(self) -> Mask:
         """Which states can be moved alone and nothing depends on them, to first order, shape (N,)."""
-        seen = np.abs(self.slopes.f_y @ self.frame.coordinates.R) * self.sizes / self.sizes[:, None]
-        noise = 10 * (self.slopes.f_y_error @ np.abs(self.frame.coordinates.R)) * self.sizes / self.sizes[:, None]
+        R = self.frame.coordinates.R
+        seen, noise = np.abs(self.slopes.f_y @ R) * self.sizes, 10 * self.slopes.f_y_error @ np.abs(R) * self.sizes
+        rounding = ROUNDING * seen.max(axis=1, initial=0.0, keepdims=True)
         tied = self.frame.manifold.H.any(axis=0)
-        return cast("Mask", ~tied & (seen <= UNIFORM * self.pace + noise).all(axis=0))
+        return cast("Mask", ~tied & (seen <= rounding + noise).all(axis=0))
 
     def found(self) -> Steady | None:
         """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
@@ -230,7 +191,7 @@ class _Search:
             selection = self._selected(allowed)
             if selection is None:
                 return None
-            steady, changed = self._confirmed(_with(self.frame, self.point, selection))
+            steady, changed = self._confirmed(with_selection(self.frame, self.point, selection))
             betrayed = changed & allowed & ~self.free & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
             if steady or not betrayed.any():
                 return steady
@@ -258,7 +219,7 @@ class _Search:
             return None
         rows = np.linalg.qr(self.frame.T / self.sizes[:, None])[0][candidates]
         diagonal, order = pivoted_qr(rows.T)
-        if not p or diagonal[p - 1] * DOUBTFUL < diagonal[0]:
+        if diagonal[p - 1] * DOUBTFUL < diagonal[0]:
             return None
         resting = np.abs(self.rates[candidates]) <= EQUILIBRIUM * self.sizes[candidates]
         preferred = pivoted_qr((rows * np.where(resting, 1.0, LESS)[:, None]).T)[1]
