@@ -70,7 +70,7 @@ def command(
         asked = _form(model, settings)
         name, form = asked.name, asked.form
         if sparsity is not None:
-            _draw(form, name, sparsity)
+            _draw(form, name, sparsity, runner)
         way = asked_for.options(formulation) if asked_for is not None else formulation
         found = eigenvalues_near(form, way, around=near, independent=independent)
         if formulation == "mcs" and not at_singularity:
@@ -145,8 +145,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     return Asked(found.info.name, form_of(found, point), found, point)
 
 
-def _draw(form: ConstrainedForm, name: str, path: Path) -> None:
-    from fmilin.atomic import write_atomically
+def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:
     from fmilin.report.sparsity_picture import sparsity_picture
 
-    write_atomically(path, sparsity_picture(form, title=name))
+    runner.write_files({path: sparsity_picture(form, title=name)})

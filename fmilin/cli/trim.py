@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,15 +208,12 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
 def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    """Write the files, all of them made before the first is written; then JSON or, without files, the tables."""
-    from fmilin.atomic import write_atomically
+    """Write the files; then JSON or, without files, the tables."""
     from fmilin.model.point_files import SavedPoint, dump_point
 
     runner.restore_directory()
     saved = [SavedPoint.of(model, point, point.report.rates) for point in points]
-    contents = [dump_point(saved[0], path) for path in files]
-    for path, content in zip(files, contents, strict=True):
-        write_atomically(path, content)
+    runner.write_files({path: dump_point(saved[0], path) for path in files})
     if as_json:
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
         runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
@@ -227,6 +223,6 @@ def _deliver(
         print_points(model, points, runner.results)
     if files and not as_json:
         for remark in points[0].report.remarks:
-            sys.stderr.write(f"Warning: {remark}\n")
+            runner.say(f"Warning: {remark}\n")
         for path in files:
-            sys.stderr.write(f"{path}: {points[0].report.summary}\n")
+            runner.say(f"{path}: {points[0].report.summary}\n")

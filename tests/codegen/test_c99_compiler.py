@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.codegen.compiler import Compiler, cache_folder, compile_library, find_compiler, library_suffix
+from fmilin.codegen.cache import cache_folder
+from fmilin.codegen.compiler import Compiler, compile_library, find_compiler, library_suffix
 from fmilin.errors import ModelError
 
 VISIBLE = b'__attribute__((visibility("default")))'

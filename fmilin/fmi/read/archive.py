@@ -6,7 +6,6 @@ import lzma
 import shutil
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.options import GIB, FmuOptions
 from fmilin.fmi.read.xml import parse_description
+from fmilin.temporary import new_folder
 
 __all__ = ["FmuFile", "read_description"]
 
@@ -157,7 +157,7 @@ class FmuFile:
         self._check_size("the part of it that is needed", size, self.options.most_bytes)
         for member in wanted.values():
             self._check_readable(member)
-        target = Path(tempfile.mkdtemp(prefix="fmilin-")).resolve()
+        target = new_folder().resolve()
         try:
             with self._opened() as archive, self._explained():
                 for path, member in wanted.items():
