@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.files import Command
 from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @files_option(required=True)
 @names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from fmilin.atomic import check_writable
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
 from fmilin.cli.options import DEBUG
@@ -23,7 +24,7 @@ __all__ = ["command"]
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("directory", type=click.Path(path_type=Path), default="fmilin-demo")
 @DEBUG
 def command(directory: Path, *, debug: bool) -> int:

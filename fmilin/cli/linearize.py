@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.files import Command
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "deliver", "linear_model"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')

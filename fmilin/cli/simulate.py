@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
     MODEL,
@@ -100,7 +101,7 @@ RUN = grouped(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @RUN
 @path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")

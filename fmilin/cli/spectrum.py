@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, new_file_option, one_of, settings_option
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @click.option(
     "--formulation",

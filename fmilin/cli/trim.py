@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.opening import open_model
 from fmilin.cli.options import (
@@ -22,7 +23,7 @@ from fmilin.cli.options import (
     json_option,
     names,
     names_option,
-    path_option,
+    output_option,
     read_by,
     running_options,
     settings_option,
@@ -112,14 +113,14 @@ WISHES = grouped(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @WISHES
 @constraints_options("Treat all states as independent.")
 @settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
 @time_option()
 @PROJECT
-@path_option(
+@output_option(
     "-o",
     "--output",
     metavar="FILE",

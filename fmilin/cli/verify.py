@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.opening import open_model
 from fmilin.cli.options import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")

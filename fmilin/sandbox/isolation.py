@@ -168,8 +168,8 @@ class _Watch:
     def _content(self) -> bytes | None:
         """Take in the child's answer; None when everything has ended without one."""
         while True:
-            readable, _, _ = select.select([self._channel, self._guard], [], [], _ROUND)
-            ended = self._guard in readable
+            readable, _, _ = select.select([self._channel.fileno(), self._guard.fileno()], [], [], _ROUND)
+            ended = self._guard.fileno() in readable
             try:
                 content = self._channel.receive()
             except ChannelError:

@@ -17,6 +17,7 @@ from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.options import GIB, FmuOptions
 from fmilin.fmi.read.xml import parse_description
+from fmilin.sandbox.process_state import absolute
 from fmilin.temporary import new_folder
 
 __all__ = ["FmuFile", "read_description"]
@@ -47,6 +48,11 @@ class FmuFile:
     path : Path
     options : FmuOptions, optional
 
+    Attributes
+    ----------
+    place : Path
+        The absolute path, whatever the working directory is later.
+
     Raises
     ------
     ModelError
@@ -55,6 +61,7 @@ class FmuFile:
 
     def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
         self.path = path
+        self.place = absolute(path)
         self.options = options or FmuOptions()
 
     @property
@@ -200,12 +207,12 @@ class FmuFile:
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
-        if not self.path.exists():
+        if not self.place.exists():
             raise missing_file(self.path)
-        if not self.path.is_file():
+        if not self.place.is_file():
             raise ModelError(f"'{self.path}' is no file. Give the .fmu file itself.")
         try:
-            archive = zipfile.ZipFile(self.path)
+            archive = zipfile.ZipFile(self.place)
         except zipfile.BadZipFile:
             raise ModelError(
                 f"'{self.path}' is no FMU: it is no zip archive, or an incomplete one. Copy or export it again."
