@@ -6,13 +6,12 @@ started at another time is another one.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
 import re
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,17 +87,14 @@ def _is_left_over(name: re.Match[str]) -> bool:
 
 
 def _machine() -> tuple[str, str]:
-    """Return hashes of what tells this machine (or container) from others, and its present run from earlier ones."""
+    """Return numbers for what tells this machine (or container) from others, and its present run from earlier ones."""
     boot = space = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     with suppress(OSError):
         space = str(Path("/proc/self/ns/pid").readlink())
-    return _hashed(platform.node() + space), _hashed(boot)
-
-
-def _hashed(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return f"{zlib.crc32((name + space).encode()):08x}", f"{zlib.crc32(boot.encode()):08x}"
 
 
 def _start_of(pid: int) -> int | None:

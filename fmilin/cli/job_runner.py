@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 import io
+import marshal
 import os
-import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -107,6 +107,15 @@ class _Outcome:
     said: str
     failed: str
 
+    def packed(self) -> bytes:
+        files = {str(path): content for path, content in self.files.items()}
+        return marshal.dumps((self.status, self.text, files, self.said, self.failed))
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> _Outcome:
+        status, text, files, said, failed = marshal.loads(content)  # noqa: S302 - written by our own child
+        return cls(status, text, {Path(path): files[path] for path in files}, said, failed)
+
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
@@ -132,7 +141,7 @@ def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
 
         def send(outcome: _Outcome) -> int:
             outcome.said = "".join(stderr.unheard) + outcome.said
-            deliver(pickle.dumps(outcome))
+            deliver(outcome.packed())
             return outcome.status
 
         return _worked(job, debug=debug, deliver=send, to_terminal=columns > 0)
@@ -141,7 +150,7 @@ def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
         answer = in_a_child(in_the_child, limits)
     except (ModelCrashError, KeyboardInterrupt) as error:
         return failure(error, debug=debug)
-    status = _delivered(pickle.loads(answer.content), sys.stdout, debug=debug)  # noqa: S301 - signed by our own child
+    status = _delivered(_Outcome.unpacked(answer.content), sys.stdout, debug=debug)
     if answer.remark:
         _print(f"fmilin: {answer.remark}\n")
     return status

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 __all__ = ["Ending", "Guard"]
 
@@ -63,6 +63,7 @@ class Guard:
         (held, self._alive), (self._report, told) = os.pipe(), os.pipe()
         Guard._open |= {self._alive, self._report}
         maker = os.getpid()
+        _libc()  # what it imports is imported once, before the fork
         try:
             self.pid = _fork()
             if self.pid == 0:
@@ -191,9 +192,12 @@ def _end_all(worker: int, *, stopped: bool) -> int:
 
 
 def _prctl(option: int, value: int) -> None:
-    if not sys.platform.startswith("linux"):
-        return
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):
+            _libc().prctl(option, value, 0, 0, 0)
+
+
+def _libc() -> Any:
     import ctypes
 
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    return ctypes.CDLL(None)

@@ -29,6 +29,7 @@ __all__ = ["Answer", "Limits", "Work", "can_isolate", "in_a_child"]
 UNLOADING_TIME = 10.0
 """Seconds that a model may take to be unloaded after the answer is out."""
 _ROUND = 0.05  # seconds between two looks at the child
+_FIRST_LOOK = 0.3  # seconds after the start: before that Python itself is loaded
 _SHARE = 20  # a look at all descendants may take one part in so many of the time
 
 Work = Callable[[Callable[[bytes], None]], int]
@@ -143,7 +144,7 @@ class _Watch:
     def __init__(self, guard: Guard, channel: Channel, note: watchdog.Note, limits: Limits) -> None:
         self._guard, self._channel, self._note, self._limits = guard, channel, note, limits
         self._memory = limits.memory
-        self._next_look = 0.0
+        self._next_look = time.monotonic() + _FIRST_LOOK
 
     def answer(self) -> Answer:
         """Wait for the answer and for the child's end."""
