@@ -18,7 +18,7 @@ NAMES = ("pendulum", "wanders_off")
 
 
 def main() -> None:
-    before = os.getcwd()
+    before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         for name in NAMES:
             build(name, Path(folder))
@@ -37,7 +37,7 @@ def main() -> None:
 def loads(threads: int) -> int:
     """Load in so many threads at once, and return how many failed or found another working directory afterwards."""
     failed = []
-    home, gate = os.getcwd(), threading.Barrier(threads)
+    home, gate = Path.cwd(), threading.Barrier(threads)
 
     def load(number: int) -> None:
         gate.wait()
@@ -51,4 +51,4 @@ def loads(threads: int) -> int:
         thread.start()
     for thread in started:
         thread.join()
-    return len(failed) + (os.getcwd() != home)
+    return len(failed) + (Path.cwd() != home)

@@ -62,7 +62,7 @@ class Victims:
         build_fmu(four_bar(), self._work / "four_bar.fmu")
         self._mark = os.urandom(8).hex()
         self.run("linearize", "four_bar.fmu", "-o", "plant.npz")
-        self._kept = set(os.listdir(self._work))
+        self._kept = _names(self._work)
 
     def duration(self, command: str) -> float:
         """Run a command to its end and return how long it takes; every file of it is then complete."""
@@ -80,14 +80,14 @@ class Victims:
         process = self._start(command, *COMMANDS[command])
         time.sleep(after)
         process.send_signal(number)
-        process.wait(timeout=60)
+        process.communicate(timeout=60)
         return Damage(self._broken(command), self._survivors())
 
     def leftovers(self) -> list[str]:
         """Return what is still there of the killed commands after one more has run."""
         self.run("convert", "plant.npz", "-o", "out.json")
-        here = [name for name in os.listdir(self._work) if name not in self._kept and not name.startswith("out.")]
-        return here + os.listdir(self._temporary)
+        here = {name for name in _names(self._work) - self._kept if not name.startswith("out.")}
+        return sorted(here | _names(self._temporary))
 
     def run(self, *arguments: str) -> None:
         """Run a command to its end."""
@@ -99,8 +99,7 @@ class Victims:
         return subprocess.Popen(
             [sys.executable, "-m", "fmilin", *arguments],
             cwd=self._work,
-            env=os.environ
-            | {"TMPDIR": str(self._temporary), "XDG_CACHE_HOME": str(self._cache), MARK: self._mark},
+            env=os.environ | {"TMPDIR": str(self._temporary), "XDG_CACHE_HOME": str(self._cache), MARK: self._mark},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
@@ -125,9 +124,13 @@ class Victims:
 
     def _is_marked(self, process: psutil.Process) -> bool:
         try:
-            return process.environ().get(MARK) == self._mark
+            return bool(process.environ().get(MARK) == self._mark)
         except psutil.Error:
             return False
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
 def _outputs(command: str) -> list[str]:
@@ -146,7 +149,7 @@ def _is_whole(path: Path) -> bool:
             return len(LinearModel.load(path).A) > 0
         case ".fmu":
             with zipfile.ZipFile(path) as archive:
-                return archive.testzip() is None
+                return archive.testzip() is None and len(archive.namelist()) > 0
         case _:
             rows = content.decode().splitlines()
-            return float(rows[-1].split(",")[0]) == 0.2 and content.endswith(b"\n")
+            return content.endswith(b"\n") and float(rows[-1].split(",")[0]) == 0.2

@@ -23,8 +23,9 @@ __all__ = ["Ending", "Guard"]
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _REPORT = struct.Struct("<iiq")  # whether the worker ended by itself, its wait status, processes stopped after it
+_GRACE = 0.05  # seconds in which what the work has started may end by itself
 _PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
-_RESTORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGPIPE", "SIGXFSZ")
+_RESTORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
 
 class Ending:
@@ -118,8 +119,8 @@ def _guard(work: Callable[[], int], held: int, told: int, maker: int) -> NoRetur
         while Guard._open:
             os.close(Guard._open.pop())
         os.setsid()
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # of the terminal, or meant for the maker
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # of the terminal, or meant for the maker
+            signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         awake, alarm = os.pipe()
@@ -144,8 +145,8 @@ def _work(work: Callable[[], int], guard: int) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        for name in _RESTORED:
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        for number in _RESTORED:
+            signal.signal(number, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         if os.getppid() == guard:
             status = work()
@@ -168,18 +169,18 @@ def _watch(worker: int, held: int, awake: int) -> int | None:
 
 
 def _end_all(worker: int, *, stopped: bool) -> int:
-    """Kill everything that descends from this process; return how many were running without need."""
-    until = time.monotonic() + _PATIENCE
+    """Kill everything that descends from this process; return how many were running that did not end by themselves."""
+    until = time.monotonic() + _GRACE
+    while not stopped and time.monotonic() < until:
+        if _none_left():
+            return 0
+        time.sleep(0.002)
     found: set[int] = set()
     with suppress(OSError):
         if stopped or not sys.platform.startswith("linux"):  # elsewhere orphans are out of sight, their group is not
             os.killpg(worker, signal.SIGKILL)
-    while time.monotonic() < until:
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            break
+    until = time.monotonic() + _PATIENCE
+    while not _none_left() and time.monotonic() < until:
         import psutil
 
         for process in psutil.Process().children(recursive=True):
@@ -189,6 +190,16 @@ def _end_all(worker: int, *, stopped: bool) -> int:
                 process.kill()
         time.sleep(0.002)
     return len(found - {worker})
+
+
+def _none_left() -> bool:
+    """Collect the processes that have ended; return whether these were all."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def _prctl(option: int, value: int) -> None:

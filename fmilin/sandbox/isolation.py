@@ -13,16 +13,20 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import watchdog
 from fmilin.sandbox.channel import Channel, ChannelError
 from fmilin.sandbox.guard import Ending, Guard
 from fmilin.temporary import temporary_folder
+
+if TYPE_CHECKING:
+    import psutil
 
 __all__ = ["Answer", "Limits", "Work", "can_isolate", "in_a_child"]
 
@@ -144,7 +148,7 @@ class _Watch:
     def __init__(self, guard: Guard, channel: Channel, note: watchdog.Note, limits: Limits) -> None:
         self._guard, self._channel, self._note, self._limits = guard, channel, note, limits
         self._memory = limits.memory
-        self._next_look = time.monotonic() + _FIRST_LOOK
+        self._next_look = self._next_weighing = time.monotonic() + _FIRST_LOOK
 
     def answer(self) -> Answer:
         """Wait for the answer and for the child's end."""
@@ -190,15 +194,23 @@ class _Watch:
         now = time.monotonic()
         if now < self._next_look:
             return
-        count, used = _taken(self._guard.pid)
-        self._memory = _free_memory() + used if self._memory is None else self._memory
+        processes = _descendants(self._guard.pid)
         self._next_look = now + _SHARE * (time.monotonic() - now)
-        if count > self._limits.processes:
+        started = len(processes) - 1
+        if started > self._limits.processes:
             raise self._error(
-                f"started {count} processes, more than the {self._limits.processes} it may have, and was "
+                f"started {started} processes, more than the {self._limits.processes} it may have, and was "
                 f"stopped{self._where('in', 'after')}",
                 "Nothing was written.",
             )
+        if now >= self._next_weighing:
+            begin = time.monotonic()
+            self._check_memory(_memory_of(processes))
+            self._next_weighing = now + _SHARE * (time.monotonic() - begin)
+
+    def _check_memory(self, used: int) -> None:
+        if self._memory is None:
+            self._memory = used + _free_memory()
         if used > self._memory:
             raise self._error(
                 f"took {used / 2**30:.2f} GiB of memory, more than the {self._memory / 2**30:.2f} GiB it may have, and "
@@ -241,27 +253,28 @@ def _signal_name(ended: int) -> str:
         return f"signal {number}"
 
 
-def _taken(guard: int) -> tuple[int, int]:
-    """Return how many processes the child has started, and how many bytes of memory it and they hold.
-
-    Memory that several of them hold is shared out among them, where the system can tell.
-    """
+def _descendants(guard: int) -> list[psutil.Process]:
+    """Return the child and all processes that it has started."""
     import psutil
 
     try:
-        (child, *others) = psutil.Process(guard).children(recursive=True)
-    except (psutil.Error, ValueError):  # not there yet, or any more
-        return 0, 0
-    if not others:
-        with suppress(psutil.Error):
-            return 0, int(child.memory_info().rss)
-        return 0, 0
+        return list(psutil.Process(guard).children(recursive=True))
+    except psutil.Error:  # it has ended
+        return []
+
+
+def _memory_of(processes: Sequence[psutil.Process]) -> int:
+    """Return how many bytes processes hold; what several hold is shared out among them, where the system can tell."""
+    import psutil
+
     used = 0
-    for process in (child, *others):
+    for process in processes:
         with suppress(psutil.Error, OSError):
+            if len(processes) == 1:
+                return int(process.memory_info().rss)
             full = process.memory_full_info()
             used += getattr(full, "pss", full.uss)
-    return len(others), used
+    return used
 
 
 def _free_memory() -> float:

@@ -6,6 +6,7 @@ import errno
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -88,6 +89,8 @@ def _become(
         for stream in (1, 2):
             os.dup2(printed.fileno(), stream)
         os.chdir(folder)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
         os.execve(program, list(command), environment)  # noqa: S606 - as above
     except OSError as error:
         os.write(printed.fileno(), f"errno {error.errno}".encode())
