@@ -274,7 +274,11 @@ class _Stderr(io.TextIOBase):
 
 def _alone() -> _Stderr:
     """Keep no descriptor of the parent but standard error, which is what is printed to standard output, too."""
-    for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208 - the names are numbers
+    try:
+        inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
+    except OSError:
+        inherited = list(range(256))
+    for descriptor in inherited:
         if descriptor > 2:
             with suppress(OSError):
                 os.close(descriptor)

@@ -25,7 +25,6 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _REPORT = struct.Struct("<iiq")  # whether the worker ended by itself, its wait status, processes stopped after it
 _GRACE = 0.05  # seconds in which what the work has started may end by itself
 _PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
-_RESTORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
 
 class Ending:
@@ -145,7 +144,7 @@ def _work(work: Callable[[], int], guard: int) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        for number in _RESTORED:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         if os.getppid() == guard:

@@ -97,14 +97,14 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
         what the model said last.
     """
     limits = limits or Limits()
-    note = watchdog.listen()
+    note = watchdog.Note()
     with temporary_folder() as folder:  # of the child, removed here even when the child cannot
         scratch = folder / "scratch"
         scratch.mkdir(mode=0o700)
         _flush()
         channel = Channel(folder)
         try:
-            guard = Guard(lambda: _be_the_child(work, channel, scratch))
+            guard = Guard(lambda: _be_the_child(work, channel, note, scratch))
             try:
                 return _Watch(guard, channel, note, limits).answer()
             except BaseException:
@@ -114,10 +114,11 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
             channel.close()
 
 
-def _be_the_child(work: Work, channel: Channel, scratch: Path) -> int:
+def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Path) -> int:
     """Do the work and return the exit status."""
     own = os.getpid()
     channel.close()
+    watchdog.write_to(note)
     nothing = os.open(os.devnull, os.O_RDONLY)
     if nothing:
         os.dup2(nothing, 0)
@@ -201,7 +202,7 @@ class _Watch:
             raise self._error(
                 f"started {started} processes, more than the {self._limits.processes} it may have, and was "
                 f"stopped{self._where('in', 'after')}",
-                "Nothing was written.",
+                "Nothing was written. If it really needs as many, allow it with --no-isolation.",
             )
         if now >= self._next_weighing:
             begin = time.monotonic()

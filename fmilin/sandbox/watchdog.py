@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-__all__ = ["Note", "calling", "listen", "listener", "note", "only_here", "say"]
+__all__ = ["Note", "calling", "listener", "note", "only_here", "say", "write_to"]
 
 _SLOT = 700  # bytes of a line
 _SLOTS = 4
@@ -95,10 +95,9 @@ class _Listener:
     note: Note | None = None
 
 
-def listen() -> Note:
-    """Make the note that is written from now on, in this process and in those forked from it."""
-    _Listener.note = Note()
-    return _Listener.note
+def write_to(note: Note) -> None:
+    """Write this note from now on, in this process and in those forked from it."""
+    _Listener.note = note
 
 
 def listener() -> Note | None:

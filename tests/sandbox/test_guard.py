@@ -22,7 +22,8 @@ only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="on
 
 
 def sleeper(mark: Path) -> NoReturn:
-    mark.write_text(str(os.getpid()))
+    mark.with_suffix(".new").write_text(str(os.getpid()))
+    mark.with_suffix(".new").replace(mark)
     time.sleep(1000)
     os._exit(0)
 
