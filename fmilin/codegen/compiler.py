@@ -15,11 +15,11 @@ from pathlib import Path
 
 from fmilin.atomic import write_atomically
 from fmilin.codegen import cache
-from fmilin.errors import ModelError, UsageError
+from fmilin.errors import ModelError
 from fmilin.sandbox.programs import run_program
 from fmilin.temporary import temporary_folder
 
-__all__ = ["Compiler", "compile_library", "find_compiler", "library_suffix"]
+__all__ = ["Compiler", "compile_library", "compiled_library", "find_compiler", "library_suffix"]
 
 CANDIDATES = ("cc", "gcc", "clang")
 
@@ -88,10 +88,23 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, compiler: Compiler) -> Path:
-    """Compile one translation unit into the shared library ``destination``.
+    """Write what :func:`compiled_library` returns to ``destination``, completely or not at all, and return that.
 
-    The work is done in a private temporary folder: the destination is complete or untouched. The same sources,
-    compiler and flags give the same bytes.
+    Raises
+    ------
+    ModelError
+        As :func:`compiled_library`.
+    UsageError
+        When it cannot be written.
+    """
+    write_atomically(destination, compiled_library(sources, unit, compiler))
+    return destination
+
+
+def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
+    """Compile one translation unit and return the shared library.
+
+    The work is done in a private temporary folder. The same sources, compiler and flags give the same bytes.
 
     Parameters
     ----------
@@ -99,13 +112,7 @@ def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, 
         File name to content, all in one folder.
     unit : str
         The file to compile; it may include the others.
-    destination : Path
     compiler : Compiler
-
-    Returns
-    -------
-    Path
-        ``destination``.
 
     Raises
     ------
@@ -114,25 +121,24 @@ def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, 
     """
     command = compiler.command or find_compiler()
     arguments = [*command, *_flags(), *compiler.flags]
-    kept = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
-    library = cache.fetch(kept) if kept else None
-    if library is None:
-        with temporary_folder() as folder, _explained():
-            for name, content in sources.items():
-                (folder / name).write_bytes(content)
-            built = folder / f"library{library_suffix()}"
-            _run([*arguments, "-o", built.name, unit, "-lm"], folder)
-            library = built.read_bytes() if built.is_file() else b""
-        if not library:
-            raise ModelError(
-                f"The C compiler '{arguments[0]}' ended without complaint and without a library. Let the environment "
-                "variable CC name another one."
-            )
-        if kept:
-            cache.keep(kept, library)
-    with _explained():
-        write_atomically(destination, library)
-    return destination
+    name = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
+    kept = cache.fetch(name) if name else None
+    if kept is not None:
+        return kept
+    with temporary_folder() as folder, _explained():
+        for file, content in sources.items():
+            (folder / file).write_bytes(content)
+        built = folder / f"library{library_suffix()}"
+        _run([*arguments, "-o", built.name, unit, "-lm"], folder)
+        library = built.read_bytes() if built.is_file() else b""
+    if not library:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' ended without complaint and without a library. Let the environment "
+            "variable CC name another one."
+        )
+    if name:
+        cache.keep(name, library)
+    return library
 
 
 @contextlib.contextmanager
@@ -140,10 +146,10 @@ def _explained() -> Iterator[None]:
     """Say in words that there is no room for what is compiled."""
     try:
         yield
-    except (OSError, UsageError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    except OSError as error:
         raise ModelError(
-            f"C code cannot be compiled here: {why} The environment variable TMPDIR names the folder for it."
+            f"C code cannot be compiled here: {error.strerror or error}. Free some room, or let the environment "
+            "variable TMPDIR name a folder with more."
         ) from None
 
 

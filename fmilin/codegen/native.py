@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
+from fmilin.codegen.compiler import Compiler, compiled_library, library_suffix
 from fmilin.codegen.statements import Statements
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
@@ -137,5 +137,5 @@ def _library(source: str, compiler: Compiler) -> ctypes.PyDLL:
     """Compile and load; the file is not needed any more once it is mapped (where the system lets it go)."""
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"
-        compile_library({"functions.c": source.encode()}, "functions.c", path, compiler)
+        path.write_bytes(compiled_library({"functions.c": source.encode()}, "functions.c", compiler))
         return ctypes.PyDLL(str(path))  # keeps the interpreter's lock: the calls take microseconds

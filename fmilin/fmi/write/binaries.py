@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fmilin.codegen import cache
-from fmilin.codegen.compiler import Compiler, compile_library, find_compiler
+from fmilin.codegen.compiler import Compiler, compiled_library, find_compiler
 from fmilin.codegen.zig import zig_command
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.description import Standard
 from fmilin.fmi.write.platforms import Machine, host
 from fmilin.fmi.write.universal import universal
-from fmilin.temporary import temporary_folder
 
 __all__ = ["compiled", "compiled_for", "linear_library"]
 
@@ -56,9 +55,7 @@ def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler
         compiler = _own_compiler(machine)
     elif machine != host():
         compiler = _cross_compiler(machine)
-    with temporary_folder() as folder:
-        library = folder / f"model{machine.suffix}"
-        return compile_library(sources, unit, library, compiler or Compiler()).read_bytes()
+    return compiled_library(sources, unit, compiler or Compiler())
 
 
 def _own_compiler(machine: Machine) -> Compiler:
