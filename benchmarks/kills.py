@@ -30,7 +30,8 @@ def main() -> None:
             lost += sum(map(bool, found))
             files, processes = sum(len(d.files) for d in found), sum(len(d.processes) for d in found)
             left = victims.leftovers()
-            rows.append([command, f"{duration:.2f} s", *map(str, (MOMENTS, files, processes, len(left)))])
+            counts = [str(MOMENTS), str(files), str(processes), ", ".join(left) or "0"]
+            rows.append([command, f"{duration:.2f} s", *counts])
     kills = MOMENTS * len(COMMANDS)
     columns = ["command", "takes", "kills", "files damaged", "processes left", "folders left"]
     show("Kills", columns, rows, f"{kills - lost} of {kills} without loss.")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fmilin.errors import UsageError
 
-__all__ = ["new_folder", "owned_name", "remove_leftovers", "temporary_folder"]
+__all__ = ["new_folder", "owned_name", "remove_leftovers", "temporary_folder", "temporary_place"]
 
 _NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}(\.tmp)?")
 
@@ -34,7 +34,7 @@ def new_folder() -> Path:
         When there is no place for it.
     """
     try:
-        parent = Path(tempfile.gettempdir()).absolute()
+        parent = temporary_place()
         remove_leftovers(parent)
         folder = parent / owned_name()
         folder.mkdir(mode=0o700)
@@ -44,6 +44,19 @@ def new_folder() -> Path:
             "name a folder with room that you may write to."
         ) from None
     return folder
+
+
+def temporary_place() -> Path:
+    """Return where temporary folders are made: where TMPDIR says, else where the system has them.
+
+    Python's own search writes a file to try a place, which stays there when the process is killed meanwhile.
+    """
+    if tempfile.tempdir is None:
+        for place in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp"):  # noqa: S108 - only where it is
+            if place and Path(place).is_dir() and os.access(place, os.W_OK | os.X_OK):
+                tempfile.tempdir = str(Path(place).absolute())
+                break
+    return Path(tempfile.gettempdir()).absolute()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.errors import UsageError
-from fmilin.temporary import new_folder, owned_name, remove_leftovers, temporary_folder
+from fmilin.temporary import new_folder, owned_name, remove_leftovers, temporary_folder, temporary_place
 
 
 @pytest.fixture
@@ -82,3 +82,11 @@ def test_no_place_for_temporary_files_is_one_sentence(place: Path, monkeypatch: 
     monkeypatch.setattr("tempfile.tempdir", str(place / "absent"))
     with pytest.raises(UsageError, match="TMPDIR"):
         new_folder()
+
+
+def test_nothing_is_written_to_find_the_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own search leaves a file when it is killed."""
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr("tempfile._get_default_tempdir", lambda: pytest.fail("files are written to try places"))
+    assert temporary_place() == place

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Protocol, TextIO, TypeVar
 
 from fmilin.atomic import write_all
@@ -24,7 +23,7 @@ from fmilin.cli.terminations import Terminated, termination_raises
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.sandbox.channel import high
 from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
-from fmilin.temporary import remove_leftovers
+from fmilin.temporary import remove_leftovers, temporary_place
 
 __all__ = ["Job", "JobRunner", "failure", "work"]
 
@@ -120,7 +119,7 @@ class _Outcome:
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
     with termination_raises():
-        remove_leftovers(Path(gettempdir()))
+        remove_leftovers(temporary_place())
         if isolate and can_isolate():
             return _work_in_a_child(job, debug=debug, limits=limits)
         with _stdout_for_results() as stdout:
