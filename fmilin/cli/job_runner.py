@@ -7,21 +7,20 @@ process that the user has started, whichever process did the job.
 from __future__ import annotations
 
 import errno
-import io
 import marshal
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
 from fmilin.atomic import write_all
+from fmilin.cli.streams import Results, columns, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.terminations import Terminated, termination_raises
 from fmilin.errors import FmilinError, ModelCrashError
-from fmilin.sandbox.channel import high
 from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
 from fmilin.temporary import remove_leftovers, temporary_place
 
@@ -36,15 +35,6 @@ class Closable(Protocol):
 
 
 Borrowed = TypeVar("Borrowed", bound=Closable)
-
-
-class _Results(io.StringIO):
-    """Text for standard output, laid out for what that is."""
-
-    is_terminal = False
-
-    def isatty(self) -> bool:
-        return self.is_terminal
 
 
 @dataclass
@@ -118,32 +108,33 @@ class _Outcome:
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
+    width = columns()
     with termination_raises():
-        remove_leftovers(temporary_place())
+        with suppress(OSError):
+            remove_leftovers(temporary_place())
         if isolate and can_isolate():
-            return _work_in_a_child(job, debug=debug, limits=limits)
-        with _stdout_for_results() as stdout:
-            return _worked(job, debug=debug, deliver=lambda outcome: _delivered(outcome, stdout, debug=debug))
+            return _work_in_a_child(job, width, debug=debug, limits=limits)
+        with stdout_for_results() as stdout:
+            return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
 
 
-def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
+def _work_in_a_child(job: Job, width: int, *, debug: bool, limits: Limits | None) -> int:
     """Do ``job`` in a forked child and return its exit status, 6 when the child ended without saying one.
 
     The parent forks before anything heavy or foreign is loaded, so that this costs a millisecond.
     """
-    columns = _columns()
 
     def in_the_child(deliver: Callable[[bytes], None]) -> int:
-        stderr = _alone()
-        if columns:
-            os.environ.setdefault("COLUMNS", str(columns))
+        stderr = leave_parents_streams()
+        if width:
+            os.environ.setdefault("COLUMNS", str(width))
 
         def send(outcome: _Outcome) -> int:
             outcome.said = "".join(stderr.unheard) + outcome.said
             deliver(outcome.packed())
             return outcome.status
 
-        return _worked(job, debug=debug, deliver=send, to_terminal=columns > 0)
+        return _worked(job, width, send, debug=debug)
 
     try:
         answer = in_a_child(in_the_child, limits)
@@ -155,16 +146,21 @@ def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
     return status
 
 
-def _worked(job: Job, *, debug: bool, deliver: Callable[[_Outcome], int], to_terminal: bool | None = None) -> int:
-    """Do ``job`` here, have its outcome delivered, give back what was borrowed, and return the exit status."""
-    results = _Results()
-    results.is_terminal = bool(_columns()) if to_terminal is None else to_terminal
+def _worked(job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool) -> int:
+    """Do ``job`` here, have its outcome delivered, give back what was borrowed, and return the exit status.
+
+    The results are laid out for a terminal of so many columns; 0: for a file or a pipe.
+    """
+    results = Results(to_terminal=width > 0)
     runner = JobRunner(results, home=_working_directory())
     status, failed = 0, ""
     try:
         job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
+        if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
+            results = Results()
+            runner = JobRunner(results, runner.borrowed, runner.home)
     with suppress(OSError):
         runner.restore_directory()
     status = deliver(_Outcome(status, results.getvalue(), runner._files, "".join(runner._said), failed))
@@ -184,7 +180,7 @@ def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:
         stdout.flush()
     except (FmilinError, OSError) as error:
         if isinstance(error, OSError):
-            _silence(stdout)
+            silence(stdout)
         _print(outcome.failed)
         return failure(error, debug=debug)
     _print(outcome.said + outcome.failed)
@@ -233,100 +229,3 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         case _:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             return 1, f"{what}. This is a bug in fmilin: run again with --debug, and report what it prints."
-
-
-def _columns() -> int:
-    """Return how wide the terminal is that standard output goes to; 0 when it goes elsewhere."""
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (OSError, ValueError, AttributeError):
-        return 0
-
-
-class _Stderr(io.TextIOBase):
-    """Standard error on a descriptor that foreign code does not know; what does not get through is kept."""
-
-    encoding = "utf-8"
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.unheard: list[str] = []
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def isatty(self) -> bool:
-        return os.isatty(self._descriptor)
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        rest = text.encode("utf-8", "replace")
-        try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-        except OSError:
-            self.unheard.append(rest.decode("utf-8", "replace"))
-        return len(text)
-
-
-def _alone() -> _Stderr:
-    """Keep no descriptor of the parent but standard error, which is what is printed to standard output, too."""
-    try:
-        inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
-    except OSError:
-        inherited = list(range(256))
-    for descriptor in inherited:
-        if descriptor > 2:
-            with suppress(OSError):
-                os.close(descriptor)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # standard error is closed
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-    stderr = _Stderr(high(os.dup(2)))
-    sys.stdout = sys.stderr = stderr
-    return stderr
-
-
-def _silence(stream: TextIO) -> None:
-    """Point ``stream`` to nowhere: nobody reads it, and the interpreter would complain at its end."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-@contextmanager
-def _stdout_for_results() -> Iterator[TextIO]:
-    """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means standard error."""
-    try:
-        is_real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2
-    except (OSError, ValueError, AttributeError):
-        is_real = False
-    if not is_real:
-        yield sys.stdout  # a notebook, or a test that captures
-        return
-    sys.stdout.flush()
-    real, python_stdout = os.dup(1), sys.stdout
-    os.dup2(2, 1)
-    results = os.fdopen(os.dup(real), "w", encoding=sys.stdout.encoding, errors="replace")
-    sys.stdout = sys.stderr
-    try:
-        yield results
-    finally:
-        with suppress(OSError):
-            results.close()
-        _flush_c_streams()
-        os.dup2(real, 1)
-        os.close(real)
-        sys.stdout = python_stdout
-
-
-def _flush_c_streams() -> None:
-    """Let what C code has printed so far go where it was meant to go."""
-    if os.name == "posix" and "ctypes" in sys.modules:
-        import ctypes
-
-        ctypes.CDLL(None).fflush(None)

@@ -85,7 +85,8 @@ class Guard:
             told = b""
             while len(told) < _REPORT.size and (part := os.read(self._report, _REPORT.size - len(told))):
                 told += part
-            os.waitpid(self.pid, 0)
+            with suppress(ChildProcessError):  # a process that ignores its children's ends has none to collect
+                os.waitpid(self.pid, 0)
             self._drop(self._alive, self._report)
             # One that says nothing was killed by somebody; the kernel then ends the work.
             by_itself, status, left = _REPORT.unpack(told) if len(told) == _REPORT.size else (0, 0, 0)
