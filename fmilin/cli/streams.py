@@ -11,7 +11,7 @@ from typing import TextIO
 
 from fmilin.sandbox.channel import high
 
-__all__ = ["OwnStderr", "Results", "columns", "leave_parents_streams", "silence", "stdout_for_results"]
+__all__ = ["OwnStderr", "Results", "columns", "leave_parents_streams", "open_missing", "silence", "stdout_for_results"]
 
 
 class Results(io.StringIO):
@@ -24,6 +24,13 @@ class Results(io.StringIO):
     def isatty(self) -> bool:
         """Whether it goes to a terminal."""
         return self._to_terminal
+
+
+def open_missing() -> None:
+    """Open streams that the user has closed (``>&-``) to nowhere, so that no other file gets their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
 
 
 def columns() -> int:
