@@ -19,6 +19,8 @@ NAMES = (
     "exports",
     "fmu",
     "cosimulation",
+    "kills",
+    "threads",
     "adapters",
 )
 

@@ -27,7 +27,7 @@ from benchmarks.tables import show
 from fmilin.fmi.read import FmuModel, read_description
 from fmilin.fmi.read.platforms import fmi2_folders, library_suffix
 from fmilin.fmi.write import build_fmu
-from fmilin.sandbox.watchdog import listen
+from fmilin.sandbox.watchdog import Note, write_to
 from fmilin.systems import four_bar
 from tests.fmus.make import pack
 
@@ -110,7 +110,7 @@ def per_evaluation(cases: list[Case], floors: list[tuple[float, float]]) -> None
         with opened(case) as model:
             evaluate = evaluation_of(model)
             plain = best(evaluate)
-            listen()
+            write_to(Note())
             watched = best(evaluate)
         rows.append(
             [

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from fmilin.errors import UsageError
+from fmilin.temporary import owned_name, remove_leftovers
 
-__all__ = ["check_writable", "write_atomically"]
+__all__ = ["check_writable", "write_all", "write_atomically"]
 
 
 def check_writable(path: str | Path) -> Path:
@@ -33,20 +36,59 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     UsageError
         When the file cannot be written; an old file is then unharmed.
     """
-    target = _target(path)
-    descriptor, temporary = _new_file_beside(target)
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[str | Path, bytes] | Mapping[Path, bytes]) -> None:
+    """Write several files: none takes the place of an old one until all are complete on the disk.
+
+    Raises
+    ------
+    UsageError
+        When one cannot be written; all old files are then unharmed, unless the system refuses the last step, the
+        renaming, after others have passed it.
+    """
+    staged: list[tuple[Path, Path]] = []
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(target.stat().st_mode & 0o7777)
-        temporary.replace(target)
-    except OSError as error:
-        raise _refusal(target, error.strerror or str(error)) from None
+        for path, content in contents.items():
+            target = _target(path)
+            remove_leftovers(target.parent)
+            descriptor, temporary = _new_file_beside(target)
+            staged.append((temporary, target))
+            try:
+                _fill(descriptor, content)
+                if target.exists():
+                    temporary.chmod(target.stat().st_mode & 0o7777)
+            except OSError as error:
+                raise _refusal(target, error.strerror or str(error)) from None
+        for temporary, target in staged:
+            try:
+                temporary.replace(target)
+            except OSError as error:
+                raise _refusal(target, error.strerror or str(error)) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        for temporary, _ in staged:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    for folder in {target.parent for _, target in staged}:
+        _sync(folder)
+
+
+def _fill(descriptor: int, content: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Let the new names reach the disk, too, where the system can do that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _target(path: str | Path) -> Path:
@@ -69,7 +111,7 @@ def _target(path: str | Path) -> Path:
 
 def _new_file_beside(target: Path) -> tuple[int, Path]:
     """Create an empty file with the permissions that any new file gets, and a name that nobody has."""
-    temporary = target.with_name(f".fmilin-{os.urandom(8).hex()}.tmp")
+    temporary = target.with_name(f".{owned_name()}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         return os.open(temporary, flags, 0o666), temporary

@@ -27,6 +27,7 @@ from fmilin.errors import (
     nearest_names,
 )
 from fmilin.model.interface import Model
+from fmilin.sandbox.process_state import absolute, process_state
 
 if TYPE_CHECKING:
     from fmilin.constraints.file import ConstraintsFile
@@ -133,6 +134,14 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
     python = _PYTHON.fullmatch(text)
     if python is not None:
         return _as_asked(lambda: _model_in_python(python), text, request)
+    if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
+        return _from_fmu(Path(text), request)
+    with process_state():  # relative paths are looked at in many places
+        return _from_file(text, request)
+
+
+def _from_file(text: str, request: LoadRequest) -> Model:
+    """Return the model in a file that is neither an FMU nor Python."""
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
@@ -214,8 +223,9 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     from fmilin.constraints.file import read_constraints
 
     beside = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
-    if beside.is_file():
-        return read_constraints(beside), str(beside)
+    place = fmu.place.with_name(beside.name)
+    if place.is_file():
+        return read_constraints(place, str(beside)), str(beside)
     inside = fmu.constraints
     if inside is None:
         return None, ""
@@ -234,7 +244,7 @@ def _declared(request: LoadRequest, is_name: Callable[[str], bool]) -> list[Cons
 def _read(path: str | Path) -> ConstraintsFile:
     from fmilin.constraints.file import read_constraints
 
-    return read_constraints(Path(path))
+    return read_constraints(absolute(path), str(path))
 
 
 def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Constraint:
@@ -254,7 +264,6 @@ def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
 
 
 _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
-    ".fmu": _from_fmu,
     ".toml": _from_mechanism_file,
     ".urdf": _from_mechanism_file,
 }
@@ -359,14 +368,15 @@ def _keyword(keyword: ast.keyword) -> str:
 
 def _file(path: Path) -> Any:
     """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
-    if not path.is_file():
+    place = absolute(path)
+    if not place.is_file():
         raise missing_file(path)
     name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py
         raise ModelError(f"'{path}' cannot be imported.")
     module = importlib.util.module_from_spec(spec)
-    folder = str(path.resolve().parent)
+    folder = str(place.resolve().parent)
     sys.modules[name] = module  # dataclasses and pickle look their module up there
     sys.path.insert(0, folder)
     try:

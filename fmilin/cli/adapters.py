@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, json_option
 
@@ -17,7 +18,7 @@ __all__ = ["command"]
 Row = dict[str, Any]
 
 
-@click.command()
+@click.command(cls=Command)
 @json_option("The same as one JSON document on standard output.")
 @DEBUG
 def command(*, as_json: bool, debug: bool) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, is_fmu, new_file_option
@@ -15,7 +16,7 @@ from fmilin.errors import UsageError
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @new_file_option("-o", "--output", suffix=".fmu", required=True, help="Where the FMU goes.")
 @FMI

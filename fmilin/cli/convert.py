@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.files import Command
 from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @files_option(required=True)
 @names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")
@@ -62,18 +62,15 @@ def command(
     writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms)
     conditioning = steps.asked()
 
-    def job(_: JobRunner) -> None:
-        from fmilin.atomic import write_atomically
+    def job(runner: JobRunner) -> None:
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
         models = conditioned(given, conditioning)
-        contents = [_content(models, path, writing, grid) for path in files]
-        for path, content in zip(files, contents, strict=True):
-            write_atomically(path, content)
+        runner.write_files({path: _content(models, path, writing, grid) for path in files})
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:
-                sys.stderr.write(f"Warning: {remark}\n")
+                runner.say(f"Warning: {remark}\n")
 
     return work(job, isolate=False, debug=debug)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fmilin.atomic import check_writable, write_atomically
+from fmilin.atomic import check_writable
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
 from fmilin.cli.options import DEBUG
@@ -23,7 +24,7 @@ __all__ = ["command"]
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("directory", type=click.Path(path_type=Path), default="fmilin-demo")
 @DEBUG
 def command(directory: Path, *, debug: bool) -> int:
@@ -32,7 +33,7 @@ def command(directory: Path, *, debug: bool) -> int:
     Leaves four_bar.fmu, four_bar.mat and eigenvalues.png in DIRECTORY, fmilin-demo by default. Needs a C compiler.
     """
     _prepare(directory)
-    return work(lambda runner: _demo(directory, runner), isolate=True, debug=debug)
+    return work(lambda runner: _demo(directory, runner), isolate=False, debug=debug)
 
 
 def _prepare(directory: Path) -> None:
@@ -53,17 +54,15 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
     say = runner.results.write
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
-    runner.results.flush()
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
     say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
-    runner.results.flush()
     true, point = linear_model(Request(source=str(fmu), settings={}), runner)
     deliver(true, point, [mat], runner)
     print_table(true, runner.results, adjusted=point.adjusted)
     say("\n")
     naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), runner)
     _compare(true, naive, runner.results)
-    _draw(true, naive, picture)
+    runner.write_files({picture: _draw(true, naive)})
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"
         f"  fmilin info {_typed(fmu)}\n"
@@ -124,7 +123,7 @@ def _regulator(linear: LinearModel) -> str:
     return f"gains {gains}; the closed loop decays with real part {rightmost:.4g} 1/s or faster."
 
 
-def _draw(true: LinearModel, naive: LinearModel, path: Path) -> None:
+def _draw(true: LinearModel, naive: LinearModel) -> bytes:
     from fmilin.report.eigenvalue_picture import eigenvalue_picture
     from fmilin.report.numbers import eigenvalue_text
     from fmilin.report.table import order_text
@@ -132,10 +131,9 @@ def _draw(true: LinearModel, naive: LinearModel, path: Path) -> None:
     modes = [m for m in true.modes() if m.is_oscillatory]
     pair = f"{eigenvalue_text(modes[0].eigenvalue, pair=True)} ({modes[0].frequency_in_hertz:.4g} Hz)" if modes else ""
     extra = len(naive.states) - len(true.states)
-    picture = eigenvalue_picture(
+    return eigenvalue_picture(
         true.eigenvalues(),
         naive.eigenvalues(),
         title=f"Four-bar linkage: {order_text(true)}",
         subtitle=f"True pair {pair}. A Jacobian of all {len(naive.states)} states adds {extra} that no motion has.",
     )
-    write_atomically(path, picture)

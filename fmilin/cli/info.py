@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, UNPACK_LIMIT, fmu, is_fmu, json_option
 
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @json_option("The same as one JSON document on standard output.")
 @UNPACK_LIMIT

@@ -1,21 +1,30 @@
-"""Where a command does its work: what goes to standard output, what is closed at the end, what a failure looks like."""
+"""Where a command does its work: what goes to standard output, what is closed at the end, what a failure looks like.
+
+A job collects what it has to deliver: texts and files. All of it is delivered at once when the job has ended, by the
+process that the user has started, whichever process did the job.
+"""
 
 from __future__ import annotations
 
 import errno
+import marshal
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
+from fmilin.atomic import write_all
+from fmilin.cli.streams import Results, columns, leave_parents_streams, silence, stdout_for_results
+from fmilin.cli.terminations import Terminated, termination_raises
 from fmilin.errors import FmilinError, ModelCrashError
-from fmilin.sandbox.isolation import Limits, in_a_child
+from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
+from fmilin.temporary import remove_leftovers, temporary_place
 
-__all__ = ["Job", "JobRunner", "failure", "work", "work_in_this_process"]
+__all__ = ["Job", "JobRunner", "failure", "work"]
 
 
 class Closable(Protocol):
@@ -35,7 +44,7 @@ class JobRunner:
     Parameters
     ----------
     results : TextIO
-        Standard output, even while foreign code writes to what it takes for standard output.
+        What is written here goes to standard output when the job has ended.
     borrowed : list
         What is closed at the end.
     home : Path or None
@@ -45,6 +54,8 @@ class JobRunner:
     results: TextIO
     borrowed: list[Closable] = field(default_factory=list)
     home: Path | None = None
+    _files: dict[Path, bytes] = field(default_factory=dict)
+    _said: list[str] = field(default_factory=list)
 
     def borrow(self, thing: Borrowed) -> Borrowed:
         """Close ``thing`` when everything has been delivered: foreign code may crash while it is unloaded."""
@@ -52,9 +63,17 @@ class JobRunner:
         return thing
 
     def restore_directory(self) -> None:
-        """Return to where the command began, before files are written: foreign code may have left the directory."""
+        """Return to where the command began, before files are read: foreign code may have left the directory."""
         if self.home is not None and _working_directory() != self.home:
             os.chdir(self.home)
+
+    def write_files(self, contents: Mapping[Path, bytes]) -> None:
+        """Write files when the job has ended; all are complete on the disk before the first replaces an old one."""
+        self._files |= {path if self.home is None else self.home / path: contents[path] for path in contents}
+
+    def say(self, text: str) -> None:
+        """Say something on standard error when files and results have been written."""
+        self._said.append(text)
 
 
 def _working_directory() -> Path | None:
@@ -67,84 +86,144 @@ def _working_directory() -> Path | None:
 Job = Callable[[JobRunner], None]
 
 
+@dataclass
+class _Outcome:
+    """What a job has to deliver: the exit status, texts for both streams, files, and why it failed."""
+
+    status: int
+    text: str
+    files: dict[Path, bytes]
+    said: str
+    failed: str
+
+    def packed(self) -> bytes:
+        files = {str(path): content for path, content in self.files.items()}
+        return marshal.dumps((self.status, self.text, files, self.said, self.failed))
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> _Outcome:
+        status, text, files, said, failed = marshal.loads(content)  # noqa: S302 - written by our own child
+        return cls(status, text, {Path(path): files[path] for path in files}, said, failed)
+
+
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
-    if isolate and hasattr(os, "fork"):
-        return _work_in_a_child(job, debug=debug, limits=limits)
-    return work_in_this_process(job, debug=debug)
+    width = columns()
+    with termination_raises():
+        with suppress(OSError):
+            remove_leftovers(temporary_place())
+        if isolate and can_isolate():
+            return _work_in_a_child(job, width, debug=debug, limits=limits)
+        with stdout_for_results() as stdout:
+            return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
 
 
-def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
+def _work_in_a_child(job: Job, width: int, *, debug: bool, limits: Limits | None) -> int:
     """Do ``job`` in a forked child and return its exit status, 6 when the child ended without saying one.
 
     The parent forks before anything heavy or foreign is loaded, so that this costs a millisecond.
     """
+
+    def in_the_child(deliver: Callable[[bytes], None]) -> int:
+        stderr = leave_parents_streams()
+        if width:
+            os.environ.setdefault("COLUMNS", str(width))
+
+        def send(outcome: _Outcome) -> int:
+            outcome.said = "".join(stderr.unheard) + outcome.said
+            deliver(outcome.packed())
+            return outcome.status
+
+        return _worked(job, width, send, debug=debug)
+
     try:
-        answer = in_a_child(
-            lambda deliver: work_in_this_process(job, debug=debug, announce=lambda status: deliver(bytes([status]))),
-            limits,
-        )
-    except ModelCrashError as error:
+        answer = in_a_child(in_the_child, limits)
+    except (ModelCrashError, KeyboardInterrupt) as error:
         return failure(error, debug=debug)
+    status = _delivered(_Outcome.unpacked(answer.content), sys.stdout, debug=debug)
     if answer.remark:
-        sys.stderr.write(f"fmilin: {answer.remark}\n")
-    return answer.content[0]
-
-
-def work_in_this_process(job: Job, *, debug: bool, announce: Callable[[int], None] = lambda _: None) -> int:
-    """Do ``job`` here and return the exit status.
-
-    Parameters
-    ----------
-    job : callable
-    debug : bool
-        Show tracebacks.
-    announce : callable
-        Is told the exit status as soon as it is certain, before anything is given back.
-    """
-    with _stdout_for_results() as results:
-        runner = JobRunner(results, home=_working_directory())
-        status = 0
-        try:
-            job(runner)
-            results.flush()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
-            status = failure(error, debug=debug)
-        announce(status)
-        for thing in reversed(runner.borrowed):
-            try:
-                thing.close()
-            except FmilinError as error:
-                failure(error, debug=debug)
+        _print(f"fmilin: {answer.remark}\n")
     return status
+
+
+def _worked(job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool) -> int:
+    """Do ``job`` here, have its outcome delivered, give back what was borrowed, and return the exit status.
+
+    The results are laid out for a terminal of so many columns; 0: for a file or a pipe.
+    """
+    results = Results(to_terminal=width > 0)
+    runner = JobRunner(results, home=_working_directory())
+    status, failed = 0, ""
+    try:
+        job(runner)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
+        status, failed = _status_and_paragraph(error, debug=debug)
+        if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
+            results = Results()
+            runner = JobRunner(results, runner.borrowed, runner.home)
+    with suppress(OSError):
+        runner.restore_directory()
+    status = deliver(_Outcome(status, results.getvalue(), runner._files, "".join(runner._said), failed))
+    for thing in reversed(runner.borrowed):
+        try:
+            thing.close()
+        except FmilinError as error:
+            failure(error, debug=debug)
+    return status
+
+
+def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:
+    """Write files and results, then say what there is to say; return the exit status."""
+    try:
+        write_all(outcome.files)
+        stdout.write(outcome.text.encode(stdout.encoding or "utf-8", "replace").decode(stdout.encoding or "utf-8"))
+        stdout.flush()
+    except (FmilinError, OSError) as error:
+        if isinstance(error, OSError):
+            silence(stdout)
+        _print(outcome.failed)
+        return failure(error, debug=debug)
+    _print(outcome.said + outcome.failed)
+    return outcome.status
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def failure(error: BaseException, *, debug: bool) -> int:
     """Print one paragraph about ``error`` on standard error and return the exit status that belongs to it."""
-    status, text = _status_and_text(error)
-    with suppress(OSError):
-        if debug:
-            traceback.print_exception(error)
-        if text:
-            sys.stderr.write(f"fmilin: {' '.join(text.splitlines())}\n")
-        sys.stderr.flush()
+    status, paragraph = _status_and_paragraph(error, debug=debug)
+    _print(paragraph)
     return status
+
+
+def _status_and_paragraph(error: BaseException, *, debug: bool) -> tuple[int, str]:
+    status, text = _status_and_text(error)
+    traced = "".join(traceback.format_exception(error)) if debug else ""
+    return status, traced + (f"fmilin: {' '.join(text.splitlines())}\n" if text else "")
 
 
 def _status_and_text(error: BaseException) -> tuple[int, str]:
     match error:
         case FmilinError():
             return error.exit_status, str(error)
+        case Terminated():
+            return 128 + error.number, ""
         case KeyboardInterrupt():
             return 130, "interrupted."
         case SystemExit():
             return error.code if isinstance(error.code, int) else 1, ""
         case BrokenPipeError():
-            _silence(sys.stdout)
             return 1, ""
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EROFS):
-            where = f" to '{error.filename}'" if error.filename else ""
-            return 2, f"Cannot write{where}: {error.strerror}. Write to another place, or free this one."
+            where = f"'{error.filename}'" if error.filename else "the results"
+            return 2, (
+                f"Cannot write {where}: {error.strerror}. Write to another place, or free this one; the environment "
+                "variable TMPDIR names the folder for temporary files."
+            )
         case FileNotFoundError(strerror=str(why)) if why.startswith("No usable temporary directory"):
             return 2, f"{why}: files cannot be written there. Free one of them, or let TMPDIR name another."
         case MemoryError():
@@ -152,43 +231,3 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         case _:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             return 1, f"{what}. This is a bug in fmilin: run again with --debug, and report what it prints."
-
-
-def _silence(stream: TextIO) -> None:
-    """Point ``stream`` to nowhere: nobody reads it, and the interpreter would complain at its end."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-@contextmanager
-def _stdout_for_results() -> Iterator[TextIO]:
-    """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means standard error."""
-    try:
-        is_real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2
-    except (OSError, ValueError, AttributeError):
-        is_real = False
-    if not is_real:
-        yield sys.stdout  # a notebook, or a test that captures
-        return
-    sys.stdout.flush()
-    real, python_stdout = os.dup(1), sys.stdout
-    os.dup2(2, 1)
-    results = os.fdopen(os.dup(real), "w", encoding=sys.stdout.encoding, errors="replace")
-    sys.stdout = sys.stderr
-    try:
-        yield results
-    finally:
-        with suppress(OSError):
-            results.close()
-        _flush_c_streams()
-        os.dup2(real, 1)
-        os.close(real)
-        sys.stdout = python_stdout
-
-
-def _flush_c_streams() -> None:
-    """Let what C code has printed so far go where it was meant to go."""
-    if os.name == "posix" and "ctypes" in sys.modules:
-        import ctypes
-
-        ctypes.CDLL(None).fflush(None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.files import Command
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "deliver", "linear_model"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
@@ -173,14 +173,11 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
 def deliver(
     linear: LinearModel, point: OperatingPoint, files: Sequence[Path], runner: JobRunner, *, as_json: bool = False
 ) -> None:
-    """Write the files, all of them made before the first is written; then JSON or, without files, the table."""
-    from fmilin.atomic import write_atomically
+    """Write the files; then JSON or, without files, the table."""
     from fmilin.export.registry import dumps
 
     runner.restore_directory()
-    contents = [dumps(linear, path) for path in files]
-    for path, content in zip(files, contents, strict=True):
-        write_atomically(path, content)
+    runner.write_files({path: dumps(linear, path) for path in files})
     if as_json:
         runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:
@@ -189,7 +186,7 @@ def deliver(
         print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:
         for warning in linear.warnings:
-            sys.stderr.write(f"{'Note' if warning.is_information else 'Warning'}: {warning}\n")
+            runner.say(f"{'Note' if warning.is_information else 'Warning'}: {warning}\n")
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
         for path in files:
-            sys.stderr.write(f"{path}: {order}\n")
+            runner.say(f"{path}: {order}\n")

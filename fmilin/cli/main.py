@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from fmilin.cli.job_runner import failure
+from fmilin.cli.streams import open_missing
 from fmilin.version import __version__
 
 __all__ = ["COMMANDS", "main"]
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         What follows the program's name; from the shell by default.
     """
+    open_missing()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         with redirect_stdout(sys.stderr):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.atomic import check_writable
+from fmilin.cli.files import NewFile, require_apart
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
 from fmilin.export.registry import check_output
@@ -45,6 +46,7 @@ __all__ = [
     "new_file_option",
     "number_option",
     "one_of",
+    "output_option",
     "outputs_option",
     "path_option",
     "read_by",
@@ -68,8 +70,13 @@ UNPACK_LIMIT = click.option(
 
 
 def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
-    """Return an option that names a file."""
+    """Return an option that names a file to read."""
     return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=help, **more)
+
+
+def output_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+    """Return an option that names a file to write."""
+    return click.option(*names, metavar=metavar, type=NewFile(), help=help, **more)
 
 
 def new_file_option(*names: str, suffix: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
@@ -82,7 +89,7 @@ def new_file_option(*names: str, suffix: str, help: str, **more: Any) -> Decorat
             check_writable(path)
         return path
 
-    return path_option(*names, metavar=f"FILE{suffix}", help=help, callback=read_by(checked), **more)
+    return output_option(*names, metavar=f"FILE{suffix}", help=help, callback=read_by(checked), **more)
 
 
 POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
@@ -90,7 +97,7 @@ POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -
 
 def files_option(**more: Any) -> Decorator:
     """Return ``-o`` for linear models."""
-    return path_option(
+    return output_option(
         "-o",
         "--output",
         metavar="FILE",
@@ -354,12 +361,11 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
     Raises
     ------
     UsageError
-        When a suffix is unknown, a place not writable, or one file is named twice.
+        When a suffix is unknown, a place not writable, or a file is named twice or read by the same command.
     """
     for path in paths:
         check_output(path)
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise UsageError("--output names the same file twice. Keep one.")
+    require_apart(paths)
     return list(paths)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
     MODEL,
@@ -101,7 +101,7 @@ RUN = grouped(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @RUN
 @path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")
@@ -155,7 +155,7 @@ def command(
         runner.restore_directory()
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
-        _write(trajectory, comparison, name, output, plot)
+        _write(trajectory, comparison, name, output, plot, runner)
         _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
 
     return running.work(job, model)
@@ -206,11 +206,13 @@ def _compared(trajectory: Trajectory, path: Path, run: Run, table: InputTable | 
 
 
 def _write(
-    trajectory: Trajectory, comparison: Comparison | None, name: str, output: Path | None, plot: Path | None
+    trajectory: Trajectory,
+    comparison: Comparison | None,
+    name: str,
+    output: Path | None,
+    plot: Path | None,
+    runner: JobRunner,
 ) -> None:
-    """Make all files before the first is written."""
-    from fmilin.atomic import write_atomically
-
     contents: dict[Path, bytes] = {}
     if output is not None:
         from fmilin.simulation.table_files import trajectory_as_csv
@@ -218,8 +220,7 @@ def _write(
         contents[output] = trajectory_as_csv(trajectory)
     if plot is not None:
         contents[plot] = _picture(trajectory, comparison, name)
-    for path, content in contents.items():
-        write_atomically(path, content)
+    runner.write_files(contents)
 
 
 def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str) -> bytes:
@@ -236,7 +237,7 @@ def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, run
 
     if quiet:
         for remark in trajectory.remarks:
-            sys.stderr.write(f"Warning: {remark}\n")
+            runner.say(f"Warning: {remark}\n")
     else:
         print_trajectory(trajectory, name, runner.results)
     if comparison is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
@@ -71,19 +70,14 @@ def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], req
 def deliver_each(
     models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables.
-
-    All files are made before the first is written.
-    """
-    from fmilin.atomic import write_atomically
+    """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables."""
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
     runner.restore_directory()
     contents = {path: dumps_array(models, path) for path in files if holds_arrays(path)}
     singles = [path for path in files if path not in contents]
     contents |= {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in singles}
-    for path, content in contents.items():
-        write_atomically(path, content)
+    runner.write_files(contents)
     if as_json:
         texts = [dumps(m, "results.json").decode("ascii").rstrip() for m in models]
         runner.results.write("[\n" + ",\n".join(texts) + "\n]\n")
@@ -97,9 +91,9 @@ def deliver_each(
     if files and not as_json:
         for t, m in zip(times, models, strict=True):
             for warning in m.warnings:
-                sys.stderr.write(f"Warning: at t = {t:g} s: {warning}\n")
+                runner.say(f"Warning: at t = {t:g} s: {warning}\n")
         for path in contents:
-            sys.stderr.write(f"{path}\n")
+            runner.say(f"{path}\n")
 
 
 def file_at(path: Path, time: float) -> Path:

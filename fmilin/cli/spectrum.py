@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, new_file_option, one_of, settings_option
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @click.option(
     "--formulation",
@@ -70,7 +71,7 @@ def command(
         asked = _form(model, settings)
         name, form = asked.name, asked.form
         if sparsity is not None:
-            _draw(form, name, sparsity)
+            _draw(form, name, sparsity, runner)
         way = asked_for.options(formulation) if asked_for is not None else formulation
         found = eigenvalues_near(form, way, around=near, independent=independent)
         if formulation == "mcs" and not at_singularity:
@@ -145,8 +146,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     return Asked(found.info.name, form_of(found, point), found, point)
 
 
-def _draw(form: ConstrainedForm, name: str, path: Path) -> None:
-    from fmilin.atomic import write_atomically
+def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:
     from fmilin.report.sparsity_picture import sparsity_picture
 
-    write_atomically(path, sparsity_picture(form, title=name))
+    runner.write_files({path: sparsity_picture(form, title=name)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.opening import open_model
 from fmilin.cli.options import (
@@ -23,7 +23,7 @@ from fmilin.cli.options import (
     json_option,
     names,
     names_option,
-    path_option,
+    output_option,
     read_by,
     running_options,
     settings_option,
@@ -113,14 +113,14 @@ WISHES = grouped(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @WISHES
 @constraints_options("Treat all states as independent.")
 @settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
 @time_option()
 @PROJECT
-@path_option(
+@output_option(
     "-o",
     "--output",
     metavar="FILE",
@@ -209,15 +209,12 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
 def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    """Write the files, all of them made before the first is written; then JSON or, without files, the tables."""
-    from fmilin.atomic import write_atomically
+    """Write the files; then JSON or, without files, the tables."""
     from fmilin.model.point_files import SavedPoint, dump_point
 
     runner.restore_directory()
     saved = [SavedPoint.of(model, point, point.report.rates) for point in points]
-    contents = [dump_point(saved[0], path) for path in files]
-    for path, content in zip(files, contents, strict=True):
-        write_atomically(path, content)
+    runner.write_files({path: dump_point(saved[0], path) for path in files})
     if as_json:
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
         runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
@@ -227,6 +224,6 @@ def _deliver(
         print_points(model, points, runner.results)
     if files and not as_json:
         for remark in points[0].report.remarks:
-            sys.stderr.write(f"Warning: {remark}\n")
+            runner.say(f"Warning: {remark}\n")
         for path in files:
-            sys.stderr.write(f"{path}: {points[0].report.summary}\n")
+            runner.say(f"{path}: {points[0].report.summary}\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.opening import open_model
 from fmilin.cli.options import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")
@@ -83,7 +84,9 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.restore_directory()
     if plot is not None:
-        found.save_picture(plot)
+        from fmilin.report.verification_picture import verification_picture
+
+        runner.write_files({plot: verification_picture(found)})
     if as_json:
         from fmilin.export.json_file import text_of
 
@@ -92,7 +95,6 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
         from fmilin.report.verification_table import print_verification
 
         print_verification(found, runner.results)
-    runner.results.flush()
     if not found.passed:
         failed = [channel.label for channel in found.failed]
         listed = "; ".join(failed[:3]) + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")

@@ -9,14 +9,17 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fmilin.atomic import write_atomically
+from fmilin.codegen import cache
 from fmilin.errors import ModelError
+from fmilin.sandbox.programs import run_program
+from fmilin.temporary import temporary_folder
 
-__all__ = ["Compiler", "cache_folder", "compile_library", "find_compiler", "library_suffix"]
+__all__ = ["Compiler", "compile_library", "compiled_library", "find_compiler", "library_suffix"]
 
 CANDIDATES = ("cc", "gcc", "clang")
 
@@ -59,17 +62,6 @@ def library_suffix() -> str:
     return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 
-def cache_folder() -> Path:
-    """Return where built libraries are kept: under XDG_CACHE_HOME, else where the platform keeps such things."""
-    if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "fmilin" / "libraries"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "fmilin" / "libraries"
-    if sys.platform == "win32" and (base := os.environ.get("LOCALAPPDATA")):
-        return Path(base) / "fmilin" / "Cache" / "libraries"
-    return Path.home() / ".cache" / "fmilin" / "libraries"
-
-
 def find_compiler() -> tuple[str, ...]:
     """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang.
 
@@ -103,10 +95,23 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, compiler: Compiler) -> Path:
-    """Compile one translation unit into the shared library ``destination``.
+    """Write what :func:`compiled_library` returns to ``destination``, completely or not at all, and return that.
 
-    The work is done in a private temporary folder, from where the result is moved: the destination is
-    complete or untouched. The same sources, compiler and flags give the same bytes.
+    Raises
+    ------
+    ModelError
+        As :func:`compiled_library`.
+    UsageError
+        When it cannot be written.
+    """
+    write_atomically(destination, compiled_library(sources, unit, compiler))
+    return destination
+
+
+def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
+    """Compile one translation unit and return the shared library.
+
+    The work is done in a private temporary folder. The same sources, compiler and flags give the same bytes.
 
     Parameters
     ----------
@@ -114,13 +119,7 @@ def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, 
         File name to content, all in one folder.
     unit : str
         The file to compile; it may include the others.
-    destination : Path
     compiler : Compiler
-
-    Returns
-    -------
-    Path
-        ``destination``.
 
     Raises
     ------
@@ -129,28 +128,36 @@ def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, 
     """
     command = compiler.command or find_compiler()
     arguments = [*command, *_flags(), *compiler.flags]
-    kept = None
-    if compiler.use_cache:
-        kept = cache_folder() / f"{_key(sources, unit, arguments)}{library_suffix()}"
-        if kept.is_file():
-            _copy(kept, destination)
-            return destination
-    with tempfile.TemporaryDirectory(prefix="fmilin-compile-") as folder:
-        for name, content in sources.items():
-            (Path(folder) / name).write_bytes(content)
-        built = Path(folder) / f"library{library_suffix()}"
+    name = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
+    kept = cache.fetch(name) if name else None
+    if kept is not None:
+        return kept
+    with temporary_folder() as folder, _explained():
+        for file, content in sources.items():
+            (folder / file).write_bytes(content)
+        built = folder / f"library{library_suffix()}"
         _run([*arguments, "-o", built.name, unit, "-lm"], folder)
-        if not built.is_file():
-            raise ModelError(
-                f"The C compiler '{arguments[0]}' ended without an error, and without a library. Let the environment "
-                "variable CC name a compiler."
-            )
-        if kept is not None:
-            with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to fail
-                kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                _copy(built, kept)
-        _copy(built, destination)
-    return destination
+        library = built.read_bytes() if built.is_file() else b""
+    if not library:
+        raise ModelError(
+            f"The C compiler '{arguments[0]}' ended without complaint and without a library. Let the environment "
+            "variable CC name another one."
+        )
+    if name:
+        cache.keep(name, library)
+    return library
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Say in words that there is no room for what is compiled."""
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(
+            f"C code cannot be compiled here: {error.strerror or error}. Free some room, or let the environment "
+            "variable TMPDIR name a folder with more."
+        ) from None
 
 
 def _flags() -> list[str]:
@@ -178,22 +185,19 @@ def _identity(program: str) -> str:
     return answer.stdout.decode("utf-8", "replace")
 
 
-def _run(arguments: list[str], folder: str) -> None:
-    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": folder}
+def _run(arguments: list[str], folder: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     try:
-        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
-            arguments, cwd=folder, env=environment, capture_output=True, check=False, stdin=subprocess.DEVNULL
-        )
+        status, printed = run_program(arguments, folder, environment=environment)
     except OSError as error:
         raise ModelError(
             f"The C compiler '{arguments[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
             f"environment variable CC name another one."
         ) from None
-    if answer.returncode != 0:
+    if status != 0:
         raise ModelError(
-            f"The C compiler '{arguments[0]}' failed with exit status {answer.returncode}: "
-            f"{_first_errors(answer.stderr.decode('utf-8', 'replace'))}. Check that it can compile C99 and link "
-            f"shared libraries, or let the environment variable CC name another one."
+            f"The C compiler '{arguments[0]}' failed with exit status {status}: {_first_errors(printed)}. Check that "
+            f"it can compile C99 and link shared libraries, or let the environment variable CC name another one."
         )
 
 
@@ -201,16 +205,3 @@ def _first_errors(text: str, count: int = 3) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines
     return " | ".join(errors[:count]) or "it says nothing more"
-
-
-def _copy(source: Path, destination: Path) -> None:
-    """Copy a file such that ``destination`` is never seen half-written."""
-    handle, name = tempfile.mkstemp(dir=destination.parent, prefix=".fmilin-")
-    os.close(handle)
-    try:
-        shutil.copyfile(source, name)
-        Path(name).chmod(0o755)
-        Path(name).replace(destination)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

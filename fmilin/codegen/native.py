@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
-from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
+from fmilin.codegen.compiler import Compiler, compiled_library, library_suffix
 from fmilin.codegen.statements import Statements
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
+from fmilin.temporary import temporary_folder
 
 __all__ = ["Backend", "CompilationBudget", "Native"]
 
@@ -137,10 +135,7 @@ OUT void run(const double *s, double *z, long count)
 
 def _library(source: str, compiler: Compiler) -> ctypes.PyDLL:
     """Compile and load; the file is not needed any more once it is mapped (where the system lets it go)."""
-    folder = tempfile.mkdtemp(prefix="fmilin-native-")
-    try:
-        path = Path(folder) / f"functions{library_suffix()}"
-        compile_library({"functions.c": source.encode()}, "functions.c", path, compiler)
+    with temporary_folder() as folder:
+        path = folder / f"functions{library_suffix()}"
+        path.write_bytes(compiled_library({"functions.c": source.encode()}, "functions.c", compiler))
         return ctypes.PyDLL(str(path))  # keeps the interpreter's lock: the calls take microseconds
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,35 +1,40 @@
 """Work in a child process that may crash, hang, end itself or take all memory: the parent lives on and says so.
 
-The child reports through a pipe, as soon as its answer is certain and before anything foreign is unloaded. One
-that ends without an answer was ended by the model's code; one that stays too long in a single foreign
-call, or takes too much memory, is stopped.
+The child answers through a channel that foreign code cannot name, as soon as its answer is certain and before anything
+foreign is unloaded. One that ends without an answer was ended by the model's code; one that stays too long in a single
+foreign call, or takes too much memory or too many processes, is stopped. A guard sees to it that nothing stays behind.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType
-from typing import NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import watchdog
+from fmilin.sandbox.channel import Channel, ChannelError
+from fmilin.sandbox.guard import Ending, Guard
+from fmilin.temporary import temporary_folder
+
+if TYPE_CHECKING:
+    import psutil
 
 __all__ = ["Answer", "Limits", "Work", "can_isolate", "in_a_child"]
 
 UNLOADING_TIME = 10.0
 """Seconds that a model may take to be unloaded after the answer is out."""
 _ROUND = 0.05  # seconds between two looks at the child
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_HEADER = 8  # bytes that hold the length of the answer
+_FIRST_LOOK = 0.3  # seconds after the start: before that Python itself is loaded
+_SHARE = 20  # a look at all descendants may take one part in so many of the time
 
 Work = Callable[[Callable[[bytes], None]], int]
 """What the child does: it is given a function that delivers the answer, and returns its exit status."""
@@ -44,12 +49,15 @@ class Limits:
     seconds : float or None
         For every single call of a function of the model, its loading included; None: for ever.
     memory : float or None
-        Bytes of the whole child process, where the system tells them (Linux). None: nine tenths of what is free when
-        the child starts, so that the machine stays usable.
+        Bytes of the child process and of those that it starts. None: nine tenths of what is free when the child starts,
+        so that the machine stays usable.
+    processes : int
+        That it may have started at a time.
     """
 
     seconds: float | None = 120.0
     memory: float | None = None
+    processes: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
     Parameters
     ----------
     work : callable
-        Runs in the child, with a directory of its own for temporary files.
+        Runs in the child, with a directory of its own for temporary files and nothing to read from standard input.
     limits : Limits, optional
 
     Raises
@@ -89,67 +97,42 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
         what the model said last.
     """
     limits = limits or Limits()
-    note = watchdog.listen()
-    scratch = tempfile.mkdtemp(prefix="fmilin-")  # of the child, removed here even when the child cannot
-    _flush()
-    read_end, write_end = os.pipe()
-    parent = os.getpid()
-    try:
-        with _termination() as terminable:
-            child = _fork()
-            if child == 0:
-                os.close(read_end)
-                _be_the_child(work, write_end, scratch, parent)
-            os.close(write_end)
-            try:
-                terminable()
-                return _Watch(child, read_end, note, limits).answer()
-            except BaseException:
-                _kill(child)  # nothing of ours outlives this command, even when a person or a scheduler stops it
-                raise
-    finally:
-        os.close(read_end)
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # Newer Pythons warn that threads of the parent (those of a linear algebra library) do not exist in the child.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _be_the_child(work: Work, write_end: int, scratch: str, parent: int) -> NoReturn:
-    """Do the work and end without the parent's clean-up."""
-    status = 1
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        _end_with(parent)
-        _leave_no_core()
-        os.environ["TMPDIR"] = tempfile.tempdir = scratch
-        status = work(lambda content: _send(write_end, content))
+    note = watchdog.Note()
+    with temporary_folder() as folder:  # of the child, removed here even when the child cannot
+        scratch = folder / "scratch"
+        scratch.mkdir(mode=0o700)
         _flush()
-    finally:
-        os._exit(status)
+        channel = Channel(folder)
+        try:
+            guard = Guard(lambda: _be_the_child(work, channel, note, scratch))
+            try:
+                return _Watch(guard, channel, note, limits).answer()
+            except BaseException:
+                guard.stop()  # nothing of ours outlives this command, even when a person or a scheduler stops it
+                raise
+        finally:
+            channel.close()
 
 
-def _send(write_end: int, content: bytes) -> None:
-    rest = len(content).to_bytes(_HEADER, "little") + content
-    while rest:
-        rest = rest[os.write(write_end, rest) :]
+def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Path) -> int:
+    """Do the work and return the exit status."""
+    own = os.getpid()
+    channel.close()
+    watchdog.write_to(note)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    if nothing:
+        os.dup2(nothing, 0)
+        os.close(nothing)
+    _leave_no_core()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
 
+    def deliver(content: bytes) -> None:
+        watchdog.only_here(own)
+        channel.send(content)
 
-def _end_with(parent: int) -> None:
-    """See to it that the child does not outlive its parent, even one that is killed; where the system can (Linux)."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes
-
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before it was said
-        os._exit(1)
+    status = work(deliver)
+    _flush()
+    return status
 
 
 def _leave_no_core() -> None:
@@ -163,65 +146,73 @@ def _leave_no_core() -> None:
 class _Watch:
     """The parent's view of its child."""
 
-    def __init__(self, child: int, read_end: int, note: watchdog.Note, limits: Limits) -> None:
-        self._child, self._read_end, self._note = child, read_end, note
-        self._seconds = limits.seconds
-        self._memory = _free_memory() if limits.memory is None else limits.memory
-        self._heard = b""
+    def __init__(self, guard: Guard, channel: Channel, note: watchdog.Note, limits: Limits) -> None:
+        self._guard, self._channel, self._note, self._limits = guard, channel, note, limits
+        self._memory = limits.memory
+        self._next_look = self._next_weighing = time.monotonic() + _FIRST_LOOK
 
     def answer(self) -> Answer:
         """Wait for the answer and for the child's end."""
-        if not self._hear():
-            _, ended = os.waitpid(self._child, 0)
-            raise self._error(_how(ended) + self._where("in", "after"), "Nothing was written.")
-        seconds = min(UNLOADING_TIME, self._seconds or UNLOADING_TIME)
-        readable, _, _ = select.select([self._read_end], [], [], seconds)
+        content = self._content()
+        if content is None:
+            ending = self._guard.wait()
+            raise self._error(_how(ending) + self._where("in", "after"), "Nothing was written.")
+        seconds = min(UNLOADING_TIME, self._limits.seconds or UNLOADING_TIME)
+        readable, _, _ = select.select([self._guard], [], [], seconds)
+        ending = self._guard.wait() if readable else self._guard.stop()
+        remarks = []
         if not readable:
-            os.kill(self._child, signal.SIGKILL)
-        _, ended = os.waitpid(self._child, 0)
-        remark = ""
-        if not readable:
-            remark = f"the model was not unloaded within {seconds:g} s and was stopped; the results are whole."
-        elif os.WIFSIGNALED(ended):
-            remark = f"the model crashed while it was unloaded ({_signal_name(ended)}); the results are whole."
-        return Answer(self._heard[_HEADER:], remark)
+            remarks.append(f"the model was not unloaded within {seconds:g} s and was stopped; the results are whole.")
+        elif ending.status is not None and os.WIFSIGNALED(ending.status):
+            name = _signal_name(ending.status)
+            remarks.append(f"the model crashed while it was unloaded ({name}); the results are whole.")
+        if ending.left:
+            processes = "a process" if ending.left == 1 else f"{ending.left} processes"
+            remarks.append(f"the model left {processes} running, which fmilin stopped; the results are whole.")
+        return Answer(content, " ".join(remarks))
 
-    def _hear(self) -> bool:
-        """Take in the child's answer; return whether it is complete.
-
-        The end of the pipe is not enough to know that the child has ended: a process that the model
-        started may hold it open.
-        """
+    def _content(self) -> bytes | None:
+        """Take in the child's answer; None when everything has ended without one."""
         while True:
-            readable, _, _ = select.select([self._read_end], [], [], _ROUND)
-            if readable:
-                word = os.read(self._read_end, 1 << 20)
-                self._heard += word
-                if not word or self._is_complete:
-                    return self._is_complete
-                continue
-            state = os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if state is not None and not select.select([self._read_end], [], [], 0)[0]:
-                return False
-            if state is None:
+            readable, _, _ = select.select([self._channel.fileno(), self._guard.fileno()], [], [], _ROUND)
+            ended = self._guard.fileno() in readable
+            try:
+                content = self._channel.receive()
+            except ChannelError:
+                raise self._error("wrote among the results of fmilin", "They are lost; nothing was written.") from None
+            if content is not None or ended:
+                return content
+            if not readable:
                 self._check_limits()
 
-    @property
-    def _is_complete(self) -> bool:
-        heard = self._heard
-        return len(heard) >= _HEADER and len(heard) - _HEADER >= int.from_bytes(heard[:_HEADER], "little")
-
     def _check_limits(self) -> None:
-        seconds = self._note.seconds
-        if self._seconds is not None and seconds is not None and seconds > self._seconds:
-            _kill(self._child)
+        limit, seconds = self._limits.seconds, self._note.seconds
+        if limit is not None and seconds is not None and seconds > limit:
             raise self._error(
-                f"did not return{self._where('from', 'from')} within {self._seconds:g} s and was stopped",
+                f"did not return{self._where('from', 'from')} within {limit:g} s and was stopped",
                 "Nothing was written. If it only needs more time, give it more with --timeout SECONDS.",
             )
-        used = _memory_of(self._child)
-        if self._memory is not None and used is not None and used > self._memory:
-            _kill(self._child)
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        processes = _descendants(self._guard.pid)
+        self._next_look = now + _SHARE * (time.monotonic() - now)
+        started = len(processes) - 1
+        if started > self._limits.processes:
+            raise self._error(
+                f"started {started} processes, more than the {self._limits.processes} it may have, and was "
+                f"stopped{self._where('in', 'after')}",
+                "Nothing was written. If it really needs as many, allow it with --no-isolation.",
+            )
+        if now >= self._next_weighing:
+            begin = time.monotonic()
+            self._check_memory(_memory_of(processes))
+            self._next_weighing = now + _SHARE * (time.monotonic() - begin)
+
+    def _check_memory(self, used: int) -> None:
+        if self._memory is None:
+            self._memory = used + _free_memory()
+        if used > self._memory:
             raise self._error(
                 f"took {used / 2**30:.2f} GiB of memory, more than the {self._memory / 2**30:.2f} GiB it may have, and "
                 f"was stopped{self._where('in', 'after')}",
@@ -242,7 +233,10 @@ class _Watch:
         )
 
 
-def _how(ended: int) -> str:
+def _how(ending: Ending) -> str:
+    ended = ending.status
+    if ended is None:
+        return "was stopped from outside"
     if not os.WIFSIGNALED(ended):
         return f"ended the whole process by itself (exit status {os.waitstatus_to_exitcode(ended)})"
     if os.WTERMSIG(ended) == signal.SIGKILL:
@@ -260,22 +254,35 @@ def _signal_name(ended: int) -> str:
         return f"signal {number}"
 
 
-def _memory_of(process: int) -> int | None:
-    """Return how many bytes of memory a process holds, None where the system does not tell."""
+def _descendants(guard: int) -> list[psutil.Process]:
+    """Return the child and all processes that it has started."""
+    import psutil
+
     try:
-        with open(f"/proc/{process}/statm", "rb") as file:  # noqa: PTH123 - twenty times a second
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
+        return list(psutil.Process(guard).children(recursive=True))
+    except psutil.Error:  # it has ended
+        return []
 
 
-def _free_memory() -> float | None:
-    try:
-        with open("/proc/meminfo", "rb") as file:  # noqa: PTH123 - as above
-            lines = dict(line.split(b":", 1) for line in file if b":" in line)
-        return 0.9 * 1024 * int(lines[b"MemAvailable"].split()[0])
-    except (OSError, ValueError, KeyError):
-        return None
+def _memory_of(processes: Sequence[psutil.Process]) -> int:
+    """Return how many bytes processes hold; what several hold is shared out among them, where the system can tell."""
+    import psutil
+
+    used = 0
+    for process in processes:
+        with suppress(psutil.Error, OSError):
+            if len(processes) == 1:
+                return int(process.memory_info().rss)
+            full = process.memory_full_info()
+            used += getattr(full, "pss", full.uss)
+    return used
+
+
+def _free_memory() -> float:
+    """Return how many bytes may be taken so that the machine stays usable."""
+    import psutil
+
+    return 0.9 * float(psutil.virtual_memory().available)
 
 
 def _flush() -> None:
@@ -283,32 +290,3 @@ def _flush() -> None:
         sys.stdout.flush()
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
-
-
-def _kill(child: int) -> None:
-    with suppress(ProcessLookupError, ChildProcessError):
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
-@contextmanager
-def _termination() -> Iterator[Callable[[], None]]:
-    """Hold SIGTERM back until the yielded function is called; from then on it raises SystemExit."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = None
-    with suppress(ValueError):  # not in the main thread
-        before = signal.signal(signal.SIGTERM, stop)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        yield lambda: _restore(mask)
-    finally:
-        _restore(mask)
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _restore(mask: set[int] | set[signal.Signals]) -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -2,15 +2,20 @@
 
 A crashed process cannot say what it was doing, and one that hangs does not. The one that calls foreign code
 writes a line to shared memory before each call; the parent of an isolated run reads it, while the
-function runs and afterwards. Without a parent that listens, :func:`note`, :func:`done` and :func:`say` do nothing.
+function runs and afterwards. Without a parent that listens, :func:`note` and :func:`say` do nothing.
+
+Foreign code that forks returns twice; the copy ends where the call ends, or everything would be done again.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 
-__all__ = ["Note", "done", "listen", "listener", "note", "say"]
+__all__ = ["Note", "calling", "listener", "note", "only_here", "say", "write_to"]
 
 _SLOT = 700  # bytes of a line
 _SLOTS = 4
@@ -90,10 +95,9 @@ class _Listener:
     note: Note | None = None
 
 
-def listen() -> Note:
-    """Make the note that is written from now on, in this process and in those forked from it."""
-    _Listener.note = Note()
-    return _Listener.note
+def write_to(note: Note) -> None:
+    """Write this note from now on, in this process and in those forked from it."""
+    _Listener.note = note
 
 
 def listener() -> Note | None:
@@ -107,10 +111,23 @@ def note(text: str) -> None:
         _Listener.note.write(text)
 
 
-def done() -> None:
-    """Say that it has returned: the time that follows is ours."""
-    if _Listener.note is not None:
-        _Listener.note.done()
+@contextmanager
+def calling(text: str) -> Iterator[None]:
+    """Say that foreign code, ``text``, runs until the end of the block: the time that follows is ours."""
+    own = os.getpid()
+    note(text)
+    try:
+        yield
+    finally:
+        only_here(own)
+        if _Listener.note is not None:
+            _Listener.note.done()
+
+
+def only_here(own: int) -> None:
+    """End this process silently when it is a copy that foreign code has made of the process ``own``."""
+    if os.getpid() != own:
+        os._exit(0)
 
 
 def say(text: str) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from fmilin.atomic import write_atomically
 from fmilin.errors import ModelError, UsageError
@@ -20,6 +18,8 @@ from fmilin.fmi.write.identity import identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint
 from fmilin.loading import load
 from fmilin.model.interface import Model
+from fmilin.sandbox.programs import run_program
+from fmilin.temporary import temporary_folder
 from fmilin.wrapping.names import WRAPPED, residual_name
 
 __all__ = ["wrap_as_fmu"]
@@ -81,15 +81,15 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
     if len({file.name for file in inside}) < len(inside):
         raise UsageError(f"Two of the files for the FMU have the same name: {', '.join(f.name for f in inside)}.")
     identifier = identifier_like(name or _name_in(text))
-    with TemporaryDirectory(prefix="fmilin-") as folder:
-        script = Path(folder) / f"{identifier}_script.py"
+    with temporary_folder() as folder:
+        script = folder / f"{identifier}_script.py"
         script.write_text(_SCRIPT.format(identifier=identifier), encoding="utf-8")
-        spec = Path(folder) / WRAPPED
+        spec = folder / WRAPPED
         spec.write_text(json.dumps({"source": text, "description": f"{identifier}, wrapped by fmilin"}))
         for file in inside:
-            (Path(folder) / file.name).write_bytes(_read(file))
-        project = [spec, *(Path(folder) / file.name for file in inside)]
-        built = Path(folder) / "built"
+            (folder / file.name).write_bytes(_read(file))
+        project = [spec, *(folder / file.name for file in inside)]
+        built = folder / "built"
         _run_builder(script, project, built)
         [fmu] = built.glob("*.fmu")
         if toml:
@@ -143,7 +143,7 @@ def _name_in(source: str) -> str:
 def _run_builder(script: Path, project: Sequence[Path], built: Path) -> None:
     """Run pythonfmu in a process of its own: it imports the script and leaves it imported."""
     command = [sys.executable, "-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built)]
-    done = subprocess.run([*command, *map(str, project)], capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        words = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    status, printed = run_program([*command, *map(str, project)], script.parent)
+    if status:
+        words = (printed.strip().splitlines() or ["no reason given"])[-1]
         raise ModelError(f"The model cannot be wrapped as an FMU: {words}")

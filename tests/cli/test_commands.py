@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,18 @@ def test_demo_where_a_file_has_the_folders_name(run: Run, tmp_path: Path) -> Non
     done = run("demo")
     assert done.status == 2
     assert done.is_one_paragraph()
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_streams_that_are_closed_do_no_harm(closed: tuple[int, ...], fmus: Path, tmp_path: Path) -> None:
+    def close() -> None:
+        for descriptor in closed:
+            os.close(descriptor)
+
+    command = [sys.executable, "-m", "fmilin", "linearize", str(fmus / "four_bar.fmu"), "-o", "plant.json"]
+    done = subprocess.run(command, cwd=tmp_path, preexec_fn=close, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert json.loads((tmp_path / "plant.json").read_text())["states"] == ["phi", "w"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device on this system")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fmilin.cli.main import main
@@ -70,6 +71,55 @@ def test_floating_point_traps_that_are_left_on_do_not_hit_our_own_arithmetic(zoo
     done = linearize(zoo("traps_once"), tmp_path)
     assert done.status == 0
     assert json.loads((tmp_path / "plant.json").read_text())["states"] == ["x", "v"]
+
+
+def processes_of(name: str) -> list[int]:
+    """Return the processes that have the library of this FMU in memory, or once had."""
+    return [p.pid for p in psutil.process_iter() if any(f"{name}.fmu" in word for word in words_of(p))]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
+def test_an_interrupt_in_the_model_is_not_the_users(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("raises_interrupt"), tmp_path)
+    assert done.status == 6
+    assert done.is_one_paragraph()
+    assert "crashed (SIGINT: interrupt) in fmi2GetDerivatives. Nothing was written." in done.err
+
+
+@pytest.mark.parametrize("name", ["forks_at_start", "doubles_always", "writes_to_descriptors", "closes_descriptors"])
+def test_results_come_once_and_whole_whatever_the_model_does_to_processes_and_descriptors(
+    name: str, zoo: Zoo, tmp_path: Path
+) -> None:
+    done = shell(["linearize", zoo(name), "--json", "-o", "plant.json"], tmp_path, TMPDIR=str(tmp_path))
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["A"] == [[0, 1], [-1, 0]]
+    assert (tmp_path / "plant.json").read_text() == done.out
+    assert [p.name for p in tmp_path.iterdir()] == ["plant.json"]
+    assert "bug" not in done.err
+    assert processes_of(name) == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux hands orphans over")
+def test_a_process_that_the_model_leaves_is_stopped_and_named(zoo: Zoo, tmp_path: Path) -> None:
+    done = linearize(zoo("leaves_process"), tmp_path)
+    assert done.status == 0
+    assert done.err.endswith("fmilin: the model left a process running, which fmilin stopped; the results are whole.\n")
+    assert processes_of("leaves_process") == []
+
+
+def test_a_model_that_starts_processes_without_end_is_stopped(zoo: Zoo, tmp_path: Path) -> None:
+    done = shell(["simulate", zoo("forks_always"), "--stop-time", "1000", "-o", "run.csv"], tmp_path)
+    assert done.status == 6
+    assert done.is_one_paragraph()
+    assert "processes, more than the 100 it may have, and was stopped in fmi2" in done.err.replace(" after ", " in ")
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of("forks_always") == []
 
 
 @pytest.mark.parametrize("name", ["crashes_at_unload", "crashes_when_freed"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +62,33 @@ def test_a_sweep_goes_on_after_a_crash(folder: Path) -> None:
         except fl.ModelCrashError as error:
             outcomes.append("in fmi2" in str(error) or "from fmi2" in str(error))
     assert outcomes == [4, True, True, 2, 4]
+
+
+class Nothing:
+    def close(self) -> None:
+        pass
+
+
+def many(_: object, *, count: int, size: int) -> None:
+    """Start processes that hold memory of their own, and wait for ever."""
+    for _ in range(count):
+        if os.fork() == 0:
+            kept = b"1" * size
+            time.sleep(1000)
+            os._exit(len(kept) % 2)
+    time.sleep(1000)
+
+
+def test_processes_that_a_model_starts_count_and_so_does_their_memory() -> None:
+    with pytest.raises(fl.ModelCrashError, match=r"took 0\.\d\d GiB of memory, more than the 0\.25 GiB"):
+        isolated(Nothing, partial(many, count=4, size=2**27), Limits(memory=2**28))
+    with pytest.raises(fl.ModelCrashError, match=r"started 1\d processes, more than the 10 it may have"):
+        isolated(Nothing, partial(many, count=12, size=1), Limits(processes=10))
+
+
+def test_from_a_thread() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda n: isolated(Nothing, lambda _: n**2), range(6))) == [0, 1, 4, 9, 16, 25]
 
 
 def test_errors_keep_their_kind_and_their_data(folder: Path) -> None:

@@ -6,7 +6,6 @@ import lzma
 import shutil
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,8 @@ from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.options import GIB, FmuOptions
 from fmilin.fmi.read.xml import parse_description
+from fmilin.sandbox.process_state import absolute
+from fmilin.temporary import new_folder
 
 __all__ = ["FmuFile", "read_description"]
 
@@ -51,6 +52,11 @@ class FmuFile:
     path : Path
     options : FmuOptions, optional
 
+    Attributes
+    ----------
+    place : Path
+        The absolute path, whatever the working directory is later.
+
     Raises
     ------
     ModelError
@@ -59,6 +65,7 @@ class FmuFile:
 
     def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
         self.path = path
+        self.place = absolute(path)
         self.options = options or FmuOptions()
 
     @property
@@ -168,7 +175,7 @@ class FmuFile:
         self._check_size("the part of it that is needed", size, self.options.most_bytes)
         for member in wanted.values():
             self._check_readable(member)
-        target = Path(tempfile.mkdtemp(prefix="fmilin-")).resolve()
+        target = new_folder().resolve()
         try:
             with self._opened() as archive, self._explained():
                 for path, member in wanted.items():
@@ -211,13 +218,13 @@ class FmuFile:
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
-        if not self.path.exists():
+        if not self.place.exists():
             raise missing_file(self.path)
-        if not self.path.is_file():
+        if not self.place.is_file():
             raise ModelError(f"'{self.path}' is no file. Give the .fmu file itself.")
         try:
-            self._check_directory(*_announced(self.path))
-            archive = zipfile.ZipFile(self.path)
+            self._check_directory(*_announced(self.place))
+            archive = zipfile.ZipFile(self.place)
         except zipfile.BadZipFile:
             raise ModelError(
                 f"'{self.path}' is no FMU: it is no zip archive, or an incomplete one. Copy or export it again."

@@ -63,14 +63,12 @@ class Component:
         self.health = 0
         self._prefix, self._symbols, self._sink = prefix, symbols, sink
         self._functions: dict[str, Any] = {}
-        watchdog.note("the loading of the library")
         try:
-            with _inside(path.parent):  # some libraries look for others in the working directory
+            # Some libraries look for others in the working directory.
+            with watchdog.calling("the loading of the library"), _inside(path.parent):
                 self._library = ctypes.CDLL(str(path))
         except OSError as error:
             raise self._not_loaded(f"Failed to load shared library {path}. {error}") from None
-        finally:
-            watchdog.done()
 
     # ------------------------------------------------------------------ calls
 
@@ -98,21 +96,18 @@ class Component:
 
     def first_bad(self, calls: Iterable[Call]) -> tuple[int, str] | None:
         """Make calls up to the first whose status is worse than a warning; return that status, and whose it is."""
-        listener = watchdog.listener()
-        if listener is None:
-            for function, name in calls:
-                status = function()
-                if status and status != _WARNING:
-                    return status, name
-            return None
+        listener, own, bad = watchdog.listener(), os.getpid(), None
         for function, name in calls:
-            listener.write(name)
+            if listener is not None:
+                listener.write(name)
             status = function()
             if status and status != _WARNING:
-                listener.done()
-                return status, name
-        listener.done()
-        return None
+                bad = status, name
+                break
+        watchdog.only_here(own)
+        if listener is not None:
+            listener.done()
+        return bad
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function that is not about a point; a point that is discarded is then an error like others."""
@@ -125,9 +120,8 @@ class Component:
         self.health = 0
         create = self._function(name)
         create.restype = ctypes.c_void_p
-        watchdog.note(self._prefix + name)
-        self.handle.value = create(*arguments)
-        watchdog.done()
+        with watchdog.calling(self._prefix + name):
+            self.handle.value = create(*arguments)
         return bool(self.handle.value)
 
     def free(self, name: str) -> None:
@@ -135,22 +129,20 @@ class Component:
         if not self.is_lost:
             release = self._function(name)
             release.restype = None
-            watchdog.note(self._prefix + name)
-            release(self.handle)
-            watchdog.done()
+            with watchdog.calling(self._prefix + name):
+                release(self.handle)
         self.handle.value = None
 
     def unload(self) -> None:
         """Unload the library."""
         if self.is_lost:
             return
-        watchdog.note("the unloading of the library")
         handle = ctypes.c_void_p(self._library._handle)
-        if sys.platform == "win32":
-            ctypes.windll.kernel32.FreeLibrary(handle)
-        else:
-            c_library().dlclose(handle)
-        watchdog.done()
+        with watchdog.calling("the unloading of the library"):
+            if sys.platform == "win32":
+                ctypes.windll.kernel32.FreeLibrary(handle)
+            else:
+                c_library().dlclose(handle)
 
     # ------------------------------------------------------------------ failures
 

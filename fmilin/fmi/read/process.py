@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fmilin.sandbox.process_state import process_state
+
 __all__ = ["standard_output_diverted", "undisturbed_process"]
 
 
@@ -20,24 +22,27 @@ _FENV = 256  # bytes: more than fenv_t has anywhere
 def undisturbed_process() -> Iterator[None]:
     """Restore working directory, locale and arithmetic afterwards, and keep standard output clean meanwhile.
 
+    One thread at a time: these belong to the whole process.
+
     Some FMUs call ``setlocale`` or ``chdir`` and leave it so, or switch floating-point traps on, with which the next
     division by zero of ours would end the process.
     """
-    try:
-        directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
-    except OSError:  # it was removed meanwhile: nothing to return to
-        directory = None
-    language = locale.setlocale(locale.LC_ALL)
-    arithmetic = _floating_point()
-    try:
-        with standard_output_diverted():
-            yield
-    finally:
-        if directory is not None:
-            os.chdir(directory)
-        with contextlib.suppress(locale.Error):
-            locale.setlocale(locale.LC_ALL, language)
-        _restore_floating_point(arithmetic)
+    with process_state():
+        try:
+            directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
+        except OSError:  # it was removed meanwhile: nothing to return to
+            directory = None
+        language = locale.setlocale(locale.LC_ALL)
+        arithmetic = _floating_point()
+        try:
+            with standard_output_diverted():
+                yield
+        finally:
+            if directory is not None:
+                os.chdir(directory)
+            with contextlib.suppress(locale.Error):
+                locale.setlocale(locale.LC_ALL, language)
+            _restore_floating_point(arithmetic)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ from fmilin.codegen.compiler import find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.platforms import fmpy_folder
-from fmilin.sandbox.watchdog import done, note
+from fmilin.sandbox.programs import run_program
+from fmilin.sandbox.watchdog import calling
 
 __all__ = ["compile_sources"]
 
@@ -174,22 +174,18 @@ def _without_prefix(functions: Sequence[str], identifier: str) -> list[str]:
 
 
 def _run(command: Sequence[str], folder: Path, source: str) -> None:
-    note("the compilation of its sources")
     try:
-        answer = subprocess.run(  # noqa: S603 - the user's compiler, no shell
-            command, cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE
-        )
-    except subprocess.TimeoutExpired:
+        with calling("the compilation of its sources"):
+            status, printed = run_program(command, folder, seconds=PATIENCE)
+    except TimeoutError:
         raise ModelError(f"The sources of '{source}' were not compiled within {PATIENCE:g} s.") from None
     except OSError as error:
         raise ModelError(
             f"The C compiler '{command[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
             f"environment variable CC name another one."
         ) from None
-    finally:
-        done()
-    if answer.returncode:
-        lines = answer.stderr.decode("utf-8", "replace").replace(f"{folder}/", "").splitlines()
+    if status:
+        lines = printed.replace(f"{folder}/", "").splitlines()
         errors = [line.strip() for line in lines if "error" in line.lower() or "undefined" in line.lower()] or lines
         raise ModelError(
             f"The sources of '{source}' cannot be compiled with '{command[0]}': {' | '.join(errors[:3])}. They may "

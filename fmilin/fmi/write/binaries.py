@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fmilin.codegen.compiler import Compiler, cache_folder, compile_library, find_compiler
+from fmilin.codegen import cache
+from fmilin.codegen.compiler import Compiler, compiled_library, find_compiler
 from fmilin.codegen.zig import zig_command
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.description import Standard
@@ -56,9 +55,7 @@ def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler
         compiler = _own_compiler(machine)
     elif machine != host():
         compiler = _cross_compiler(machine)
-    with tempfile.TemporaryDirectory(prefix="fmilin-") as folder:
-        library = Path(folder) / f"model{machine.suffix}"
-        return compile_library(sources, unit, library, compiler or Compiler()).read_bytes()
+    return compiled_library(sources, unit, compiler or Compiler())
 
 
 def _own_compiler(machine: Machine) -> Compiler:
@@ -89,9 +86,10 @@ def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) ->
     ModelError
         When none is kept and none can be compiled.
     """
-    kept = cache_folder() / f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
-    with contextlib.suppress(OSError):
-        return kept.read_bytes()
+    name = f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
+    kept = cache.fetch(name)
+    if kept is not None:
+        return kept
     try:
         library = compiled(sources, unit, machine)
     except ModelError as error:
@@ -101,11 +99,10 @@ def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) ->
         raise ModelError(
             f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then kept, but "
             f"there is no C compiler here{why}: install one (Debian: apt install gcc libc6-dev), or pip install "
-            f"'fmilin[cross]', which brings one, or copy the file '{kept}' from a machine on which this version of "
-            f"fmilin has exported before."
+            f"'fmilin[cross]', which brings one, or copy the file '{cache.cache_folder() / name}' from a machine on "
+            "which this version of fmilin has exported before."
         ) from None
-    with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to fail
-        _keep(kept, library)
+    cache.keep(name, library)
     return library
 
 
@@ -122,16 +119,3 @@ def _key(sources: Mapping[str, bytes]) -> str:
     for name in sorted(sources):
         digest.update(f"{len(name)}:{name}{len(sources[name])}:".encode() + sources[name])
     return digest.hexdigest()[:32]
-
-
-def _keep(path: Path, library: bytes) -> None:
-    """Write a file such that it is never seen half-written."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".fmilin-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(library)
-        Path(name).chmod(0o755)
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)

@@ -1,0 +1,37 @@
+"""Commands that are killed at random moments: no file is lost or half-written, no process and no folder stays.
+
+SIGINT, SIGTERM and SIGKILL in turn, at moments spread evenly over the time that each command takes, compilers and
+child processes included. The last column is what one more run of fmilin leaves of the temporary folders.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import tempfile
+from pathlib import Path
+
+from benchmarks.tables import show
+from tests.kills import COMMANDS, Victims
+
+MOMENTS = 40
+"""For each command: 200 in all."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+
+def main() -> None:
+    rng = random.Random(1)
+    rows, lost = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        victims = Victims(Path(folder))
+        for command in COMMANDS:
+            duration = victims.duration(command)
+            found = [victims.killed(command, rng.uniform(0, duration), SIGNALS[i % 3]) for i in range(MOMENTS)]
+            lost += sum(map(bool, found))
+            files, processes = sum(len(d.files) for d in found), sum(len(d.processes) for d in found)
+            left = victims.leftovers()
+            counts = [str(MOMENTS), str(files), str(processes), ", ".join(left) or "0"]
+            rows.append([command, f"{duration:.2f} s", *counts])
+    kills = MOMENTS * len(COMMANDS)
+    columns = ["command", "takes", "kills", "files damaged", "processes left", "folders left"]
+    show("Kills", columns, rows, f"{kills - lost} of {kills} without loss.")

@@ -1,0 +1,80 @@
+"""Files on the command line: no command writes to a file that it reads, or writes one file twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fmilin.errors import UsageError
+
+__all__ = ["Command", "NewFile", "require_apart"]
+
+_INPUTS = "fmilin.cli.files.inputs"
+
+
+class NewFile(click.Path):
+    """The type of an option that names a file to write; every other path, and MODEL, is one to read."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+
+class Command(click.Command):
+    """A command that refuses, before anything else, to write to a file that it reads."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Look at all files of the command line together, and then run."""
+        inputs: list[Path] = []
+        outputs: list[Path] = []
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            values = value if isinstance(value, tuple) else () if value is None else (value,)
+            if isinstance(parameter.type, NewFile):
+                outputs += values
+            elif isinstance(parameter.type, click.Path):
+                inputs += values
+            elif parameter.name == "model":
+                inputs += [file for source in values for file in _files_of(str(source))]
+        ctx.meta[_INPUTS] = inputs
+        require_apart(outputs)
+        return super().invoke(ctx)
+
+
+def require_apart(outputs: Sequence[Path]) -> None:
+    """Make sure that files to write are different from each other and from those that the present command reads.
+
+    Raises
+    ------
+    UsageError
+        With both names, through whatever links they lead to the same file.
+    """
+    context = click.get_current_context(silent=True)
+    inputs: Sequence[Path] = () if context is None else context.meta.get(_INPUTS, ())
+    for i, output in enumerate(outputs):
+        if any(_same(output, other) for other in outputs[:i]):
+            raise UsageError(f"The outputs name the same file twice: '{output}'. Keep one.")
+        for source in inputs:
+            if _same(output, source):
+                raise UsageError(
+                    f"'{output}' would be written over '{source}', which is read: they are the same file. Choose "
+                    "another name for the output."
+                )
+
+
+def _files_of(model: str) -> Iterable[Path]:
+    """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, and their constraints."""
+    for part in dict.fromkeys((model, *model.split(":"))):
+        path = Path(part)
+        yield path
+        if path.name:
+            yield path.with_name(f"{path.stem}.fmilin.toml")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or cannot
+        return one.absolute() == other.absolute()

@@ -1,0 +1,134 @@
+"""Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from fmilin.sandbox.channel import high
+
+__all__ = ["OwnStderr", "Results", "columns", "leave_parents_streams", "open_missing", "silence", "stdout_for_results"]
+
+
+class Results(io.StringIO):
+    """Text for standard output, which is laid out for a terminal when it goes to one."""
+
+    def __init__(self, *, to_terminal: bool = False) -> None:
+        super().__init__()
+        self._to_terminal = to_terminal
+
+    def isatty(self) -> bool:
+        """Whether it goes to a terminal."""
+        return self._to_terminal
+
+
+def open_missing() -> None:
+    """Open streams that the user has closed (``>&-``) to nowhere, so that no other file gets their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
+
+
+def columns() -> int:
+    """Return how wide the terminal is that standard output goes to; 0 when it goes elsewhere."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+class OwnStderr(io.TextIOBase):
+    """Standard error on a descriptor that foreign code does not know; what does not get through is kept."""
+
+    encoding = "utf-8"
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.unheard: list[str] = []
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        """Whether somebody watches."""
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        """Whether it can be written: it can."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Write at once, or keep what cannot be written."""
+        rest = text.encode("utf-8", "replace")
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            self.unheard.append(rest.decode("utf-8", "replace"))
+        return len(text)
+
+
+def leave_parents_streams() -> OwnStderr:
+    """Keep no descriptor of the parent but standard error, which is what is printed to standard output, too."""
+    try:
+        inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
+    except OSError:
+        inherited = list(range(256))
+    for descriptor in inherited:
+        if descriptor > 2:
+            with suppress(OSError):
+                os.close(descriptor)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # standard error is closed
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+    stderr = OwnStderr(high(os.dup(2)))
+    sys.stdout = sys.stderr = stderr
+    return stderr
+
+
+def silence(stream: TextIO) -> None:
+    """Point ``stream`` to nowhere: nobody reads it, and the interpreter would complain at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def stdout_for_results() -> Iterator[TextIO]:
+    """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means standard error."""
+    try:
+        is_real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2
+    except (OSError, ValueError, AttributeError):
+        is_real = False
+    if not is_real:
+        yield sys.stdout  # a notebook, or a test that captures
+        return
+    sys.stdout.flush()
+    real, python_stdout = os.dup(1), sys.stdout
+    os.dup2(2, 1)
+    results = os.fdopen(os.dup(real), "w", encoding=sys.stdout.encoding, errors="replace")
+    sys.stdout = sys.stderr
+    try:
+        yield results
+    finally:
+        with suppress(OSError):
+            results.close()
+        _flush_c_streams()
+        os.dup2(real, 1)
+        os.close(real)
+        sys.stdout = python_stdout
+
+
+def _flush_c_streams() -> None:
+    """Let what C code has printed so far go where it was meant to go."""
+    if os.name == "posix" and "ctypes" in sys.modules:
+        import ctypes
+
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,93 @@
+"""The way of an answer from a process in which foreign code runs: a pipe that has no descriptor while that code runs.
+
+It lies under a random name in a private folder, and is opened when there is something to say. Each answer begins with
+a word that only the two processes know, its length and a checksum: what anything else writes is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+
+__all__ = ["Channel", "ChannelError", "high"]
+
+_WORD = 32
+_HEADER = struct.Struct(f"<{_WORD}sQI")  # the word, the length, the checksum
+_HIGH = 200  # descriptors below are reused by what opens and closes them carelessly
+
+
+def high(descriptor: int) -> int:
+    """Return the same file under a high number, and close ``descriptor``; itself where there is no room above."""
+    import fcntl
+
+    try:
+        moved: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    except OSError:
+        return descriptor
+    os.close(descriptor)
+    return moved
+
+
+class ChannelError(Exception):
+    """What came through the channel is no answer."""
+
+
+class Channel:
+    """A named pipe in ``folder``, which is private.
+
+    Made and read by one process; processes forked from it send.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / os.urandom(16).hex()
+        self._word = os.urandom(_WORD)
+        os.mkfifo(self._path, 0o600)
+        self._ends = [os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)]
+        self._ends.append(os.open(self._path, os.O_WRONLY))  # there is always a writer: the pipe never ends
+        self._heard = bytearray()
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for."""
+        return self._ends[0]
+
+    def close(self) -> None:
+        """Close the ends of this process."""
+        while self._ends:
+            os.close(self._ends.pop())
+
+    def send(self, content: bytes) -> None:
+        """Send an answer; waits until it has been read."""
+        descriptor = high(os.open(self._path, os.O_WRONLY))
+        try:
+            rest = memoryview(_HEADER.pack(self._word, len(content), zlib.crc32(content)) + content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
+
+    def receive(self) -> bytes | None:
+        """Take in what has come; return the answer when it is complete, else None.
+
+        Raises
+        ------
+        ChannelError
+            When something else has come.
+        """
+        while True:
+            try:
+                self._heard += os.read(self._ends[0], 1 << 20)
+            except BlockingIOError:
+                break
+        if not self._word.startswith(self._heard[:_WORD]):
+            raise ChannelError
+        if len(self._heard) < _HEADER.size:
+            return None
+        _, length, checksum = _HEADER.unpack_from(self._heard)
+        if len(self._heard) < _HEADER.size + length:
+            return None
+        content = bytes(self._heard[_HEADER.size :])
+        if len(content) > length or zlib.crc32(content) != checksum:
+            raise ChannelError
+        return content

@@ -1,0 +1,214 @@
+"""A process between fmilin and what it starts: when either of the two ends, everything that was started ends.
+
+The guard leads a session of its own, adopts orphans (where the system lets it: Linux), runs no foreign code and holds
+one end of a pipe whose other end its maker holds. What foreign code leaves running cannot outlive it, not
+even when its maker is killed; Ctrl-C at the terminal reaches the maker alone, so that an interrupt in foreign code is
+that code's own.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn
+
+__all__ = ["Ending", "Guard"]
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+_REPORT = struct.Struct("<iiq")  # whether the worker ended by itself, its wait status, processes stopped after it
+_GRACE = 0.05  # seconds in which what the work has started may end by itself
+_PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
+
+
+class Ending:
+    """How the work ended.
+
+    Attributes
+    ----------
+    status : int or None
+        As ``os.waitpid`` says it; None when it was stopped.
+    left : int
+        Processes that were still running after it, and were stopped.
+    """
+
+    def __init__(self, status: int | None, left: int) -> None:
+        self.status, self.left = status, left
+
+
+class Guard:
+    """A forked process that does ``work``, under guard.
+
+    Parameters
+    ----------
+    work : callable
+        Done in a process of its own, whose exit status it returns.
+
+    Attributes
+    ----------
+    pid : int
+        Of the guard; all that the work starts are its descendants.
+    """
+
+    _open: set[int] = set()  # noqa: RUF012 - descriptors of this process that no other guard may inherit
+
+    def __init__(self, work: Callable[[], int]) -> None:
+        self._ending: Ending | None = None
+        (held, self._alive), (self._report, told) = os.pipe(), os.pipe()
+        Guard._open |= {self._alive, self._report}
+        maker = os.getpid()
+        _libc()  # what it imports is imported once, before the fork
+        try:
+            self.pid = _fork()
+            if self.pid == 0:
+                _guard(work, held, told, maker)
+        except BaseException:
+            self._drop(self._alive, self._report)
+            raise
+        finally:
+            os.close(held)
+            os.close(told)
+
+    def fileno(self) -> int:
+        """Return a descriptor that can be read as soon as everything has ended."""
+        return self._report
+
+    def wait(self) -> Ending:
+        """Wait until everything has ended."""
+        if self._ending is None:
+            told = b""
+            while len(told) < _REPORT.size and (part := os.read(self._report, _REPORT.size - len(told))):
+                told += part
+            with suppress(ChildProcessError):  # a process that ignores its children's ends has none to collect
+                os.waitpid(self.pid, 0)
+            self._drop(self._alive, self._report)
+            # One that says nothing was killed by somebody; the kernel then ends the work.
+            by_itself, status, left = _REPORT.unpack(told) if len(told) == _REPORT.size else (0, 0, 0)
+            self._ending = Ending(status if by_itself else None, left)
+        return self._ending
+
+    def stop(self) -> Ending:
+        """End everything now, if it has not ended."""
+        self._drop(self._alive)
+        return self.wait()
+
+    @staticmethod
+    def _drop(*descriptors: int) -> None:
+        for descriptor in descriptors:
+            if descriptor in Guard._open:
+                Guard._open.discard(descriptor)
+                os.close(descriptor)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Newer Pythons warn that threads of the parent (those of a linear algebra library) do not exist in the child.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _guard(work: Callable[[], int], held: int, told: int, maker: int) -> NoReturn:
+    """Do the work in one more process; end everything when it or the maker has ended."""
+    try:
+        while Guard._open:
+            os.close(Guard._open.pop())
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # of the terminal, or meant for the maker
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        awake, alarm = os.pipe()
+        os.set_blocking(alarm, False)
+        signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        guard = os.getpid()
+        worker = _fork()
+        if worker == 0:
+            signal.set_wakeup_fd(-1)
+            for descriptor in (held, told, awake, alarm):
+                os.close(descriptor)
+            _work(work, guard)
+        status = _watch(worker, held, awake) if os.getppid() == maker else None
+        left = _end_all(worker, stopped=status is None)
+        os.write(told, _REPORT.pack(status is not None, status or 0, left))
+    finally:
+        os._exit(0)
+
+
+def _work(work: Callable[[], int], guard: int) -> NoReturn:
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        if os.getppid() == guard:
+            status = work()
+    finally:
+        os._exit(status)
+
+
+def _watch(worker: int, held: int, awake: int) -> int | None:
+    """Return the worker's wait status when it has ended; None when the maker has let go."""
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)  # orphans, too
+        if ended == worker:
+            return status
+        if ended:
+            continue
+        readable, _, _ = select.select([held, awake], [], [])
+        if held in readable:
+            return None
+        os.read(awake, 4096)
+
+
+def _end_all(worker: int, *, stopped: bool) -> int:
+    """Kill everything that descends from this process; return how many were running that did not end by themselves."""
+    until = time.monotonic() + _GRACE
+    while not stopped and time.monotonic() < until:
+        if _none_left():
+            return 0
+        time.sleep(0.002)
+    found: set[int] = set()
+    with suppress(OSError):
+        if stopped or not sys.platform.startswith("linux"):  # elsewhere orphans are out of sight, their group is not
+            os.killpg(worker, signal.SIGKILL)
+    until = time.monotonic() + _PATIENCE
+    while not _none_left() and time.monotonic() < until:
+        import psutil
+
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.add(process.pid)
+                process.kill()
+        time.sleep(0.002)
+    return len(found - {worker})
+
+
+def _none_left() -> bool:
+    """Collect the processes that have ended; return whether these were all."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):
+            _libc().prctl(option, value, 0, 0, 0)
+
+
+def _libc() -> Any:
+    import ctypes
+
+    return ctypes.CDLL(None)
