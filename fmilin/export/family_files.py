@@ -1,0 +1,96 @@
+"""Which module writes and reads which kind of file of a family; the suffix decides.
+
+A format is one module with ``dumps(family) -> bytes`` and ``loads(content, origin)``; one that writes without having
+everything in memory has ``write(family, path)`` instead, and ``read(path)``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from fmilin.atomic import check_writable, write_atomically
+from fmilin.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+
+__all__ = ["FORMATS", "check_output", "holds_family", "load", "save"]
+
+FORMATS = {
+    ".nc": "fmilin.export.family_netcdf",
+    ".mat": "fmilin.export.family_mat",
+    ".npz": "fmilin.export.family_npz",
+    ".json": "fmilin.export.family_json",
+    ".m": "fmilin.export.family_m",
+}
+
+
+def save(family: LinearFamily, path: str | Path) -> None:
+    """Write a family to ``path``, completely or not at all; the suffix picks the format.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, or the file cannot be written; an old file is then unharmed.
+    """
+    module = import_module(_module(path))
+    if hasattr(module, "write"):
+        module.write(family, Path(path))
+    elif Path(path).suffix.lower() == ".m":
+        write_atomically(path, module.dumps(family, Path(path).stem))
+    else:
+        write_atomically(path, module.dumps(family))
+
+
+def load(path: str | Path) -> LinearFamily:
+    """Read a family; the suffix picks the format.
+
+    Raises
+    ------
+    UsageError
+        When no format that can be read has the suffix.
+    ModelError
+        When there is no such file, or it is not what its suffix says.
+    """
+    if Path(path).suffix.lower() == ".m":
+        raise UsageError(f"Cannot read '{path}': a .m file is a program. Load the family from .nc, .mat, .npz or .json.")
+    module = import_module(_module(path, "read"))
+    try:
+        if hasattr(module, "read"):
+            with Path(path).open("rb"):
+                pass
+            return cast("LinearFamily", module.read(Path(path)))
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"Cannot read the family '{path}': {why}.") from None
+    return cast("LinearFamily", module.loads(content, str(path)))
+
+
+def holds_family(path: str | Path) -> bool:
+    """Whether a file of this suffix can hold a family."""
+    return Path(path).suffix.lower() in FORMATS and not Path(path).name.lower().endswith("dslin.mat")
+
+
+def check_output(path: str | Path) -> None:
+    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, what the format needs is not installed, or the place is not writable.
+    """
+    _module(path)
+    check_writable(path)
+    if Path(path).suffix.lower() == ".nc":
+        import_module(FORMATS[".nc"]).require_installed()
+
+
+def _module(path: str | Path, action: str = "write") -> str:
+    if not holds_family(path):
+        suffix = Path(path).suffix
+        has = f"the suffix '{suffix}'" if suffix else "no suffix"
+        raise UsageError(f"Cannot {action} '{path}' as a family: it has {has}. Known are {', '.join(FORMATS)}.")
+    return FORMATS[Path(path).suffix.lower()]

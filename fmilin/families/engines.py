@@ -1,0 +1,259 @@
+"""Who computes the points of a sweep, and in which order: an engine takes runs of points, each behind its seed.
+
+The grid is cut into runs along its last axis. Where each run starts is computed first, from the start of the run before
+it: then all runs can be computed side by side, each point from its neighbour, and the result does not depend on who
+computes what.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from fmilin.errors import UsageError
+from fmilin.families.continuation import Seed
+from fmilin.families.grid import Grid
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+from fmilin.families.solver import Solver
+from fmilin.sandbox.isolation import Limits, can_isolate
+
+__all__ = ["RUN", "Engine", "Here", "Progress", "Report", "Task", "engine_for", "run", "runs_of"]
+
+RUN = 32
+"""Points of a run: few enough to be shared among processes, many enough that a message costs nothing beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run of points.
+
+    Parameters
+    ----------
+    numbers : tuple of int
+        Each point starts from the one before it.
+    seed : Seed or None
+        What the first one starts from.
+    start : bool
+        The start of a run, which others wait for.
+    """
+
+    numbers: tuple[int, ...]
+    seed: Seed | None
+    start: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What an engine says: some points of a task are done.
+
+    Attributes
+    ----------
+    task : Task
+    outcomes : list of Outcome
+    seed : Seed or None
+        For the points after the task; of its last report.
+    finished : bool
+    """
+
+    task: Task
+    outcomes: list[Outcome] = field(default_factory=list)
+    seed: Seed | None = None
+    finished: bool = True
+
+
+class Engine(ABC):
+    """Computes tasks, in any order.
+
+    Attributes
+    ----------
+    capacity : int
+        How many tasks it wants to have at a time.
+    """
+
+    capacity: int = 1
+
+    @abstractmethod
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+
+    @abstractmethod
+    def reports(self) -> Iterator[Report]:
+        """Yield what is new, after waiting for it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 - some hold nothing
+        """Give back what the engine holds."""
+
+
+class Here(Engine):
+    """Computes in this process, one task after the other.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._solver = Solver(plan)
+        self._solver.check()
+        self._tasks: deque[Task] = deque()
+
+    def submit(self, task: Task) -> None:
+        self._tasks.append(task)
+
+    def reports(self) -> Iterator[Report]:
+        while self._tasks:
+            task = self._tasks.popleft()
+            seed = task.seed
+            last = task.numbers[-1]
+            for outcome, seed in self._solver.solve(task.numbers, task.seed):
+                yield Report(task, [outcome], seed, finished=outcome.number == last)
+
+    def close(self) -> None:
+        self._solver.close()
+
+
+def engine_for(
+    plan: Plan, *, jobs: int = 1, scheduler: str | None = None, isolate: bool = True, limits: Limits | None = None
+) -> Engine:
+    """Return who computes the points.
+
+    Parameters
+    ----------
+    plan : Plan
+    jobs : int
+        Processes on this machine.
+    scheduler : str, optional
+        Address of a Dask cluster instead.
+    isolate : bool
+        Whether an FMU is kept out of this process even for a single job.
+    limits : Limits, optional
+        What the model may take in each process.
+
+    Raises
+    ------
+    UsageError
+        When the number of jobs is none, or there is no such cluster.
+    """
+    if jobs < 1:
+        raise UsageError(f"{jobs} jobs do no work: give --jobs 1 or more.")
+    if scheduler is not None:
+        from fmilin.families.cluster import Cluster
+
+        return Cluster(plan, scheduler)
+    foreign = isinstance(plan.source, str) and plan.source.lower().endswith(".fmu")
+    if jobs > 1 or (isolate and foreign and can_isolate()):
+        from fmilin.families.processes import Processes
+
+        return Processes(plan, min(jobs, plan.grid.size), limits)
+    return Here(plan)
+
+
+def runs_of(grid: Grid) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+    """Return the runs of a grid: by their first point, the first point that it starts from, and the other points."""
+    length = grid.shape[-1]
+    found: dict[int, tuple[int | None, tuple[int, ...]]] = {}
+    for line in range(0, grid.size, length):
+        for begin in range(0, length, RUN):
+            first = line + begin
+            before = first - RUN if begin else grid.before(first)
+            found[first] = (before, tuple(range(first + 1, line + min(begin + RUN, length))))
+    return found
+
+
+class Progress:
+    """Tells how many points are done, ten times a second at most.
+
+    Parameters
+    ----------
+    tell : callable or None
+        (done, total).
+    total : int
+    """
+
+    def __init__(self, tell: Callable[[int, int], None] | None, total: int) -> None:
+        self._tell, self._total, self._done, self._last = tell, total, 0, 0.0
+
+    def add(self, count: int) -> None:
+        """Count points that are done."""
+        self._done += count
+        now = time.monotonic()
+        if self._tell is not None and (now - self._last > 0.1 or self._done == self._total):
+            self._last = now
+            self._tell(self._done, self._total)
+
+
+def run(
+    plan: Plan,
+    engine: Engine,
+    take: Callable[[list[Outcome]], None],
+    progress: Progress,
+    done: Callable[[int], bool] = lambda _: False,
+) -> None:
+    """Compute all points of the plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    engine : Engine
+    take : callable
+        Is given what comes of the points, as it comes.
+    progress : Progress
+    done : callable
+        Whether a point needs no computing.
+    """
+    runs = runs_of(plan.grid)
+    waiting: dict[int | None, list[int]] = {}
+    for first, (before, _) in runs.items():
+        waiting.setdefault(before, []).append(first)
+    finished = {first for first, (_, others) in runs.items() if done(first) and all(map(done, others))}
+    needed = _needed(runs, finished)
+    starts = deque((first, None) for first in waiting.get(None, []) if first in needed)
+    rest: deque[Task] = deque()
+    pending = 0
+    while starts or rest or pending:
+        while pending < engine.capacity and (starts or rest):
+            if starts:
+                first, seed = starts.popleft()
+                engine.submit(Task((first,), seed, start=True))
+            else:
+                engine.submit(rest.popleft())
+            pending += 1
+        for report in engine.reports():
+            fresh = [o for o in report.outcomes if not done(o.number)]
+            take(fresh)
+            progress.add(len(fresh))
+            if not report.finished:
+                continue
+            pending -= 1
+            if report.task.start:
+                first = report.task.numbers[0]
+                others = tuple(n for n in runs[first][1] if not done(n))
+                if others:
+                    rest.append(Task(others, report.seed))
+                starts.extend((n, report.seed) for n in waiting.get(first, []) if n in needed)  # type: ignore[misc]
+            break
+
+
+def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[int]) -> set[int]:
+    """Return the starts that have to be computed (again): of unfinished runs, and those on the way to them."""
+    needed: set[int] = set()
+    for first in runs:
+        at: int | None = first if first not in finished else None
+        while at is not None and at not in needed:
+            needed.add(at)
+            at = runs[at][0]
+    return needed
