@@ -25,6 +25,8 @@ FORMATS = {
     ".json": "fmilin.export.family_json",
     ".m": "fmilin.export.family_m",
 }
+_BY_PATH = frozenset({".nc"})
+"""These are written and read without having everything in memory."""
 
 
 def save(family: LinearFamily, path: str | Path) -> None:
@@ -36,7 +38,7 @@ def save(family: LinearFamily, path: str | Path) -> None:
         When no format has the suffix, or the file cannot be written; an old file is then unharmed.
     """
     module = import_module(_module(path))
-    if hasattr(module, "write"):
+    if Path(path).suffix.lower() in _BY_PATH:
         module.write(family, Path(path))
     elif Path(path).suffix.lower() == ".m":
         write_atomically(path, module.dumps(family, Path(path).stem))
@@ -58,7 +60,7 @@ def load(path: str | Path) -> LinearFamily:
         raise UsageError(f"Cannot read '{path}': a .m file is a program. Load the family from .nc, .mat, .npz or .json.")
     module = import_module(_module(path, "read"))
     try:
-        if hasattr(module, "read"):
+        if Path(path).suffix.lower() in _BY_PATH:
             with Path(path).open("rb"):
                 pass
             return cast("LinearFamily", module.read(Path(path)))
