@@ -36,6 +36,7 @@ from fmilin.errors import NumericalError, UsageError
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.families.plan import Plan
+    from fmilin.families.store import Store
 
 __all__ = ["axes_of", "command", "deliver"]
 
@@ -241,32 +242,53 @@ def _sweep(
     from fmilin.cli.progress import progress_bar
     from fmilin.families.engines import Progress, engine_for, run
     from fmilin.families.gathering import Gathering
+    from fmilin.families.store import Store
 
-    gathering = Gathering(plan.grid)
     total = plan.grid.size
-    with (
-        engine_for(
-            plan, jobs=jobs, scheduler=scheduler, isolate=not running.no_isolation, limits=running.limits()
-        ) as engine,
-        progress_bar("sweep", 0, total, "points") as tell,
-    ):
-        run(plan, engine, gathering.add_all, Progress(lambda done, _: tell(done), total))
-    deliver(gathering.family(), delivery, runner)
+    files = [path.resolve() for path in delivery.files]
+    gathering = Store(plan, files[0], resume=delivery.resume) if files else Gathering(plan.grid)
+    before = int(gathering.done.sum())
+    try:
+        if before < total:
+            isolate, limits = not running.no_isolation, running.limits()
+            with (
+                engine_for(plan, jobs=jobs, scheduler=scheduler, isolate=isolate, limits=limits) as engine,
+                progress_bar("sweep", 0, total, "points") as tell,
+            ):
+                progress = Progress(lambda done, _: tell(before + done), total - before)
+                run(plan, engine, gathering.add_all, progress, lambda k: bool(gathering.done[k]))
+    except BaseException as error:
+        if isinstance(gathering, Store):
+            _interrupted(gathering, delivery, error)
+        raise
+    runner.come_home()
+    family = gathering.family()
+    for path in files:
+        family.save(path)
+    if isinstance(gathering, Store):
+        gathering.remove()
+    deliver(family, delivery, runner)
+
+
+def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None:
+    """Say what is kept; a sweep that has not begun leaves nothing."""
+    kept = int(store.done.sum())
+    if not kept:
+        store.remove()
+        return
+    store.close()
+    if not isinstance(error, UsageError):
+        sys.stderr.write(f"{kept} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n")
 
 
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner) -> None:
-    """Write the files, then JSON or, without files, a table; count what failed.
+    """Write JSON or, without files, a table; count what failed.
 
     Raises
     ------
     NumericalError
         When no point is good, or, with ``--strict``, one is not.
     """
-    from fmilin.export.family_files import save
-
-    runner.come_home()
-    for path in delivery.files:
-        save(family, path)
     if delivery.as_json:
         from fmilin.export.family_json import pieces
 

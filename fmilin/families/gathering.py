@@ -50,7 +50,7 @@ class Gathering:
         self.grid = grid
         self.template: Template | None = None
         self.done = np.zeros(grid.size, dtype=bool)
-        self._rows = np.empty((grid.size, 0))
+        self._rows: FloatArray | None = None
         self._ok = np.zeros(grid.size, dtype=bool)
         self._reasons: dict[int, str] = {}
         self._choices: dict[tuple[object, ...], int] = {}
@@ -77,18 +77,27 @@ class Gathering:
             return
         if self.template is None:
             self.template = outcome.template
-            self._rows = np.full((self.grid.size, len(outcome.row)), np.nan)
-        elif len(outcome.row) != self._rows.shape[1] or outcome.template.order != self.template.order:
+        elif Layout(outcome.template).shapes != Layout(self.template).shapes:
             self._reasons[k] = (
                 f"The linear model has {outcome.template.order} independent states here and {self.template.order} "
                 "elsewhere: the number of independent constraints changes."
             )
             return
-        self._rows[k] = outcome.row
+        self._put(k, outcome.row)
         self._ok[k] = True
         self._chosen[k] = self._choice(outcome.states, outcome.method)
         if outcome.remarks:
             self._remarks[k] = outcome.remarks
+
+    def _put(self, number: int, row: FloatArray) -> None:
+        """Keep the row of a point."""
+        if self._rows is None:
+            self._rows = np.full((self.grid.size, len(row)), np.nan)
+        self._rows[number] = row
+
+    def _table(self, width: int) -> FloatArray:
+        """Return the rows of all points, NaN where there is no linear model."""
+        return np.full((self.grid.size, width), np.nan) if self._rows is None else self._rows
 
     def _choice(self, states: Signals, method: tuple[str, str]) -> int:
         key = (states.names, method)
@@ -104,11 +113,11 @@ class Gathering:
         for k, reason in self._reasons.items():
             reasons[k] = reason
         choices, chosen = _in_order(self._kinds, self._chosen)
-        shape = self.grid.shape
+        shape, template = self.grid.shape, self.template or NOTHING
         return LinearFamily(
             self.grid,
-            self.template or NOTHING,
-            self._rows if self.template else np.full((self.grid.size, Layout(NOTHING).width), np.nan),
+            template,
+            self._table(Layout(template).width),
             self._ok.reshape(shape),
             reasons.reshape(shape),
             choices,
