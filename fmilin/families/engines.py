@@ -115,12 +115,9 @@ class Here(Engine):
         self._tasks.append(task)
 
     def reports(self) -> Iterator[Report]:
-        while self._tasks:
-            task = self._tasks.popleft()
-            seed = task.seed
-            last = task.numbers[-1]
-            for outcome, seed in self._solver.solve(task.numbers, task.seed):
-                yield Report(task, [outcome], seed, finished=outcome.number == last)
+        task = self._tasks.popleft()
+        for outcome, seed in self._solver.solve(task.numbers, task.seed):
+            yield Report(task, [outcome], seed, finished=outcome.number == task.numbers[-1])
 
     def close(self) -> None:
         self._solver.close()
@@ -221,7 +218,7 @@ def run(
         waiting.setdefault(before, []).append(first)
     finished = {first for first, (_, others) in runs.items() if done(first) and all(map(done, others))}
     needed = _needed(runs, finished)
-    starts = deque((first, None) for first in waiting.get(None, []) if first in needed)
+    starts: deque[tuple[int, Seed | None]] = deque((first, None) for first in waiting.get(None, []) if first in needed)
     rest: deque[Task] = deque()
     pending = 0
     while starts or rest or pending:
@@ -244,8 +241,7 @@ def run(
                 others = tuple(n for n in runs[first][1] if not done(n))
                 if others:
                     rest.append(Task(others, report.seed))
-                starts.extend((n, report.seed) for n in waiting.get(first, []) if n in needed)  # type: ignore[misc]
-            break
+                starts.extend((n, report.seed) for n in waiting.get(first, []) if n in needed)
 
 
 def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[int]) -> set[int]:
