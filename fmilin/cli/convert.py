@@ -14,10 +14,11 @@ from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
 from fmilin.errors import UsageError
-from fmilin.export.registry import holds_arrays
+from fmilin.export.family_files import checked_families, is_family
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
 
 __all__ = ["command"]
@@ -52,25 +53,35 @@ def command(
 ) -> int:
     """Convert a linear model; nothing is lost between .mat, .npz and .json.
 
-    LINEAR is a .mat, .npz, .json or .fmu; several make an array (.m).
+    LINEAR is a .mat, .npz, .json or .fmu; several make a family (.nc .mat .npz .json .m). A family is converted, too.
     """
-    files = checked_outputs(output)
-    if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
-        raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
+    family = len(linear) > 1 or is_family(linear[0])
+    files = checked_families(output) if family else checked_outputs(output)
     if grid is not None and len(linear) == 1:
-        raise UsageError("--grid is for several linear models; this is one.")
+        raise UsageError("--grid is for several linear models; this is one file.")
     writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms)
     conditioning = steps.asked()
 
     def job(_: JobRunner) -> None:
+        if len(linear) == 1 and family:
+            from fmilin.families.family import LinearFamily
+
+            if conditioning is not None:
+                raise UsageError("A family is converted as it is: reduce or sample the linear models one by one.")
+            whole = LinearFamily.load(linear[0])
+            for path in files:
+                whole.save(path)
+            return
         from fmilin.atomic import write_atomically
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
         models = conditioned(given, conditioning)
-        contents = [_content(models, path, writing, grid) for path in files]
-        for path, content in zip(files, contents, strict=True):
-            write_atomically(path, content)
+        for path in files:
+            if family and path.suffix.lower() != ".m":  # which sorts the models along a grid of its own
+                _family(models, grid).save(path)
+            else:
+                write_atomically(path, _content(models, path, writing, grid))
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:
                 sys.stderr.write(f"Warning: {remark}\n")
@@ -85,3 +96,10 @@ def _content(models: Sequence[LinearModel], path: Path, writing: Writing, axes: 
     if len(models) == 1:
         return dumps(models[0], path, writing)
     return dumps_array(models, path, grid=None if axes is None else grid_of(models, axes), writing=writing)
+
+
+def _family(models: Sequence[LinearModel], axes: Sequence[str] | None) -> LinearFamily:
+    from fmilin.export.model_array import grid_of, what_varies
+    from fmilin.families.gathering import family_of
+
+    return family_of(models, (what_varies(models) or None) if axes is None else grid_of(models, axes))

@@ -32,6 +32,7 @@ from fmilin.cli.options import (
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.cli.trim import WISHES, Wishes
 from fmilin.errors import NumericalError, UsageError
+from fmilin.export.family_files import checked_families
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -93,7 +94,9 @@ def _range(text: str, where: str) -> list[float]:
     if low > high:
         raise UsageError(f"{where}: the range runs backwards. Write {high:g}:{low:g}:{int(count)}, or list the values.")
     if (low == high) != (count == 1):
-        raise UsageError(f"{where}: {int(count)} points from {low:g} to {high:g} make no axis. One value is a list: [{low:g}].")
+        raise UsageError(
+            f"{where}: {int(count)} points from {low:g} to {high:g} make no axis. One value is a list: [{low:g}]."
+        )
     n = int(count)
     return [low + (high - low) * i / (n - 1) for i in range(n - 1)] + [high] if n > 1 else [low]
 
@@ -183,12 +186,7 @@ def command(
     MODEL is model.fmu, path/to/file.py:name or package.module:name. A point that fails is marked with its reason.
     Status 0 when at least one point is good, 5 when none is.
     """
-    from fmilin.export.family_files import check_output
-
-    for path in output:
-        check_output(path)
-    if len({path.resolve() for path in output}) < len(output):
-        raise UsageError("--output names the same file twice. Keep one.")
+    checked_families(output)
     if resume and not output:
         raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
     if not trim and (wishes.free or wishes.steady or wishes.bound or wishes.guess):
@@ -240,8 +238,9 @@ def _sweep(
     plan: Plan, delivery: Delivery, runner: JobRunner, running: Running, *, jobs: int, scheduler: str | None
 ) -> None:
     from fmilin.cli.progress import progress_bar
-    from fmilin.families.engines import Progress, engine_for, run
+    from fmilin.families.engines import engine_for
     from fmilin.families.gathering import Gathering
+    from fmilin.families.order import Progress, run
     from fmilin.families.store import Store
 
     total = plan.grid.size
@@ -278,7 +277,9 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
         return
     store.close()
     if not isinstance(error, UsageError):
-        sys.stderr.write(f"{kept} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n")
+        sys.stderr.write(
+            f"{kept} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n"
+        )
 
 
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner) -> None:
@@ -320,5 +321,3 @@ def _count(family: LinearFamily, delivery: Delivery) -> None:
     if len(failed) == len(family) or delivery.strict:
         raise NumericalError(text)
     sys.stderr.write(f"fmilin: {text}\n")
-
-

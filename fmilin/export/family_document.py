@@ -2,8 +2,8 @@
 
 What the points share stands once (``states``, ``full_states``, ``inputs``, ``outputs``, ``units``, ``signals``,
 ``model``, ``sample_time``), in the same words as in a linear model. What differs and is a number is an array with one
-row per point in the order of the grid; texts are ``reasons``, ``remarks`` and ``choices`` (independent states and method
-of those points whose ``chosen`` names them).
+row per point in the order of the grid; texts are ``reasons``, ``remarks`` and ``choices`` (independent states and
+method of those points whose ``chosen`` names them).
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
     try:
         template = Template(
             int(texts["order"]),
-            *(signals_of(texts, group) for group in GROUPS),
+            signals_of(texts, "full_states"),
+            signals_of(texts, "inputs"),
+            signals_of(texts, "outputs"),
             tuple(map(str, texts["parameters"])),
             ModelInfo(**{f.name: str(texts["model"][f.name]) for f in fields(ModelInfo)}),
             float(texts["sample_time"]),
@@ -91,7 +93,9 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
         layout = Layout(template)
         table = np.asarray(rows(layout) if callable(rows) else rows, dtype=np.float64).reshape(grid.size, layout.width)
         choices = [
-            Choice(signals_of({"states": c["states"], "signals": {"states": c["signals"]}}, "states"), tuple(c["method"]))
+            Choice(
+                signals_of({"states": c["states"], "signals": {"states": c["signals"]}}, "states"), tuple(c["method"])
+            )
             for c in texts["choices"]
         ]
         remarks = [Remark(str(r["kind"]), str(r["message"])) for r in texts["distinct_remarks"]]

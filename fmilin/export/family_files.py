@@ -6,6 +6,7 @@ everything in memory has ``write(family, path)`` instead, and ``read(path)``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,7 +17,9 @@ from fmilin.errors import ModelError, UsageError
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
 
-__all__ = ["FORMATS", "check_output", "holds_family", "load", "save"]
+__all__ = ["FORMATS", "check_output", "checked_families", "holds_family", "is_family", "load", "save"]
+
+FORMAT_NAME = "fmilin-family/1"
 
 FORMATS = {
     ".nc": "fmilin.export.family_netcdf",
@@ -57,7 +60,9 @@ def load(path: str | Path) -> LinearFamily:
         When there is no such file, or it is not what its suffix says.
     """
     if Path(path).suffix.lower() == ".m":
-        raise UsageError(f"Cannot read '{path}': a .m file is a program. Load the family from .nc, .mat, .npz or .json.")
+        raise UsageError(
+            f"Cannot read '{path}': a .m file is a program. Load the family from .nc, .mat, .npz or .json."
+        )
     module = import_module(_module(path, "read"))
     try:
         if Path(path).suffix.lower() in _BY_PATH:
@@ -88,6 +93,47 @@ def check_output(path: str | Path) -> None:
     check_writable(path)
     if Path(path).suffix.lower() == ".nc":
         import_module(FORMATS[".nc"]).require_installed()
+
+
+def checked_families(paths: Sequence[Path]) -> list[Path]:
+    """Return ``paths`` after making sure that a family can be written to every one.
+
+    Raises
+    ------
+    UsageError
+        As :func:`check_output`, and when one file is named twice.
+    """
+    for path in paths:
+        check_output(path)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("--output names the same file twice. Keep one.")
+    return list(paths)
+
+
+def is_family(path: Path) -> bool:
+    """Whether a file holds a family, by what stands in it; False where it cannot be read."""
+    suffix = path.suffix.lower()
+    if suffix == ".nc":
+        return True
+    if suffix not in (".mat", ".npz", ".json"):
+        return False
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    mark = FORMAT_NAME.encode("ascii")
+    return mark in content or mark.decode("ascii").encode("utf-32-le") in content or _says_so(content, suffix)
+
+
+def _says_so(content: bytes, suffix: str) -> bool:
+    """Whether a compressed .mat or .npz file that somebody saved again is a family."""
+    if suffix == ".json":
+        return False
+    try:
+        import_module(FORMATS[suffix]).loads(content, "")
+    except ModelError:
+        return False
+    return True
 
 
 def _module(path: str | Path, action: str = "write") -> str:

@@ -1,8 +1,8 @@
 """A family of linear models as a MATLAB 5 .mat file: arrays for LPV blocks.
 
 ``A``, ``B``, ``C``, ``D``, ``T``, ``T_u`` have the grid behind the matrix, as MATLAB's arrays of models have it: (P, P,
-shape...); so have ``offsets.x``, ``.u``, ``.y`` and ``.dx``, which are columns, as the LPV System block wants them. ``grid``
-is a struct array of the axes (``name``, ``values``), ``ok`` tells which points have a linear model, ``eigenvalues`` are
+shape...); so have ``offsets.x``, ``.u``, ``.y`` and ``.dx``, which are columns, as the LPV System block wants them.
+``grid`` has the axes (``names``, ``values``), ``ok`` tells which points have a linear model, ``eigenvalues`` are
 tracked: (P, shape...). Failed points are NaN; their reasons stand in ``fmilin.texts``, one JSON text.
 """
 
@@ -47,7 +47,12 @@ def dumps(family: LinearFamily) -> bytes:
     }
     rest = {name: np.asarray(family.layout.part(family.rows, name)) for name in family.layout.shapes if name not in top}
     rows = {name: values.reshape(len(values), -1).T for name, values in rest.items()}
-    top["fmilin"] = {"format": FORMAT, "texts": json.dumps(texts_of(family)), "rows": rows, "chosen": family.chosen + 0.0}
+    top["fmilin"] = {
+        "format": FORMAT,
+        "texts": json.dumps(texts_of(family)),
+        "rows": rows,
+        "chosen": family.chosen + 0.0,
+    }
     return write(top)
 
 
@@ -89,7 +94,7 @@ def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatA
 
 
 def _behind(array: np.ndarray, last: int) -> np.ndarray:
-    """Move the grid behind the last axes: (\\*shape, a, b) -> (a, b, \\*shape)."""
+    r"""Move the grid behind the last axes: (\\*shape, a, b) -> (a, b, \\*shape)."""
     moved = np.moveaxis(array, range(-last, 0), range(last))
     return moved.reshape(-1, 1) if moved.ndim == 1 else moved
 

@@ -1,8 +1,8 @@
-"""A family of linear models as netCDF 4 (HDF5), which xarray reads with labelled axes: ``xr.open_dataset("family.nc")``.
+"""A family of linear models as netCDF 4 (HDF5), which xarray reads with labelled axes.
 
 Every axis of the grid is a dimension with its values; rows and columns of matrices are the dimensions ``state``,
-``state_``, ``full_state``, ``input``, ``output`` with the names of the signals. What is no array is one JSON text in the
-attribute ``fmilin``. Written in runs of points, so that a family larger than the memory goes into a file.
+``state_``, ``full_state``, ``input``, ``output`` with the names of the signals. What is no array is one JSON text,
+``fmilin``. Written in runs of points, so that a family larger than the memory goes into a file.
 
 References
 ----------
@@ -105,7 +105,9 @@ def write(family: LinearFamily, path: Path) -> None:
             with h5netcdf.File(temporary, "w") as file:
                 _fill(file, family)
         except (OSError, RuntimeError) as error:  # h5py says RuntimeError when the disk is full
-            raise UsageError(f"Cannot write '{path}': {_short(error)}. Choose another place, or free this one.") from None
+            raise UsageError(
+                f"Cannot write '{path}': {_short(error)}. Choose another place, or free this one."
+            ) from None
 
 
 def _fill(file: Any, family: LinearFamily) -> None:
@@ -186,7 +188,9 @@ def read(path: Path) -> LinearFamily:
             require_format(texts, str(path))
             shape = tuple(texts["shape"])
             ok, chosen = np.asarray(file.variables["ok"][...]).reshape(shape), np.asarray(file.variables["chosen"][...])
-            arrays = {name: file.variables[name][...] for name in file.variables if name in _AXES or name[:6] == "error_"}
+            arrays = {
+                name: file.variables[name][...] for name in file.variables if name in _AXES or name[:6] == "error_"
+            }
     except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"'{path}' is no netCDF file of a family that fmilin reads: {_short(error)}.") from None
     return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, str(path))

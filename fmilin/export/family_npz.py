@@ -1,4 +1,4 @@
-"""A family of linear models as NumPy's .npz: arrays with the grid in front under their own names, no pickles.
+r"""A family of linear models as NumPy's .npz: arrays with the grid in front under their own names, no pickles.
 
 ``A`` to ``T_u``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``error_A``, ... have the shape (\\*shape, ...),
 ``eigenvalues`` are tracked, ``ok`` is Boolean, every axis is ``axis_0``, ``axis_1``, ... in the order of the names in

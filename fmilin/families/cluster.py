@@ -12,7 +12,7 @@ from typing import Any
 
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.families.continuation import Seed
-from fmilin.families.engines import Engine, Report, Task
+from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.sandbox.isolation import Limits
@@ -140,24 +140,27 @@ class Cluster(Engine):
     def __init__(self, plan: Plan, address: str) -> None:
         if find_spec("distributed") is None:
             raise UsageError(
-                "A cluster needs the package distributed, which is not installed: pip install 'fmilin[families]', or use "
-                "--jobs for processes on this machine."
+                "A cluster needs the package distributed, which is not installed: pip install 'fmilin[families]', or "
+                "use --jobs for processes on this machine."
             )
-        from distributed import Client, as_completed
+        import distributed
+
+        Client: Any = distributed.Client
+        as_completed: Any = distributed.as_completed
 
         self._parcel = Parcel.of(plan)
         try:
-            self._client = Client(address, timeout=CONNECT, set_as_default=False)
+            self._client: Any = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             why = " ".join(str(error).split())[:120]
             raise UsageError(
-                f"No Dask scheduler answers at '{address}' ({why}). Start one (dask scheduler, dask worker ADDRESS), or "
-                "use --jobs for processes on this machine."
+                f"No Dask scheduler answers at '{address}' ({why}). Start one (dask scheduler, dask worker ADDRESS), "
+                "or use --jobs for processes on this machine."
             ) from None
         # A task that returns the parcel, not scattered data: when all workers that have it are lost it is made again.
         self._shipped = self._client.submit(_shipped, self._parcel, pure=False)
         self._tasks: dict[Any, Task] = {}
-        self._completed = as_completed(loop=self._client.loop)
+        self._completed: Any = as_completed(loop=self._client.loop)
         self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
 
     def submit(self, task: Task) -> None:
@@ -177,7 +180,10 @@ class Cluster(Engine):
                     raise
                 outcomes, seed = _failed(task, str(error)), task.seed
             except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
-                outcomes, seed = _failed(task, f"The cluster lost its workers on this run of points: {error}"), task.seed
+                outcomes, seed = (
+                    _failed(task, f"The cluster lost its workers on this run of points: {error}"),
+                    task.seed,
+                )
             yield Report(task, outcomes, seed)
 
     def close(self) -> None:

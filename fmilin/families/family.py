@@ -48,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class LinearFamily(Sequence[LinearModel]):
-    """Linear models of one plant on a grid of operating points.
+    r"""Linear models of one plant on a grid of operating points.
 
     As a sequence it has one linear model per point, in the order of the grid, the last axis fastest. ``family[3]`` and
     ``family[2, 5]`` are linear models, slices are families.
@@ -130,7 +130,7 @@ class LinearFamily(Sequence[LinearModel]):
         return len({c.states.names for c in self.choices}) > 1
 
     def array(self, name: str) -> FloatArray:
-        """Return a quantity of all points: shape (\\*shape, ...).
+        r"""Return a quantity of all points: shape (\\*shape, ...).
 
         Parameters
         ----------
@@ -143,47 +143,47 @@ class LinearFamily(Sequence[LinearModel]):
 
     @property
     def A(self) -> FloatArray:
-        """Shape (\\*shape, P, P); NaN where not ok, as in all arrays."""
+        r"""Shape (\\*shape, P, P); NaN where not ok, as in all arrays."""
         return self.array("A")
 
     @property
     def B(self) -> FloatArray:
-        """Shape (\\*shape, P, nu)."""
+        r"""Shape (\\*shape, P, nu)."""
         return self.array("B")
 
     @property
     def C(self) -> FloatArray:
-        """Shape (\\*shape, ny, P)."""
+        r"""Shape (\\*shape, ny, P)."""
         return self.array("C")
 
     @property
     def D(self) -> FloatArray:
-        """Shape (\\*shape, ny, nu)."""
+        r"""Shape (\\*shape, ny, nu)."""
         return self.array("D")
 
     @property
     def T(self) -> FloatArray:
-        """Shape (\\*shape, N, P)."""
+        r"""Shape (\\*shape, N, P)."""
         return self.array("T")
 
     @property
     def f0(self) -> FloatArray:
-        """The rate of the coordinates at each point, shape (\\*shape, P)."""
+        r"""The rate of the coordinates at each point, shape (\\*shape, P)."""
         return self.array("f0")
 
     @property
     def y0(self) -> FloatArray:
-        """The coordinates of each point, shape (\\*shape, P)."""
+        r"""The coordinates of each point, shape (\\*shape, P)."""
         return self.array("y0")
 
     @property
     def x0(self) -> FloatArray:
-        """All states of each point, shape (\\*shape, N)."""
+        r"""All states of each point, shape (\\*shape, N)."""
         return self.array("x0")
 
     @property
     def u0(self) -> FloatArray:
-        """The inputs of each point, shape (\\*shape, nu)."""
+        r"""The inputs of each point, shape (\\*shape, nu)."""
         return self.array("u0")
 
     # -- modes -----------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class LinearFamily(Sequence[LinearModel]):
 
     @property
     def eigenvalues(self) -> NDArray[np.complex128]:
-        """Shape (\\*shape, P): a column is one mode, followed from point to point by its eigenvector."""
+        r"""Shape (\\*shape, P): a column is one mode, followed from point to point by its eigenvector."""
         return self.tracks.eigenvalues
 
     @property

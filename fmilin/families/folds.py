@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.errors import NumericalError
 from fmilin.families.continuation import Seed
 
-__all__ = ["Fold", "fold_between"]
+__all__ = ["FoldError", "fold_between"]
 
 APPROACHES = 40
 """Steps towards a fold."""
@@ -21,7 +21,7 @@ TURNED = 0.05
 """A fold is named when the equations' smallest singular value has fallen below this part of what it was."""
 
 
-class Fold(NumericalError):
+class FoldError(NumericalError):
     """No solution beyond a fold was found.
 
     Parameters

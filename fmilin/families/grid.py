@@ -73,14 +73,6 @@ class Grid:
                 return int(np.ravel_multi_index(place, self.shape))
         return None
 
-    def neighbours(self, number: int) -> list[int]:
-        """Return the points one step back along each dimension, the last one first."""
-        place, found = self.index(number), []
-        for d in reversed(range(len(place))):
-            if place[d] > 0:
-                found.append(int(np.ravel_multi_index((*place[:d], place[d] - 1, *place[d + 1 :]), self.shape)))
-        return found
-
 
 def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool = False) -> Grid:
     """Return the grid over these values, checked.
@@ -92,7 +84,9 @@ def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool 
         row, or zipped axes have different lengths.
     """
     if not vary:
-        raise UsageError("There is nothing to vary: give at least one name with its values (--vary NAME=FROM:TO:COUNT).")
+        raise UsageError(
+            "There is nothing to vary: give at least one name with its values (--vary NAME=FROM:TO:COUNT)."
+        )
     axes: dict[str, FloatArray] = {}
     for name, given in vary.items():
         try:

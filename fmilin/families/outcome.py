@@ -10,6 +10,8 @@ from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Outcome"]
 
+_NONE = Signals()
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -38,7 +40,7 @@ class Outcome:
     reason: str = ""
     row: FloatArray | None = None
     template: Template | None = None
-    states: Signals = Signals()
+    states: Signals = _NONE
     method: tuple[str, str] = ("", "")
     remarks: tuple[Remark, ...] = ()
     kind: str = ""

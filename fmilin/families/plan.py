@@ -59,7 +59,9 @@ class Plan:
             if both := [name for name in self.grid.axes if name in other]:
                 raise UsageError(f"'{both[0]}' is varied and {what} at the same time. Leave one of them out.")
         if self.trim and (both := [name for name in self.grid.axes if name in self.trim.free]):
-            raise UsageError(f"'{both[0]}' is varied, which holds it, and free at the same time. Leave one of them out.")
+            raise UsageError(
+                f"'{both[0]}' is varied, which holds it, and free at the same time. Leave one of them out."
+            )
         if both := [name for name in self.grid.axes if name in self.guess]:
             raise UsageError(f"'{both[0]}' is varied, so there is nothing to guess. Leave one of them out.")
         if self.trim is None and self.guess:

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import Seed
-from fmilin.families.engines import Engine, Report, Task
+from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver

@@ -98,7 +98,7 @@ class Layout:
     @property
     def width(self) -> int:
         """Numbers in a row."""
-        return next(reversed(self.places.values())).stop
+        return int(sum(np.prod(shape) for shape in self.shapes.values()))
 
     def packed(self, linear: LinearModel) -> FloatArray:
         """Return the row of a linear model, shape (width,)."""
@@ -141,7 +141,14 @@ class Layout:
         v = {name: np.array(row[place]).reshape(self.shapes[name]) for name, place in self.places.items()}
         known = zip(t.parameters, v["parameters"].tolist(), strict=True)
         return LinearModel(
-            **{name: v[name] for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0")},
+            A=v["A"],
+            B=v["B"],
+            C=v["C"],
+            D=v["D"],
+            T=v["T"],
+            T_u=v["T_u"],
+            f0=v["f0"],
+            y0=v["y0"],
             states=states,
             full_states=t.full_states,
             inputs=t.inputs,

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.families.continuation import Balance, Seed, corrected
-from fmilin.families.folds import Fold, fold_between
+from fmilin.families.folds import FoldError, fold_between
 from fmilin.families.gathering import outcome_of
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
@@ -110,9 +110,9 @@ class Solver:
                 linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.inputs))
             linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))
             if not all(np.isfinite(m).all() for m in (linear.A, linear.B, linear.C, linear.D, linear.T)):
-                raise NumericalError("The linear model has entries that are no finite numbers.")  # noqa: TRY301
+                raise NumericalError("The linear model has entries that are no finite numbers.")
         except FmilinError as error:
-            kind = "fold" if isinstance(error, Fold) else type(error).__name__
+            kind = "fold" if isinstance(error, FoldError) else type(error).__name__
             return Outcome(number, " ".join(str(error).split()), kind=kind), None
         names = dict.fromkeys((*linear.point.parameters, *(n for n in values if self._kind(n) == "parameter")))
         outcome = outcome_of(number, linear, Template.of(linear, tuple(names)))
@@ -138,7 +138,7 @@ class Solver:
         except FmilinError as error:
             if fold is None:
                 raise
-            raise Fold(fold, str(error)) from None
+            raise FoldError(fold, str(error)) from None
         if fold is None:
             return _Reached(found)
         return _Reached(found, (Remark("branch", f"{fold} This point lies on another branch."),))

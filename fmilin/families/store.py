@@ -2,7 +2,8 @@
 
 A folder beside the file that the family goes into. ``rows.bin`` has one row of doubles per point at its place;
 ``points.jsonl`` is a journal, one line per message: points that are done, and what they refer to. A line is written
-behind its rows, so that what the journal says is there; its last line may be cut off. ``plan.json`` says which sweep it is.
+behind its rows, so that what the journal says is there; its last line may be cut off. ``plan.json`` says which
+sweep it is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fmilin.errors import ModelError, UsageError
 from fmilin.families.gathering import Gathering
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
-from fmilin.families.rows import Layout, Template
+from fmilin.families.rows import Template
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
@@ -67,8 +68,8 @@ class Store(Gathering):
         old = self._folder.is_dir()
         if old and not resume:
             raise UsageError(
-                f"An interrupted sweep into '{path}' lies in '{self._folder}'. Go on with it by --resume, or remove that "
-                "folder to begin anew."
+                f"An interrupted sweep into '{path}' lies in '{self._folder}'. Go on with it by --resume, or remove "
+                "that folder to begin anew."
             )
         try:
             self._folder.mkdir(exist_ok=True)
@@ -90,8 +91,8 @@ class Store(Gathering):
         if wrong := [name for name, value in identity.items() if before.get(name) != value]:
             what = {"content": "model file", "asked": "request"}.get(wrong[0], wrong[0])
             raise UsageError(
-                f"The interrupted sweep in '{self._folder}' is another one: its {what} differs. Repeat its command to go "
-                "on with it, or remove that folder to begin anew."
+                f"The interrupted sweep in '{self._folder}' is another one: its {what} differs. Repeat its command to "
+                "go on with it, or remove that folder to begin anew."
             )
 
     # -- growing -----------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class Store(Gathering):
             return [k, self._reasons[k]]
         choice = self._kinds[self._chosen[k]]
         number = self._number(("choice", int(self._chosen[k])), lambda: [_packed(choice.states), list(choice.method)])
-        remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]  # type: ignore[misc]
+        remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]
         return [k, number, *remarks]
 
     def _number(self, key: tuple[str, Any], text: Any) -> int:
@@ -216,8 +217,8 @@ class Store(Gathering):
     def _refusal(self, error: OSError) -> UsageError:
         kept = int(self.done.sum())
         return UsageError(
-            f"Cannot write '{self._folder}': {error.strerror or error}. {kept} of {self.grid.size} points are kept there: "
-            "free this place and go on with --resume."
+            f"Cannot write '{self._folder}': {error.strerror or error}. {kept} of {self.grid.size} points are kept "
+            "there: free this place and go on with --resume."
         )
 
 
@@ -232,7 +233,7 @@ def _packed(signals: Signals) -> list[list[Any]]:
 
 
 def _signals(packed: list[list[Any]]) -> Signals:
-    return Signals(Signal(*rest, tuple(aliases)) for *rest, aliases in packed)
+    return Signals(Signal(name, unit, n, s, text, tuple(aliases)) for name, unit, n, s, text, aliases in packed)
 
 
 def _packed_template(t: Template) -> list[Any]:

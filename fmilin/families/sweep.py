@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fmilin.derivatives.differences import Differences
-from fmilin.families.engines import Progress, engine_for, run
+from fmilin.families.engines import engine_for
 from fmilin.families.family import LinearFamily
 from fmilin.families.gathering import Gathering
 from fmilin.families.grid import grid_over
+from fmilin.families.order import Progress, run
 from fmilin.families.plan import Plan
 from fmilin.linearization.request import Request
 from fmilin.loading import LoadRequest

@@ -46,7 +46,7 @@ class ModeEvent:
 
 @dataclass(frozen=True)
 class Tracks:
-    """Eigenvalues of a family.
+    r"""Eigenvalues of a family.
 
     Attributes
     ----------
@@ -80,10 +80,7 @@ def tracked(family: LinearFamily) -> Tracks:
         for number, w, V in zip(np.flatnonzero(good) + block.start, found, vectors, strict=True):
             k = int(number)
             before = _compared_with(family, k, shapes)
-            if before is None:
-                sort = np.lexsort((w.imag, w.real))
-            else:
-                sort = _assignment(values[before], shapes[before], w, V)
+            sort = np.lexsort((w.imag, w.real)) if before is None else _assignment(values[before], shapes[before], w, V)
             values[k], shapes[k] = w[sort], V[:, sort]
             if before is not None:
                 events += _events(values[before], values[k], (before, k))
