@@ -14,7 +14,7 @@ from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
 from fmilin.errors import UsageError
-from fmilin.export.family_files import checked_families, is_family
+from fmilin.export.family_files import checked_families, is_family, save_all
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
@@ -69,19 +69,21 @@ def command(
             if conditioning is not None:
                 raise UsageError("A family is converted as it is: reduce or sample the linear models one by one.")
             whole = LinearFamily.load(linear[0])
-            for path in files:
-                whole.save(path)
+            save_all(whole, files)
             return
         from fmilin.atomic import write_atomically
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
         models = conditioned(given, conditioning)
-        for path in files:
-            if family and path.suffix.lower() != ".m":  # which sorts the models along a grid of its own
-                _family(models, grid).save(path)
-            else:
-                write_atomically(path, _content(models, path, writing, grid))
+        held = [
+            path for path in files if family and path.suffix.lower() != ".m"
+        ]  # .m sorts them along a grid of its own
+        contents = {path: _content(models, path, writing, grid) for path in files if path not in held}
+        if held:
+            save_all(_family(models, grid), held)
+        for path, content in contents.items():
+            write_atomically(path, content)
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:
                 sys.stderr.write(f"Warning: {remark}\n")

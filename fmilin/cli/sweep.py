@@ -32,7 +32,7 @@ from fmilin.cli.options import (
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.cli.trim import WISHES, Wishes
 from fmilin.errors import NumericalError, UsageError
-from fmilin.export.family_files import checked_families
+from fmilin.export.family_files import checked_families, save_all
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -262,8 +262,7 @@ def _sweep(
         raise
     runner.come_home()
     family = gathering.family()
-    for path in files:
-        family.save(path)
+    save_all(family, files)
     if isinstance(gathering, Store):
         gathering.remove()
     deliver(family, delivery, runner)

@@ -17,7 +17,7 @@ from fmilin.errors import ModelError, UsageError
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
 
-__all__ = ["FORMATS", "check_output", "checked_families", "holds_family", "is_family", "load", "save"]
+__all__ = ["FORMATS", "check_output", "checked_families", "holds_family", "is_family", "load", "save", "save_all"]
 
 FORMAT_NAME = "fmilin-family/1"
 
@@ -40,13 +40,32 @@ def save(family: LinearFamily, path: str | Path) -> None:
     UsageError
         When no format has the suffix, or the file cannot be written; an old file is then unharmed.
     """
+    save_all(family, [Path(path)])
+
+
+def save_all(family: LinearFamily, paths: Sequence[Path]) -> None:
+    """Write a family to several files; what can be made in memory is made before the first is written.
+
+    Raises
+    ------
+    UsageError
+        As :func:`save`.
+    """
+    contents = [_dumps(family, path) for path in paths]
+    for path, content in zip(paths, contents, strict=True):
+        if content is None:
+            import_module(_module(path)).write(family, path)
+        else:
+            write_atomically(path, content)
+
+
+def _dumps(family: LinearFamily, path: Path) -> bytes | None:
+    """Return a file's content; None for one that is written without having it in memory."""
     module = import_module(_module(path))
-    if Path(path).suffix.lower() in _BY_PATH:
-        module.write(family, Path(path))
-    elif Path(path).suffix.lower() == ".m":
-        write_atomically(path, module.dumps(family, Path(path).stem))
-    else:
-        write_atomically(path, module.dumps(family))
+    suffix = path.suffix.lower()
+    if suffix in _BY_PATH:
+        return None
+    return cast(bytes, module.dumps(family, path.stem) if suffix == ".m" else module.dumps(family))
 
 
 def load(path: str | Path) -> LinearFamily:

@@ -105,9 +105,9 @@ class Layout:
         t, point = self.template, linear.point
         values = {
             **{name: getattr(linear, name) for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0")},
-            "x0": [point.states[name] for name in t.full_states.names],
-            "u0": [point.inputs[name] for name in t.inputs.names],
-            "out0": [point.outputs[name] for name in t.outputs.names],
+            "x0": [point.states.get(name, np.nan) for name in t.full_states.names],
+            "u0": [point.inputs.get(name, np.nan) for name in t.inputs.names],
+            "out0": [point.outputs.get(name, np.nan) for name in t.outputs.names],
             "time": point.time,
             "parameters": [point.parameters.get(name, np.nan) for name in t.parameters],
             "accuracy": astuple(linear.accuracy),
