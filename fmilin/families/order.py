@@ -17,21 +17,27 @@ from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 
-__all__ = ["RUN", "Progress", "run", "runs_of"]
+__all__ = ["Progress", "run", "runs_of"]
 
 RUN = 32
-"""Points of a run: few enough to be shared among processes, many enough that a message costs nothing beside them."""
+"""Points of a run at least: few enough to be shared among processes, enough that a message costs nothing beside them."""
+
+RUNS = 16
+"""Runs that a large grid is cut into at least; a run is computed in batches where the source can."""
+
+LONGEST_RUN = 1024
 
 
 def runs_of(grid: Grid) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Return the runs of a grid: by their first point, the first point that it starts from, and the other points."""
     length = grid.shape[-1]
+    size = min(max(RUN, grid.size // RUNS), LONGEST_RUN)
     found: dict[int, tuple[int | None, tuple[int, ...]]] = {}
     for line in range(0, grid.size, length):
-        for begin in range(0, length, RUN):
+        for begin in range(0, length, size):
             first = line + begin
-            before = first - RUN if begin else grid.before(first)
-            found[first] = (before, tuple(range(first + 1, line + min(begin + RUN, length))))
+            before = first - size if begin else grid.before(first)
+            found[first] = (before, tuple(range(first + 1, line + min(begin + size, length))))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError
+from fmilin.families.batched import Batches
 from fmilin.families.continuation import Balance, Seed, corrected
 from fmilin.families.folds import FoldError, fold_between
 from fmilin.families.gathering import outcome_of
@@ -30,6 +31,9 @@ __all__ = ["Solver"]
 
 KEPT_MODELS = 4
 """Models with other parameters that stay open."""
+
+WORTH_A_BATCH = 3
+"""Points of a run that are left: fewer are computed one by one."""
 
 HALVINGS = 6
 """How often the step from one point to the next is halved."""
@@ -60,7 +64,19 @@ class Solver:
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
         self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
+        self._batches = self._made_for_batches()
         self._barrier: str | None = None  # a fold that the points of this run lie behind
+
+    def _made_for_batches(self) -> Batches | None:
+        """Return what computes batches; None where coordinates, slopes or interface are not those that it knows."""
+        how, plan = self.plan.how, self.plan
+        plain = how.coordinates == "partition" and how.derivatives in ("auto", "exact") and not how.at_singularity
+        if not plain or how.stepping is not None or how.formulation is not None or how.descriptor:
+            return None
+        if how.independent is not None or plan.inputs is not None:
+            return None
+        varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
+        return Batches(self.base, plan.grid, varied)
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point.
@@ -93,11 +109,27 @@ class Solver:
     def solve(self, numbers: Iterable[int], seed: Seed | None) -> Iterator[tuple[Outcome, Seed | None]]:
         """Yield what comes of each point, and the seed for the next: each starts from the last good one."""
         self._barrier = None
-        for number in numbers:
-            outcome, reached = self._point(number, seed)
-            if reached is not None:
-                seed, self._barrier = reached, None
-            yield outcome, seed
+        left = deque(numbers)
+        while left:
+            if seed is not None and len(left) >= WORTH_A_BATCH:
+                for outcomes, seed in self._in_batches(tuple(left), seed):
+                    for outcome in outcomes:
+                        left.popleft()
+                        yield outcome, seed
+            if left:
+                outcome, reached = self._point(left.popleft(), seed)
+                if reached is not None:
+                    seed, self._barrier = reached, None
+                yield outcome, seed
+
+    def _in_batches(self, numbers: tuple[int, ...], seed: Seed) -> Iterator[tuple[list[Outcome], Seed]]:
+        """Yield the first of these points from batches, none where they do not go."""
+        if self._batches is None or self._barrier is not None:
+            return
+        request = None
+        if self.plan.trim is not None:
+            request = self._request(self.plan.grid.values(numbers[0]))[0].checked(self.base)
+        yield from self._batches.outcomes(numbers, seed, request)
 
     # -- one point ---------------------------------------------------------------------------------------
 
