@@ -6,7 +6,7 @@ iteration with exact slopes, and linearized in the seed's coordinates. The equat
     h(x) = 0,    x_held = given,    R f(x, u) = 0 where rates rest,
 
 reduced to the subspaces in which they are regular at the seed, so that what they leave open stays as it is guessed. The
-seed itself is part of every batch: where it does not come out as the point-by-point procedure found it, no batch is used.
+seed itself is solved, too: where it does not come out as the point-by-point procedure found it, no batch is used.
 """
 
 from __future__ import annotations
@@ -232,12 +232,14 @@ class Batch:
             "error_T": error * np.abs(T),
         }
         residual = np.abs(stack.h / self._h_sizes).max(axis=1, initial=0.0)
-        parts["accuracy"] = np.column_stack((
-            *(_relative(parts[f"error_{m}"], parts[m]) for m in "ABCDT"),
-            np.where(parts["f0"].any(axis=1), EPS, 0.0),
-            residual,
-            condition,
-        ))
+        parts["accuracy"] = np.column_stack(
+            (
+                *(_relative(parts[f"error_{m}"], parts[m]) for m in "ABCDT"),
+                np.where(parts["f0"].any(axis=1), EPS, 0.0),
+                residual,
+                condition,
+            )
+        )
         return parts, well & np.isfinite(A).all(axis=(1, 2))
 
     def speeds(self, solved: FloatArray) -> FloatArray:
@@ -252,5 +254,3 @@ class Batch:
 def _relative(error: FloatArray, matrix: FloatArray) -> FloatArray:
     worst, largest = error.max(axis=(1, 2), initial=0.0), np.abs(matrix).max(axis=(1, 2), initial=0.0)
     return np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst)
-
-

@@ -1,14 +1,15 @@
 """A model with a graph, evaluated and differentiated at many points at once.
 
 Unknowns w (accelerations, multipliers) solve W w = r at each point (:mod:`fmilin.codegen.implicit`); their slopes are
-W w_z = d(r - W w)/dz, and those of rates, outputs and invariants follow by the chain rule. The graph gives the parts, at
-all points in one call (compiled when there is a compiler and enough points); stacks of small systems are solved by LAPACK.
+W w_z = d(r - W w)/dz, and those of rates, outputs and invariants follow by the chain rule. The graph gives the parts
+at all points in one call, compiled when there is a compiler and enough points; LAPACK solves the stacks of systems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 
 __all__ = ["BatchGraph", "Stack", "batch_graph"]
+
+
+_graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,10 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
         return None
     if used & set(model.inputs.names) or model.states.names != system.state_signals.names:
         return None
-    return BatchGraph(model, system)
+    found = _graphs.get(model)
+    if found is None:
+        found = _graphs[model] = BatchGraph(model, system)
+    return found
 
 
 class BatchGraph:

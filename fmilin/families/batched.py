@@ -44,6 +44,7 @@ class Batches:
         self._model, self._grid = model, grid
         self._parameters = tuple(parameters)
         self._graph: BatchGraph | None = None
+        self._layouts: dict[tuple[int, tuple[str, ...]], tuple[Template, Layout]] = {}
         self._tried = False
 
     def outcomes(
@@ -129,10 +130,12 @@ class Batches:
         rows = np.zeros((count, layout.width))
         parts = {**solved.parts, "x0": solved.x, "u0": solved.u, "time": np.full(count, seed.point.time)}
         known = seed.linear.point.parameters
-        parts["parameters"] = np.column_stack([
-            np.zeros((count, 0)),
-            *(values.get(n, np.full(count, known.get(n, np.nan))) for n in template.parameters),
-        ])
+        parts["parameters"] = np.column_stack(
+            [
+                np.zeros((count, 0)),
+                *(values.get(n, np.full(count, known.get(n, np.nan))) for n in template.parameters),
+            ]
+        )
         for name in (*layout.shapes,):
             if name in parts:
                 rows[:, layout.places[name]] = parts[name][:count].reshape(count, -1)
@@ -140,21 +143,22 @@ class Batches:
         common = tuple(r for r in seed.linear.warnings if r.kind not in OF_THE_POINT)
         method = ("exact", seed.linear.method.coordinates)
         states = seed.linear.states
+        fastest = np.abs(solved.parts["f0"][:count]).argmax(axis=1) if layout.template.order else np.zeros(count, int)
         found = []
         for k, number in enumerate(numbers):
-            remarks = common if rests[k] else (*common, self._moving(solved.parts["f0"][k], seed))
+            remarks = (
+                common if rests[k] else (*common, _moving(states.names[fastest[k]], solved.parts["f0"][k, fastest[k]]))
+            )
             found.append(Outcome(number, "", rows[k], template, states, method, remarks))
         return found
 
-    @staticmethod
-    def _moving(f0: FloatArray, seed: Seed) -> Remark:
-        i = int(np.argmax(np.abs(f0)))
-        return off_equilibrium(f"'{seed.linear.states.names[i]}' changes at {f0[i]:.6g} per second")
-
     def _layout(self, seed: Seed) -> tuple[Template, Layout]:
-        names = dict.fromkeys((*seed.linear.point.parameters, *self._parameters))
-        template = Template.of(seed.linear, tuple(names))
-        return template, Layout(template)
+        names = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
+        key = (len(seed.linear.states), names)
+        if key not in self._layouts:
+            template = Template.of(seed.linear, names)
+            self._layouts[key] = template, Layout(template)
+        return self._layouts[key]
 
     def _seed(self, number: int, solved: Solved, k: int, seed: Seed, outcome: Outcome) -> Seed:
         """Return the last point of a block as a seed."""
@@ -163,6 +167,10 @@ class Batches:
         linear = layout.unpacked(outcome.row, seed.linear.states, outcome.method, outcome.remarks)
         point = OperatingPoint(seed.point.time, solved.x[k].copy(), solved.u[k].copy(), dict(linear.point.parameters))
         return replace(seed, values=self._grid.values(number), point=point, linear=linear)
+
+
+def _moving(name: str, rate: float) -> Remark:
+    return off_equilibrium(f"'{name}' changes at {rate:.6g} per second")
 
 
 class _Line:
@@ -188,5 +196,3 @@ class _Line:
         step = self._s[-1] - self._s[-2]
         far = (wanted - self._s[-1]) @ step / max(float(step @ step), 1e-300)
         return x1 + far[:, None] * (x1 - x0), u1 + far[:, None] * (u1 - u0)
-
-

@@ -77,7 +77,7 @@ class Gathering:
             return
         if self.template is None:
             self.template = outcome.template
-        elif Layout(outcome.template).shapes != Layout(self.template).shapes:
+        elif outcome.template is not self.template and Layout(outcome.template).shapes != Layout(self.template).shapes:
             self._reasons[k] = (
                 f"The linear model has {outcome.template.order} independent states here and {self.template.order} "
                 "elsewhere: the number of independent constraints changes."

@@ -20,7 +20,7 @@ from fmilin.families.plan import Plan
 __all__ = ["Progress", "run", "runs_of"]
 
 RUN = 32
-"""Points of a run at least: few enough to be shared among processes, enough that a message costs nothing beside them."""
+"""Points of a run at least: few enough to be shared among processes, enough that messages cost nothing."""
 
 RUNS = 16
 """Runs that a large grid is cut into at least; a run is computed in batches where the source can."""

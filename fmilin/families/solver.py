@@ -112,7 +112,8 @@ class Solver:
         left = deque(numbers)
         while left:
             if seed is not None and len(left) >= WORTH_A_BATCH:
-                for outcomes, seed in self._in_batches(tuple(left), seed):
+                for outcomes, last in self._in_batches(tuple(left), seed):
+                    seed = last
                     for outcome in outcomes:
                         left.popleft()
                         yield outcome, seed
