@@ -98,12 +98,11 @@ class Balance:
         return self.T @ (z[: self._p] * self.y_scales), z[self._p :] * self.u_scales
 
     @property
-    def smallest(self) -> float:
-        """The smallest singular value of the equations, rows scaled to length one: zero at a fold."""
-        lengths = np.linalg.norm(self.J, axis=1)
-        if not len(self.J) or not lengths.all() or self.J.shape[0] < self.J.shape[1]:
+    def volume(self) -> float:
+        """The product of the singular values of the equations, zero at a fold: |det J| where J is square."""
+        if not self.J.shape[0] or self.J.shape[0] > self.J.shape[1]:
             return 0.0
-        return float(np.linalg.svd(self.J / lengths[:, None], compute_uv=False)[-1])
+        return float(np.prod(np.linalg.svd(self.J, compute_uv=False)))
 
 
 _pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()

@@ -70,8 +70,11 @@ class Gathering:
 
     def add(self, outcome: Outcome) -> None:
         """Take in what came of one point."""
+        self._take(outcome)
+        self.done[outcome.number] = True
+
+    def _take(self, outcome: Outcome) -> None:
         k = outcome.number
-        self.done[k] = True
         if outcome.row is None or outcome.template is None:
             self._reasons[k] = outcome.reason
             return

@@ -159,13 +159,13 @@ class Solver:
             point = operating_point(model, given, time=self.plan.time, project=self.plan.project)
             return _Reached(self._linearized(model, point, values, seed))
         if seed is None:
-            return _Reached(self._searched(values, None))
+            return _Reached(self._approached(values) or self._searched(values, None))
         fold = self._barrier
         if fold is None:
             found = self._continued(values, seed, HALVINGS)
             if found is not None:
                 return _Reached(found)
-            fold = self._barrier = fold_between(seed, values, lambda v, s: self._continued(v, s, 0), self._smallest)
+            fold = self._barrier = fold_between(seed, values, lambda v, s: self._continued(v, s, 1), self._volume)
         try:
             found = self._searched(values, None)
         except FmilinError as error:
@@ -175,6 +175,27 @@ class Solver:
         if fold is None:
             return _Reached(found)
         return _Reached(found, (Remark("branch", f"{fold} This point lies on another branch."),))
+
+    def _approached(self, values: Mapping[str, float]) -> Seed | None:
+        """Return the first point on the branch of the model's own start; None where that is no branch, or ends before.
+
+        A search that begins far from the point may assemble the mechanism in another configuration.
+        """
+        if self.plan.guess:
+            return None
+        start = self.base.start
+        known = dict(zip(self.base.states.names, start.states.tolist(), strict=True))
+        known |= zip(self.base.inputs.names, start.inputs.tolist(), strict=True)
+        known |= {**self.base.parameters, **self.plan.settings}
+        if any(name not in known for name in values):
+            return None
+        begin = {name: float(known[name]) for name in values}
+        if begin == dict(values):
+            return None
+        try:
+            return self._continued(values, self._searched(begin, None), HALVINGS)
+        except FmilinError:
+            return None
 
     def _continued(self, values: Mapping[str, float], seed: Seed, halvings: int) -> Seed | None:
         """Return the point at ``values`` on the branch of ``seed``, in halved steps where need be."""
@@ -208,12 +229,12 @@ class Solver:
         kept = seed.selection is not None and set(request.steady) <= set(seed.linear.states.names)
         return free_inputs and alike and kept and not request.bounds and model.sparse_equations() is None
 
-    def _smallest(self, seed: Seed) -> float:
+    def _volume(self, seed: Seed) -> float:
         model = self._model(seed.values)
         request = self._request(seed.values)[0].checked(model)
         if not self._chord_applies(model, request, seed) or seed.selection is None:
             return 0.0
-        return Balance(model, request, seed.linear, seed.selection).smallest
+        return Balance(model, request, seed.linear, seed.selection).volume
 
     def _searched(self, values: Mapping[str, float], seed: Seed | None) -> Seed:
         """Return the point by a search of its own, from the plan's guess or from ``seed``."""
