@@ -19,6 +19,7 @@ NAMES = (
     "fmu",
     "cosimulation",
     "adapters",
+    "families",
 )
 
 
