@@ -141,7 +141,8 @@ def fmus() -> list[list[str]]:
         with fl.load(path) as model:
             one, family = processor_time(lambda: fl.sweep(model, vary, trim=trim), 2)
         rows = [["four-bar FMU, trimmed", f"{600 / one:.0f} /s and core, {family.ok.sum()} good", "500 /s"]]
-        single, double = (wall(lambda jobs=jobs: fl.sweep(path, vary, trim=trim, jobs=jobs)) for jobs in (1, 2))
+        single = wall(lambda: fl.sweep(path, vary, trim=trim, jobs=1))
+        double = wall(lambda: fl.sweep(path, vary, trim=trim, jobs=2))
         rows.append(["two processes against one, wall", f"{single / double:.2f} times as fast", "1.8"])
         rows.append(["Dask, two workers", dask(path, vary, trim, double), "1 ms a point beyond two processes"])
     return rows
@@ -155,10 +156,11 @@ def wall(work: Callable[[], Any]) -> float:
 
 def dask(path: Path, vary: dict[str, Any], trim: fl.TrimRequest, double: float) -> str:
     try:
-        from distributed import LocalCluster
+        import distributed
     except ImportError:
         return "distributed is not installed"
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+    local: Any = distributed.LocalCluster
+    with local(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
         address = cluster.scheduler_address
         few = wall(lambda: fl.sweep(path, {"phi": vary["phi"][:2]}, trim=trim, scheduler=address))
         all_of_them = wall(lambda: fl.sweep(path, vary, trim=trim, scheduler=address))

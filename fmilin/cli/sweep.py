@@ -260,7 +260,7 @@ def _sweep(
         if isinstance(gathering, Store):
             _interrupted(gathering, delivery, error)
         raise
-    runner.come_home()
+    runner.restore_directory()
     family = gathering.family()
     save_all(family, files)
     if isinstance(gathering, Store):

@@ -253,4 +253,4 @@ class Batch:
 
 def _relative(error: FloatArray, matrix: FloatArray) -> FloatArray:
     worst, largest = error.max(axis=(1, 2), initial=0.0), np.abs(matrix).max(axis=(1, 2), initial=0.0)
-    return np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst)
+    return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))

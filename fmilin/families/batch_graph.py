@@ -122,6 +122,6 @@ class BatchGraph:
             return Stack(f[..., 0], c[..., 0], h[..., 0], f_z, c_z, h_z)
         W, r = self._equations.at_points(t, x, u, p)
         w = np.linalg.solve(W, r)[..., 0]
-        f, c, h, f_z, c_z, h_z, f_w, c_w, h_w, m = self._parts.at_points(t, x, u, p, w)
+        f, c, h, f_z, c_z, h_z, f_w, c_w, h_w, m = self._parts.at_points(t, x, u, p, np.asarray(w, dtype=np.float64))
         w_z = np.linalg.solve(W, m)
         return Stack(f[..., 0], c[..., 0], h[..., 0], f_z + f_w @ w_z, c_z + c_w @ w_z, h_z + h_w @ w_z)

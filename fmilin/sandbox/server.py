@@ -21,7 +21,7 @@ from typing import Any
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import watchdog
 from fmilin.sandbox.isolation import (
-    UNLOADING_PATIENCE,
+    UNLOADING_TIME,
     Limits,
     _end_with,
     _fork,
@@ -211,7 +211,7 @@ class Server:
         with suppress(OSError):
             os.close(self.pipe.write_end)
         with suppress(OSError, EOFError):
-            while select.select([self.pipe.read_end], [], [], UNLOADING_PATIENCE)[0]:
+            while select.select([self.pipe.read_end], [], [], UNLOADING_TIME)[0]:
                 self.pipe.hear()
             self.kill()
         self.kill()

@@ -47,7 +47,7 @@ def linkage() -> Path:
 
 def test_runs_cover_the_grid_and_each_starts_from_a_start() -> None:
     for shape in ((100,), (3, 40), (2, 2, 5), (1,)):
-        grid = grid_over({f"x{i}": np.arange(n) for i, n in enumerate(shape)})
+        grid = grid_over({f"x{i}": np.arange(float(n)) for i, n in enumerate(shape)})
         runs = runs_of(grid)
         covered = sorted(n for first, (_, others) in runs.items() for n in (first, *others))
         assert covered == list(range(grid.size))

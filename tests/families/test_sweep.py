@@ -23,7 +23,7 @@ def test_a_grid_has_every_combination_and_the_last_axis_runs_fastest() -> None:
     assert list(family.axes) == ["k", "d"]
     for i, k in enumerate((1.0, 4.0, 9.0)):
         for j, d in enumerate((0.0, 0.2)):
-            np.testing.assert_allclose(family.A[i, j], [[0, 1], [-k, -d]], atol=1e-14)
+            np.testing.assert_allclose(family.A[i, j], np.array([[0, 1], [-k, -d]]), atol=1e-14)
             linear = family[i, j]
             assert linear.point.parameters == {"k": k, "d": d}
             assert linear.outputs.names == ("der(v)",)
@@ -149,7 +149,7 @@ def test_a_failed_point_has_its_reason_and_stops_nothing() -> None:
 def test_interpolation_and_its_error() -> None:
     family = fl.sweep(oscillator(), {"k": np.linspace(1.0, 9.0, 9), "d": [0.0, 1.0, 2.0]})
     between = family.interpolate({"k": 2.5, "d": 0.5})
-    np.testing.assert_allclose(between.A, [[0, 1], [-2.5, -0.5]], atol=1e-12)
+    np.testing.assert_allclose(between.A, np.array([[0, 1], [-2.5, -0.5]]), atol=1e-12)
     assert family.left_out().largest < 1e-12  # linear in both
     curved = fl.sweep(cartesian_pendulum(length=1.0, gravity=1.0), {"x": np.linspace(0.0, 0.8, 9)})
     error = curved.left_out().A
