@@ -92,9 +92,9 @@ class Batch:
         trimmed = request is not None
         self._rest = [i for i, name in enumerate(names) if request is not None and name not in request.steady]
         self._free = [self.n + model.inputs.positions[n] for n in request.free] if request is not None else []
-        # an assembled point takes the velocities nearest to those of the start: all zero, or nothing for a batch
-        pinned = [] if trimmed else [i for i in (seed.selection.kept or ()) if i not in held]
-        self._pinned = pinned
+        # An assembled point is the one nearest to the start: what is zero there and at the seed stays zero.
+        zero = (model.start.states == 0) & (seed.point.states == 0)
+        self._pinned = [] if trimmed else [i for i in (seed.selection.kept or ()) if i not in held and zero[i]]
         here = self._stack(seed.point.states[None], seed.point.inputs[None], self._parameters({}, 1))
         Hs = here.h_z[0, :, : self.n] * self._x_scales
         sizes = np.linalg.norm(Hs, axis=1)
@@ -105,7 +105,8 @@ class Batch:
         rank = int(np.count_nonzero(sigma > REGULAR * sigma.max(initial=0.0)))
         self._U, self._V = U[:, :rank], Vt[:rank].T
         self._size = max(float(np.abs(J[0]).max(initial=0.0)), 1.0)
-        self.usable = self._agrees(here) and bool(np.abs(residual).max(initial=0.0) <= 1e-6 * self._size)
+        whole = trimmed or not len(model.constraints) or rank == self.n  # else there is a nearest one to look for
+        self.usable = whole and self._agrees(here) and bool(np.abs(residual).max(initial=0.0) <= 1e-6 * self._size)
 
     def _agrees(self, here: Stack) -> bool:
         parts, _ = self._linear(here, self._seed.point.states[None])

@@ -88,11 +88,7 @@ class Batches:
         if request is not None:
             free = all(model.inputs.has(name) for name in request.free)
             return free and not request.bounds and set(request.steady) <= set(seed.linear.states.names)
-        if not len(model.constraints):
-            return True
-        # the nearest point with the held states: where all else that is independent rests, and rests at the start
-        start = model.start.states
-        return all(start[i] == 0 == seed.point.states[i] for i in selection.kept if i not in self._held(None))
+        return True
 
     # -- blocks ------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def holding_forces(boom: float, stick: float) -> FloatArray:
             lengths_and_energy(boom - step[0], stick - step[1]),
         )
         J[i], slopes[i] = (L1 - L0) / (2 * h), (V1 - V0) / (2 * h)
-    return np.linalg.solve(J, slopes)
+    return np.asarray(np.linalg.solve(J, slopes), dtype=np.float64)
 
 
 def test_every_posture_of_an_excavator_is_held() -> None:
