@@ -216,7 +216,9 @@ def command(
                 fmu=running.fmu(),
             ),
             settings=settings | dict(wishes.fix),
-            trim=TrimRequest({}, wishes.steady or (), wishes.free or (), wishes.bound, asked["time"]) if trim else None,
+            trim=TrimRequest(wishes.fix, wishes.steady or (), wishes.free or (), wishes.bound, asked["time"])
+            if trim
+            else None,
             guess=wishes.guess[0] if wishes.guess else {},
             time=asked["time"],
             project=asked["project"],

@@ -23,6 +23,7 @@ from fmilin.loading import load_as
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.trimming.procedure import search
 from fmilin.trimming.request import TrimRequest
@@ -266,7 +267,8 @@ class Solver:
         start = {n: v for n, v in start.items() if n not in trim.fixed}
         held = {n: v for n, v in given.items() if n not in start}
         varied = {n: v for n, v in values.items() if self._kind(n) != "parameter"}
-        fixed = {**held, **trim.fixed, **varied}
+        given_at_loading = {n for n in trim.fixed if n in self.plan.settings and self._kind(n) == "parameter"}
+        fixed = {**held, **{n: v for n, v in trim.fixed.items() if n not in given_at_loading}, **varied}
         time = trim.time if trim.time is not None else self.plan.time
         return replace(trim, fixed=fixed, time=time), {**start, **self.plan.guess}
 
@@ -277,8 +279,9 @@ class Solver:
         return "state" if states.has(name) else "input" if inputs.has(name) else "parameter"
 
     def _model(self, values: Mapping[str, float]) -> Model:
-        """Return the model with the parameters among ``values``."""
-        changed = {n: v for n, v in values.items() if self._kind(n) == "parameter"}
+        """Return the model with the parameters among ``values``; of a stepped one also with its start states."""
+        at_start = ("parameter", "state") if isinstance(self.base, Stepped) else ("parameter",)
+        changed = {n: v for n, v in values.items() if self._kind(n) in at_start}
         if not changed:
             return self.base
         key = tuple(changed.items())

@@ -73,6 +73,18 @@ def test_trimmed_points_of_an_fmu_by_two_processes(run: Run) -> None:
     assert sorted(p.name for p in Path.cwd().iterdir()) == ["f.m", "f.nc"]
 
 
+def test_a_dependent_state_that_is_fixed_at_the_same_time(run: Run) -> None:
+    done = run("sweep", FOUR_BAR, "--vary", "phi=[1,1.2]", "--trim", "--free", "torque", "--fix", "x0=0.3")
+    assert done.status == 5
+    assert "2 of 2 points failed" in done.err
+    assert done.err.count("\n") == 1
+    good = run(
+        "sweep", FOUR_BAR, "--vary", "phi=[1,1.2]", "--trim", "--free", "torque", "--fix", "c=0.3", "-o", "f.npz"
+    )
+    assert good.status == 0
+    assert fl.LinearFamily.load("f.npz")[0].point.parameters["c"] == 0.3
+
+
 def test_lists_together_with_values_of_all_points(run: Run) -> None:
     done = run(
         "sweep",
