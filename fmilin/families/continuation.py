@@ -17,7 +17,6 @@ from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
@@ -30,7 +29,11 @@ ROUNDS = 12
 """Steps of the chord."""
 
 CONTRACTION = 0.5
-"""A step that is longer than this times the one before ends it: the matrices are those of another place."""
+"""What two steps have to gain, of the first one: else the matrices are those of another place. One alone may gain none,
+as the first way back to the manifold moves the rates."""
+
+ON_MANIFOLD = 1e-12
+"""Distance from the manifold at the end, in sizes of the states."""
 
 BALANCED = 1e-11
 """Rates at the end, over the sizes of the states and the largest entries of A and B along the step."""
@@ -86,6 +89,7 @@ class Balance:
         self.J = np.vstack((top, bottom / self.x_scales[self.held, None]))
         self.size = np.abs(top).max(initial=0.0)
         self._p = p
+        self._inverse = np.linalg.pinv(self.J, rcond=1e-12)
 
     def residual(self, rates: FloatArray, gap: FloatArray) -> FloatArray:
         """Return the scaled residuals: rates of the coordinates that rest, and how far held states are off."""
@@ -94,7 +98,7 @@ class Balance:
 
     def step(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return dx on the tangent and du of the free inputs, the shortest scaled step that the residual asks for."""
-        z = np.linalg.lstsq(self.J, -residual, rcond=1e-12)[0]
+        z = -self._inverse @ residual
         return self.T @ (z[: self._p] * self.y_scales), z[self._p :] * self.u_scales
 
     @property
@@ -111,6 +115,8 @@ _pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()
 def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) -> OperatingPoint | None:
     """Return the trimmed point nearest to ``seed`` with what the request fixes, or None where the chord does not end.
 
+    Each step goes along the tangent of the seed, T dy, and back to the manifold along its normals, -D (H D)^+ h.
+
     Parameters
     ----------
     model : Model
@@ -126,43 +132,46 @@ def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) 
     for name, value in request.fixed.items():
         if model.inputs.has(name):
             u[model.inputs.positions[name]] = value
-    last = np.inf
     visited = RememberingModel(model)
+    lengths: list[float] = []
     try:
+        invariants = _invariants(visited, model, t, x, u)
+        back = _normals(invariants, t, x)
         for _ in range(ROUNDS):
             rates = visited.evaluate(t, x, u).derivatives
-            residual = balance.residual(rates, x[balance.held] - wanted)
-            dx, du = balance.step(residual)
-            length = max(
-                float(np.max(np.abs(dx) / balance.x_scales, initial=0.0)),
-                float(np.max(np.abs(du) / balance.u_scales, initial=0.0)),
-            )
-            if not np.isfinite(length):
-                return None
-            if np.abs(residual).max(initial=0.0) <= BALANCED * max(balance.size, 1.0) and _on_manifold(last):
+            normal = -back @ invariants.values(t, x)
+            residual = balance.residual(rates, x[balance.held] + normal[balance.held] - wanted)
+            off = float(np.max(np.abs(normal) / balance.x_scales, initial=0.0))
+            if (
+                lengths
+                and off <= ON_MANIFOLD
+                and np.abs(residual).max(initial=0.0) <= BALANCED * max(balance.size, 1.0)
+            ):
                 return OperatingPoint(t, x, u, dict(model.start.parameters))
-            if length > CONTRACTION * last:
+            dx, du = balance.step(residual)
+            length = float(np.max(np.abs(dx + normal) / balance.x_scales, initial=0.0))
+            lengths.append(max(length, float(np.max(np.abs(du) / balance.u_scales, initial=0.0))))
+            if not lengths[-1] <= CONTRACTION ** min(len(lengths) // 2, 4) * lengths[0]:  # NaN, too
                 return None
-            last = length
             u[balance.free] += du
-            x = x + dx
+            x = x + dx + normal
             x[balance.held] = wanted
-            x = _projected(visited, model, t, x, u, balance.held)
     except FmilinError:
         return None
     return None
 
 
-def _on_manifold(last: float) -> bool:
-    """Whether a step was taken: the seed itself may lie on the manifold of other parameters."""
-    return last < np.inf
-
-
-def _projected(visited: Model, model: Model, t: float, x: FloatArray, u: FloatArray, held: list[int]) -> FloatArray:
-    if not len(model.constraints):
-        return x
+def _invariants(visited: Model, model: Model, t: float, x: FloatArray, u: FloatArray) -> Invariants:
     pairs = _pairs.get(model)
     if pairs is None:
-        pairs = _pairs[model] = dict(kinematic_pairs(model, OperatingPoint(t, x, u)))
-    invariants = Invariants(visited, u, pairs, model.states.scales(x))
-    return project(invariants, t, x, held)
+        pairs = _pairs[model] = dict(kinematic_pairs(model, OperatingPoint(t, x, u))) if len(model.constraints) else {}
+    return Invariants(visited, u, pairs, model.states.scales(x))
+
+
+def _normals(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+    """Return D (H D)^+, shape (N, m): the way back to the manifold."""
+    if not len(invariants):
+        return np.zeros((len(x), 0))
+    gradient = invariants.gradient(t, x)
+    sizes = np.where(gradient.sizes > 0, gradient.sizes, 1.0)
+    return np.asarray(invariants.scales[:, None] * np.linalg.pinv(gradient.scaled, rcond=1e-9) / sizes)
