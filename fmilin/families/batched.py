@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -142,9 +143,7 @@ class Batches:
         fastest = np.abs(solved.parts["f0"][:count]).argmax(axis=1) if layout.template.order else np.zeros(count, int)
         found = []
         for k, number in enumerate(numbers):
-            remarks = (
-                common if rests[k] else (*common, _moving(states.names[fastest[k]], solved.parts["f0"][k, fastest[k]]))
-            )
+            remarks = common if rests[k] else (*common, _moving(states.names[fastest[k]]))
             found.append(Outcome(number, "", rows[k], template, states, method, remarks))
         return found
 
@@ -165,8 +164,10 @@ class Batches:
         return replace(seed, values=self._grid.values(number), point=point, linear=linear)
 
 
-def _moving(name: str, rate: float) -> Remark:
-    return off_equilibrium(f"'{name}' changes at {rate:.6g} per second")
+@cache
+def _moving(name: str) -> Remark:
+    """Return the remark without the rate, which f0 has: one for many points."""
+    return off_equilibrium(f"'{name}' changes")
 
 
 class _Line:

@@ -121,6 +121,9 @@ def _assignment(w0: Complex, V0: Complex, w1: Complex, V1: Complex) -> NDArray[n
     cost = angle + DISTANCE * np.abs(w0[:, None] - w1) / size
     # conjugates have the same angle to a real vector: the sign of the imaginary part is kept
     cost = cost + 0.5 * ((np.sign(w0.imag)[:, None] * np.sign(w1.imag)) < 0)
+    nearest = cost.argmin(axis=1)
+    if len(set(nearest.tolist())) == len(nearest):  # as nearly always: it has the smallest sum
+        return nearest
     return np.asarray(linear_sum_assignment(cost)[1])
 
 
@@ -134,10 +137,11 @@ def _events(w0: Complex, w1: Complex, between: tuple[int, int]) -> list[ModeEven
     for kind, measure in ((real0 & real1, np.real), (~real0 & ~real1 & (w0.imag > 0), np.imag)):
         some = np.flatnonzero(kind)
         a, b = measure(w0[some]), measure(w1[some])
-        for i, j in zip(*np.triu_indices(len(some), 1), strict=True):
-            apart = min(abs(a[i] - a[j]), abs(b[i] - b[j]))
-            if (a[i] - a[j]) * (b[i] - b[j]) < 0 and apart > max(limit0, limit1):
-                found.append(ModeEvent("crossing", between, (int(some[i]), int(some[j]))))
+        before, after = a[:, None] - a, b[:, None] - b
+        apart = np.minimum(np.abs(before), np.abs(after)) > max(limit0, limit1)
+        crossed = np.triu((before * after < 0) & apart)
+        pairs = zip(*(some[k].tolist() for k in np.nonzero(crossed)), strict=True) if crossed.any() else ()
+        found += [ModeEvent("crossing", between, (i, j)) for i, j in pairs]
     return found
 
 
