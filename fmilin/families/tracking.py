@@ -123,7 +123,7 @@ def _assignment(w0: Complex, V0: Complex, w1: Complex, V1: Complex) -> NDArray[n
     cost = cost + 0.5 * ((np.sign(w0.imag)[:, None] * np.sign(w1.imag)) < 0)
     nearest = cost.argmin(axis=1)
     if len(set(nearest.tolist())) == len(nearest):  # as nearly always: it has the smallest sum
-        return nearest
+        return np.asarray(nearest)
     return np.asarray(linear_sum_assignment(cost)[1])
 
 
