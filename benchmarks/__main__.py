@@ -22,6 +22,7 @@ NAMES = (
     "kills",
     "threads",
     "adapters",
+    "families",
 )
 
 

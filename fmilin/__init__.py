@@ -19,9 +19,12 @@ if TYPE_CHECKING:
         UnknownNameError,
         UsageError,
     )
+    from fmilin.families.along import linearize_along
+    from fmilin.families.family import LinearFamily
+    from fmilin.families.sweep import sweep
     from fmilin.formulations.descriptor import descriptor
     from fmilin.linear_model.model import LinearModel
-    from fmilin.linearization.procedure import linearize, linearize_along
+    from fmilin.linearization.procedure import linearize
     from fmilin.loading import load
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from fmilin.simulation.run import simulate, snapshots
     from fmilin.simulation.trajectory import Trajectory
     from fmilin.trimming.procedure import trim, trim_each
+    from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.result import TrimmedPoint
     from fmilin.verifying.procedure import verify
     from fmilin.verifying.result import Verification
@@ -42,6 +46,7 @@ _HOMES = {
     "Differences": "derivatives.differences",
     "Evaluation": "model.interface",
     "FmilinError": "errors",
+    "LinearFamily": "families.family",
     "LinearModel": "linear_model.model",
     "Model": "model.interface",
     "ModelCrashError": "errors",
@@ -52,6 +57,7 @@ _HOMES = {
     "Signals": "signals",
     "Stepping": "model.stepping",
     "Trajectory": "simulation.trajectory",
+    "TrimRequest": "trimming.request",
     "TrimmedPoint": "trimming.result",
     "UnknownNameError": "errors",
     "UsageError": "errors",
@@ -59,11 +65,12 @@ _HOMES = {
     "descriptor": "formulations.descriptor",
     "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
-    "linearize_along": "linearization.procedure",
+    "linearize_along": "families.along",
     "load": "loading",
     "operating_point": "manifold.operating_points",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
+    "sweep": "families.sweep",
     "to_casadi": "models.to_casadi",
     "trim": "trimming.procedure",
     "trim_each": "trimming.procedure",
@@ -76,6 +83,7 @@ __all__ = [
     "Differences",
     "Evaluation",
     "FmilinError",
+    "LinearFamily",
     "LinearModel",
     "Model",
     "ModelCrashError",
@@ -86,6 +94,7 @@ __all__ = [
     "Signals",
     "Stepping",
     "Trajectory",
+    "TrimRequest",
     "TrimmedPoint",
     "UnknownNameError",
     "UsageError",
@@ -99,6 +108,7 @@ __all__ = [
     "operating_point",
     "simulate",
     "snapshots",
+    "sweep",
     "to_casadi",
     "trim",
     "trim_each",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fmilin.errors import UsageError
 from fmilin.temporary import owned_name, remove_leftovers
 
-__all__ = ["check_writable", "write_all", "write_atomically"]
+__all__ = ["check_writable", "replaced_when_complete", "write_all", "write_atomically"]
 
 
 def check_writable(path: str | Path) -> Path:
@@ -89,6 +89,31 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def replaced_when_complete(path: str | Path) -> Iterator[Path]:
+    """Yield the name of a file to fill; it takes the place of ``path`` when the block ends well, and is gone otherwise.
+
+    Raises
+    ------
+    UsageError
+        When the place cannot be written.
+    """
+    target = _target(path)
+    descriptor, temporary = _new_file_beside(target)
+    os.close(descriptor)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
+        temporary.replace(target)
+    except OSError as error:
+        raise _refusal(target, error.strerror or str(error)) from None
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _target(path: str | Path) -> Path:

@@ -14,10 +14,11 @@ from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
 from fmilin.errors import UsageError
-from fmilin.export.registry import holds_arrays
+from fmilin.export.family_files import checked_families, is_family, save_all
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
 
 __all__ = ["command"]
@@ -52,22 +53,33 @@ def command(
 ) -> int:
     """Convert a linear model; nothing is lost between .mat, .npz and .json.
 
-    LINEAR is a .mat, .npz, .json or .fmu; several make an array (.m).
+    LINEAR is a .mat, .npz, .json or .fmu; several make a family (.nc .mat .npz .json .m). A family is converted, too.
     """
-    files = checked_outputs(output)
-    if len(linear) > 1 and (single := [path for path in files if not holds_arrays(path)]):
-        raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
+    family = len(linear) > 1 or is_family(linear[0])
+    files = checked_families(output) if family else checked_outputs(output)
     if grid is not None and len(linear) == 1:
-        raise UsageError("--grid is for several linear models; this is one.")
+        raise UsageError("--grid is for several linear models; this is one file.")
     writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms)
     conditioning = steps.asked()
 
     def job(runner: JobRunner) -> None:
+        if len(linear) == 1 and family:
+            from fmilin.families.family import LinearFamily
+
+            if conditioning is not None:
+                raise UsageError("A family is converted as it is: reduce or sample the linear models one by one.")
+            save_all(LinearFamily.load(linear[0]), files)
+            return
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
         models = conditioned(given, conditioning)
-        runner.write_files({path: _content(models, path, writing, grid) for path in files})
+        # .m sorts the members of a family along a grid of its own
+        held = [path for path in files if family and path.suffix.lower() != ".m"]
+        contents = {path: _content(models, path, writing, grid) for path in files if path not in held}
+        if held:
+            save_all(_family(models, grid), held)
+        runner.write_files(contents)
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:
                 runner.say(f"Warning: {remark}\n")
@@ -82,3 +94,10 @@ def _content(models: Sequence[LinearModel], path: Path, writing: Writing, axes: 
     if len(models) == 1:
         return dumps(models[0], path, writing)
     return dumps_array(models, path, grid=None if axes is None else grid_of(models, axes), writing=writing)
+
+
+def _family(models: Sequence[LinearModel], axes: Sequence[str] | None) -> LinearFamily:
+    from fmilin.export.model_array import grid_of, what_varies
+    from fmilin.families.gathering import family_of
+
+    return family_of(models, (what_varies(models) or None) if axes is None else grid_of(models, axes))

@@ -19,6 +19,7 @@ COMMANDS = {
     "linearize": "A linear model at an operating point.",
     "info": "What is in a model.",
     "trim": "An equilibrium or a steady motion.",
+    "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",
     "spectrum": "A few eigenvalues of a large constrained system.",

@@ -246,7 +246,11 @@ class Running:
     def work(self, job: Job, model: str) -> int:
         """Do ``job`` with ``model``, in a child process when it is an FMU, and return the exit status."""
         isolate = is_fmu(model) and not self.no_isolation
-        return work(job, isolate=isolate, debug=self.debug, limits=_limits(self.timeout, self.memory))
+        return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
+
+    def limits(self) -> Limits:
+        """Return what the model may take."""
+        return _limits(self.timeout, self.memory)
 
 
 running_options = grouped(

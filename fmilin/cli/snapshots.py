@@ -39,7 +39,7 @@ def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float
     return times
 
 
-def linear_models(request: Request, times: Sequence[float], runner: JobRunner) -> list[LinearModel]:
+def linear_models(request: Request, times: Sequence[float], runner: JobRunner) -> Sequence[LinearModel]:
     """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump."""
     import fmilin as fl
     from fmilin.cli.points import at_point

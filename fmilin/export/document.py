@@ -25,7 +25,17 @@ from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
-__all__ = ["ERRORS", "FORMAT", "GROUPS", "MATRICES", "POINT_PARTS", "from_document", "to_document"]
+__all__ = [
+    "ERRORS",
+    "FORMAT",
+    "GROUPS",
+    "MATRICES",
+    "POINT_PARTS",
+    "details_of",
+    "from_document",
+    "signals_of",
+    "to_document",
+]
 
 FORMAT = "fmilin-linear/1"
 MATRICES = {
@@ -83,7 +93,7 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["model"] = asdict(linear.model)
     document["warnings"] = [{"kind": w.kind, "message": w.message} for w in linear.warnings]
     document["sample_time"] = float(linear.sample_time)
-    document["signals"] = {group: _details(signals) for group, signals in groups.items()}
+    document["signals"] = {group: details_of(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__
     if linear.descriptor is not None:
         document["descriptor"] = to_part(linear.descriptor)
@@ -134,7 +144,7 @@ def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
 
 
 def _linear_model(document: Mapping[str, Any]) -> LinearModel:
-    groups: dict[str, Any] = {group: _signals(document, group) for group in GROUPS}
+    groups: dict[str, Any] = {group: signals_of(document, group) for group in GROUPS}
     sizes = {group: len(signals) for group, signals in groups.items()}
     matrix: dict[str, Any] = {
         name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()
@@ -167,7 +177,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
     )
 
 
-def _details(signals: Signals) -> dict[str, list[Any]]:
+def details_of(signals: Signals) -> dict[str, list[Any]]:
     """Return one list per property, in the order of the names."""
     return {
         "unit": [s.unit for s in signals],
@@ -178,7 +188,8 @@ def _details(signals: Signals) -> dict[str, list[Any]]:
     }
 
 
-def _signals(document: Mapping[str, Any], group: str) -> Signals:
+def signals_of(document: Mapping[str, Any], group: str) -> Signals:
+    """Return the signals of a group of names."""
     names: Sequence[str] = document[group]
     details = document["signals"][group]
     columns = [details[key] for key in ("unit", "nominal", "start", "description", "aliases")]

@@ -18,7 +18,7 @@ from fmilin.errors import ModelError
 from fmilin.export.document import from_document, to_document
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["dumps", "loads", "text_of"]
+__all__ = ["dumps", "loads", "plain", "text_of"]
 
 
 def dumps(linear: LinearModel) -> bytes:
@@ -28,7 +28,7 @@ def dumps(linear: LinearModel) -> bytes:
 
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a document as strict JSON in ASCII, one line per field."""
-    fields = ",\n".join(f"{json.dumps(k)}: {json.dumps(_plain(v), allow_nan=False)}" for k, v in document.items())
+    fields = ",\n".join(f"{json.dumps(k)}: {json.dumps(plain(v), allow_nan=False)}" for k, v in document.items())
     return f"{{\n{fields}\n}}\n"
 
 
@@ -49,16 +49,16 @@ def loads(content: bytes, origin: str) -> LinearModel:
     return from_document(document, origin)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return arrays as lists, complex numbers as [re, im], what is not finite as None."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
         if np.iscomplexobj(value):
             return [[z.real, z.imag] for z in value.tolist()]
-        return value.tolist()
+        return value.tolist() if np.isfinite(value).all() else plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

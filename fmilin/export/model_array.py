@@ -11,7 +11,7 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
-__all__ = ["ModelArray", "gathered", "grid_of"]
+__all__ = ["ModelArray", "gathered", "grid_of", "what_varies"]
 
 _SIGNALS = ("states", "inputs", "outputs")
 _VARIES = 1e-9
@@ -58,7 +58,7 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
     for model in models[1:]:
         _require_alike(models[0], model)
     if grid is None:
-        values = _what_varies(models)
+        values = what_varies(models)
     else:
         values = {name: np.array(list(v), dtype=np.float64) for name, v in grid.items()}
     if bad := [name for name, v in values.items() if v.shape != (len(models),) or not np.isfinite(v).all()]:
@@ -116,7 +116,8 @@ def _require_alike(first: LinearModel, other: LinearModel) -> None:
         )
 
 
-def _what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
+def what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
+    """Return the time at every model where it differs, else inputs and parameters that do, else states."""
     points = [m.point for m in models]
     times = np.array([p.time for p in points])
     if np.ptp(times) > 0:

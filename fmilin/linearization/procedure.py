@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.derivatives.differences import Differences, EventCrossingError
@@ -31,7 +31,7 @@ from fmilin.model.stepping import Stepping
 if TYPE_CHECKING:
     from fmilin.formulations.options import Formulation
 
-__all__ = ["linearize", "linearize_along"]
+__all__ = ["linearize", "linearize_next"]
 
 
 def linearize(
@@ -133,41 +133,34 @@ def linearize(
     return linear if chosen is None else with_inputs(linear, chosen)
 
 
-def linearize_along(
-    model: Model,
-    points: Iterable[OperatingPoint],
-    *,
-    independent: Sequence[str] | None = None,
-    coordinates: str = "partition",
-    derivatives: str | Differences = "auto",
-    descriptor: bool = False,
-) -> list[LinearModel]:
-    """Return one linear model per point of a path, in coordinates that do not jump.
-
-    A partition is kept as long as it is well conditioned; a switch is a remark of kind
-    ``"coordinates-switched"``. Tangent coordinates are carried on smoothly.
+def linearize_next(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
+) -> tuple[LinearModel, Selection | None]:
+    """Return the linear model at the next point of a path, and the coordinates that the point after it continues.
 
     Parameters
     ----------
     model : Model
-    points : iterable of OperatingPoint
-        Consistent, in the order of the path.
-    independent, coordinates, derivatives, descriptor
-        As in :func:`linearize`.
+        With the parameters of the point, and the outputs that are wanted.
+    point : OperatingPoint
+    request : Request
+    previous : Selection or None
+        Coordinates of the point before; None at the first.
 
     Raises
     ------
     FmilinError
-        As :func:`linearize`, at the first point that fails.
+        As :func:`linearize`.
     """
-    request = Request(independent, coordinates=coordinates, derivatives=derivatives, descriptor=descriptor)
-    previous: Selection | None = None
-    found = []
-    for point in points:
+    carried: list[Selection] = []
+
+    def general(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
         linear, frame = _linearized(model, point, request, previous)
-        previous = None if independent else frame.selection
-        found.append(linear)
-    return found
+        carried.append(frame.selection)
+        return linear
+
+    linear = strategy_for(model, request, general)(model, point, request)
+    return linear, carried[-1] if carried and not request.independent else None
 
 
 def _general(model: Model, point: OperatingPoint, request: Request) -> LinearModel:

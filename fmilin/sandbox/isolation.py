@@ -28,7 +28,18 @@ from fmilin.temporary import temporary_folder
 if TYPE_CHECKING:
     import psutil
 
-__all__ = ["Answer", "Limits", "Work", "can_isolate", "in_a_child"]
+__all__ = [
+    "Answer",
+    "Limits",
+    "Work",
+    "can_isolate",
+    "descendants",
+    "free_memory",
+    "how_it_ended",
+    "in_a_child",
+    "leave_no_core",
+    "memory_of",
+]
 
 UNLOADING_TIME = 10.0
 """Seconds that a model may take to be unloaded after the answer is out."""
@@ -123,7 +134,7 @@ def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Pa
     if nothing:
         os.dup2(nothing, 0)
         os.close(nothing)
-    _leave_no_core()
+    leave_no_core()
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
 
     def deliver(content: bytes) -> None:
@@ -135,7 +146,7 @@ def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Pa
     return status
 
 
-def _leave_no_core() -> None:
+def leave_no_core() -> None:
     """Write no memory image into the user's directory when the model crashes."""
     import resource
 
@@ -156,7 +167,7 @@ class _Watch:
         content = self._content()
         if content is None:
             ending = self._guard.wait()
-            raise self._error(_how(ending) + self._where("in", "after"), "Nothing was written.")
+            raise self._error(how_it_ended(ending) + self._where("in", "after"), "Nothing was written.")
         seconds = min(UNLOADING_TIME, self._limits.seconds or UNLOADING_TIME)
         readable, _, _ = select.select([self._guard], [], [], seconds)
         ending = self._guard.wait() if readable else self._guard.stop()
@@ -195,7 +206,7 @@ class _Watch:
         now = time.monotonic()
         if now < self._next_look:
             return
-        processes = _descendants(self._guard.pid)
+        processes = descendants(self._guard.pid)
         self._next_look = now + _SHARE * (time.monotonic() - now)
         started = len(processes) - 1
         if started > self._limits.processes:
@@ -206,12 +217,12 @@ class _Watch:
             )
         if now >= self._next_weighing:
             begin = time.monotonic()
-            self._check_memory(_memory_of(processes))
+            self._check_memory(memory_of(processes))
             self._next_weighing = now + _SHARE * (time.monotonic() - begin)
 
     def _check_memory(self, used: int) -> None:
         if self._memory is None:
-            self._memory = used + _free_memory()
+            self._memory = used + free_memory()
         if used > self._memory:
             raise self._error(
                 f"took {used / 2**30:.2f} GiB of memory, more than the {self._memory / 2**30:.2f} GiB it may have, and "
@@ -233,7 +244,8 @@ class _Watch:
         )
 
 
-def _how(ending: Ending) -> str:
+def how_it_ended(ending: Ending) -> str:
+    """Return what became of a model, as the end of a sentence that begins with it."""
     ended = ending.status
     if ended is None:
         return "was stopped from outside"
@@ -254,7 +266,7 @@ def _signal_name(ended: int) -> str:
         return f"signal {number}"
 
 
-def _descendants(guard: int) -> list[psutil.Process]:
+def descendants(guard: int) -> list[psutil.Process]:
     """Return the child and all processes that it has started."""
     import psutil
 
@@ -264,7 +276,7 @@ def _descendants(guard: int) -> list[psutil.Process]:
         return []
 
 
-def _memory_of(processes: Sequence[psutil.Process]) -> int:
+def memory_of(processes: Sequence[psutil.Process]) -> int:
     """Return how many bytes processes hold; what several hold is shared out among them, where the system can tell."""
     import psutil
 
@@ -278,7 +290,7 @@ def _memory_of(processes: Sequence[psutil.Process]) -> int:
     return used
 
 
-def _free_memory() -> float:
+def free_memory() -> float:
     """Return how many bytes may be taken so that the machine stays usable."""
     import psutil
 

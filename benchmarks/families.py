@@ -1,0 +1,200 @@
+"""Families of linear models: how many trimmed and linearized points per second, in one process, in two, on a cluster.
+
+Processor time of this process where it does the work, wall time where others do. Each sweep is run once before, so that
+what is made once per model (functions, compiled code, the child processes' start) is not counted unless it says so.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fmilin as fl
+from benchmarks.mechanism import chain_of, four_bars, quickest
+from benchmarks.tables import show
+from fmilin.families.batch_graph import batch_graph
+from fmilin.fmi.write import build_fmu
+from fmilin.models.mechanism import Mechanism
+from fmilin.systems import bicycle, four_bar
+
+EXCAVATOR = Path(__file__).parent.parent / "tests" / "families" / "excavator.toml"
+ROLLING = ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]
+POINTS = 20_000
+LARGE = 100_000
+
+
+def main() -> None:
+    rows = [*trimmed(), *batches(), *fmus()]
+    show(
+        "Families",
+        ["what", "measured", "target"],
+        rows,
+        "Times of a whole sweep: points assembled or trimmed, linearized, checked, gathered.",
+    )
+    large()
+
+
+def processor_time(work: Callable[[], fl.LinearFamily], rounds: int = 3) -> tuple[float, fl.LinearFamily]:
+    family = work()
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.process_time()
+        family = work()
+        best = min(best, time.process_time() - begin)
+    return best, family
+
+
+def trimmed() -> list[list[str]]:
+    model = fl.load(EXCAVATOR)
+    postures = {"boom_pin.q": np.linspace(0.2, 0.8, 25), "stick_pin.q": np.linspace(-2.0, -1.2, 20)}
+    free = fl.TrimRequest(free=["boom_force", "stick_force"])
+    begin = time.process_time()
+    family = fl.sweep(model, postures, trim=free)
+    first = time.process_time() - begin
+    again, _ = processor_time(lambda: fl.sweep(model, postures, trim=free), 1)
+    found = [["excavator, 500 postures", f"{first:.2f} s, again {again:.2f} s, {family.ok.sum()} good", "5 s"]]
+    rider = bicycle()
+    speeds = {"rear_rate": np.linspace(-33.0, -0.1, 10_000)}
+    rolling = fl.TrimRequest(steady=ROLLING)
+    begin = time.process_time()
+    fl.sweep(rider, speeds, trim=rolling)
+    first = time.process_time() - begin
+    again, family = processor_time(lambda: fl.sweep(rider, speeds, trim=rolling), 5)
+    text = f"{first:.2f} s, again (compiled) {again:.2f} s, {family.ok.sum()} good"
+    return [*found, ["bicycle, 10,000 speeds, trimmed", text, "1 s"]]
+
+
+def batches() -> list[list[str]]:
+    rows = []
+    for name, model, target in (
+        ("open chain of 6", Mechanism(chain_of(6)), "20,000 /s, 5 times Pinocchio's"),
+        ("open chain of 29", Mechanism(chain_of(29)), "3 times Pinocchio's"),
+        ("12 four-bars in a row", Mechanism(four_bars(12)), "1,500 /s"),
+    ):
+        graph = batch_graph(model, ())
+        if graph is None:
+            continue
+        random = np.random.default_rng(3)
+        n = len(model.states)
+        count = POINTS if n < 20 else 2000
+        x = model.start.states + 1e-3 * random.standard_normal((count, n))
+        u = np.tile(model.start.inputs, (count, 1))
+        p = graph.parameters(count, {})
+
+        def slopes(graph: Any = graph, x: Any = x, u: Any = u, p: Any = p) -> Any:
+            return [graph(0.0, x[i : i + 512], u[i : i + 512], p[i : i + 512]) for i in range(0, len(x), 512)]
+
+        for _ in range(3):
+            slopes()
+        (ours,) = quickest(slopes, rounds=3)
+        text = f"{count / ours:,.0f} /s"
+        theirs = pinocchio_time(model)
+        if theirs is not None and not len(model.constraints):
+            text += f", {ours / count / theirs:.1f} times Pinocchio's {1e6 * theirs:.0f} us"
+        rows.append([f"{name}: f, f_x, f_u in batches", text, target])
+    chain = Mechanism(chain_of(6))
+    begin, family = processor_time(lambda: fl.sweep(chain, {"pin1.q": np.linspace(0.0, 1.0, POINTS)}), 2)
+    text = f"{POINTS / begin:,.0f} /s, {family.ok.sum()} good"
+    return [*rows, ["open chain of 6: whole linear models of a sweep", text, "20,000 /s"]]
+
+
+def pinocchio_time(model: Mechanism) -> float | None:
+    """Return the seconds of one ``computeABADerivatives`` of the same chain; None without Pinocchio."""
+    try:
+        import pinocchio as pin
+    except ImportError:
+        return None
+    if len(model.constraints):
+        return None
+    chain = pin.Model()
+    n = len(model.states) // 2
+    for i in range(n):
+        place = pin.SE3(pin.utils.rotate("x", np.pi / 2 * (i % 2)), np.array([1.0 if i else 0.0, 0.0, 0.0]))
+        chain.addJoint(i, pin.JointModelRZ(), place, f"pin{i}")
+        inertia = pin.Inertia(1.0, np.array([0.5, 0.0, 0.0]), np.diag([0.01, 0.1, 0.1]))
+        chain.appendBodyToJoint(i + 1, inertia, pin.SE3.Identity())
+    data = chain.createData()
+    q, zero = np.full(n, 0.1), np.zeros(n)
+
+    def loop() -> None:
+        for _ in range(1000):
+            pin.computeABADerivatives(chain, data, q, zero, zero)
+
+    return quickest(loop, rounds=5)[0] / 1000
+
+
+def fmus() -> list[list[str]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "four_bar.fmu"
+        build_fmu(four_bar(), path)
+        vary = {"phi": np.linspace(0.4, 2.6, 600)}
+        trim = fl.TrimRequest(free=["torque"])
+        with fl.load(path) as model:
+            one, family = processor_time(lambda: fl.sweep(model, vary, trim=trim), 2)
+        rows = [["four-bar FMU, trimmed", f"{600 / one:.0f} /s and core, {family.ok.sum()} good", "500 /s"]]
+        single = wall(lambda: fl.sweep(path, vary, trim=trim, jobs=1))
+        double = wall(lambda: fl.sweep(path, vary, trim=trim, jobs=2))
+        rows.append(["two processes against one, wall", f"{single / double:.2f} times as fast", "1.8"])
+        rows.append(["Dask, two workers", dask(path, vary, trim, double), "1 ms a point beyond two processes"])
+    return rows
+
+
+def wall(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def dask(path: Path, vary: dict[str, Any], trim: fl.TrimRequest, double: float) -> str:
+    try:
+        import distributed
+    except ImportError:
+        return "distributed is not installed"
+    local: Any = distributed.LocalCluster
+    with local(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        address = cluster.scheduler_address
+        few = wall(lambda: fl.sweep(path, {"phi": vary["phi"][:2]}, trim=trim, scheduler=address))
+        all_of_them = wall(lambda: fl.sweep(path, vary, trim=trim, scheduler=address))
+    over = 1e3 * (all_of_them - few - double) / len(vary["phi"])
+    return f"{over:.2f} ms a point beyond, after {few:.1f} s of start"
+
+
+def large() -> None:
+    """100,000 points into a file, killed half-way and resumed."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = "fmilin.systems:furuta_pendulum"
+        command = [sys.executable, "-m", "fmilin", "sweep", model, "--vary", f"pendulum.q=0.1:3:{LARGE}", "-o", "f.nc"]
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+        rows = Path(folder) / "f.nc.sweep" / "rows.bin"
+        while process.poll() is None and not (rows.is_file() and done(rows) > LARGE // 2):
+            time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kept, first = done(rows), time.perf_counter() - begin
+        begin = time.perf_counter()
+        subprocess.run([*command, "--resume"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+        second = time.perf_counter() - begin
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        size = (Path(folder) / "f.nc").stat().st_size / 2**20
+        family = fl.LinearFamily.load(Path(folder) / "f.nc")
+        text = f"killed after {first:.0f} s with {kept:,} points done, {second:.0f} s more, {family.ok.sum():,} good"
+        show(
+            f"{LARGE:,} points of the Furuta pendulum",
+            ["", "", ""],
+            [["sweep", text, ""], ["largest process", f"{peak:.0f} MiB for a file of {size:.0f} MiB", "flat"]],
+        )
+
+
+def done(rows: Path) -> int:
+    journal = rows.with_name("points.jsonl")
+    return sum(line.count("], [") + 1 for line in journal.read_text().splitlines() if '"points"' in line)

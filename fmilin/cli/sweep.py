@@ -1,0 +1,325 @@
+"""``fmilin sweep MODEL --vary NAME=FROM:TO:COUNT``: linear models at many operating points."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.options import (
+    MODEL,
+    PROJECT,
+    Constraints,
+    Running,
+    assignments,
+    constraints_options,
+    is_fmu,
+    json_option,
+    names_option,
+    one_of,
+    output_option,
+    outputs_option,
+    read_by,
+    running_options,
+    settings_option,
+    time_option,
+)
+from fmilin.cli.stepping import Stepped, stepping_options
+from fmilin.cli.trim import WISHES, Wishes
+from fmilin.errors import NumericalError, UsageError
+from fmilin.export.family_files import checked_families, save_all
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+    from fmilin.families.plan import Plan
+    from fmilin.families.store import Store
+
+__all__ = ["axes_of", "command", "deliver"]
+
+MOST = 10_000_000
+"""Points of one axis."""
+
+REASONS_SHOWN = 3
+
+
+def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
+    """Return the values of ``NAME=FROM:TO:COUNT`` and ``NAME=[v1,v2,...]`` by name.
+
+    >>> axes_of(["v=0:1:3", "q[1]=[1,2.5]"])
+    {'v': [0.0, 0.5, 1.0], 'q[1]': [1.0, 2.5]}
+
+    Raises
+    ------
+    UsageError
+        When one cannot be read, is empty or runs backwards, or a name stands there twice.
+    """
+    axes: dict[str, list[float]] = {}
+    for text in texts:
+        name, equals, values = text.rpartition("=")
+        name = name.strip()
+        if len(name) > 1 and name[0] == name[-1] == "`":
+            name = name[1:-1]
+        if not equals or not name:
+            raise UsageError(
+                f"{option} '{text}' is not of the form NAME=FROM:TO:COUNT or NAME=[v1,v2,...]. Write for example "
+                f"{option} speed=0:10:101."
+            )
+        if name in axes:
+            raise UsageError(f"{option} varies '{name}' twice. Keep the one that you mean.")
+        values = values.strip()
+        where = f"{option} '{text}'"
+        axes[name] = _listed(values[1:-1], where) if values[:1] == "[" and values[-1:] == "]" else _range(values, where)
+    return axes
+
+
+def _listed(text: str, where: str) -> list[float]:
+    if not text.strip():
+        raise UsageError(f"{where}: the list is empty. Write for example [1,2.5,4].")
+    return [_number(item, where) for item in text.split(",")]
+
+
+def _range(text: str, where: str) -> list[float]:
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise UsageError(f"{where}: a range is FROM:TO:COUNT, as in 0:10:101; single values are a list, as in [1,2.5].")
+    low, high = (_number(part, where) for part in parts[:2])
+    count = _number(parts[2], where)
+    if count != int(count) or not 1 <= count <= MOST:
+        raise UsageError(f"{where}: COUNT is {parts[2]}, and a range has 1 to {MOST} points.")
+    if low > high:
+        raise UsageError(f"{where}: the range runs backwards. Write {high:g}:{low:g}:{int(count)}, or list the values.")
+    if (low == high) != (count == 1):
+        raise UsageError(
+            f"{where}: {int(count)} points from {low:g} to {high:g} make no axis. One value is a list: [{low:g}]."
+        )
+    n = int(count)
+    return [low + (high - low) * i / (n - 1) for i in range(n - 1)] + [high] if n > 1 else [low]
+
+
+def _number(text: str, where: str) -> float:
+    return assignments([f"value={text.strip()}"], where)["value"] if text.strip() else _missing(where)
+
+
+def _missing(where: str) -> float:
+    raise UsageError(f"{where}: a number is missing. Write for example 0:10:101 or [1,2.5,4].")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where the family goes, and when that is a success."""
+
+    files: tuple[Path, ...]
+    as_json: bool
+    strict: bool
+    resume: bool
+
+
+@click.command(cls=Command)
+@MODEL
+@click.option(
+    "--vary",
+    metavar="NAME=FROM:TO:COUNT|[v1,...]",
+    multiple=True,
+    required=True,
+    callback=read_by(axes_of),
+    help="Repeatable: a state, input or parameter; all combinations, the last one fastest.",
+)
+@click.option("--zip", "zipped", is_flag=True, help="Walk all --vary together instead of combining them.")
+@click.option("--trim", is_flag=True, help="Find an equilibrium or steady motion at every point, from its neighbour.")
+@WISHES
+@constraints_options("Treat all states as independent.")
+@names_option("--independent", "States to keep as coordinates.")
+@click.option(
+    "--coordinates", type=one_of("partition", "tangent"), default="partition", help="How coordinates are chosen."
+)
+@names_option("--inputs", "A choice and an order.")
+@outputs_option()
+@settings_option("Repeatable: a start value, parameter or input of all points.")
+@time_option()
+@click.option(
+    "--derivatives",
+    type=one_of("auto", "exact", "differences"),
+    default="auto",
+    help="Exact directional derivatives, or differences on the manifold.",
+)
+@PROJECT
+@click.option("--interface", type=one_of("me", "cs"), help="Of an FMU: model exchange or co-simulation.")
+@stepping_options
+@click.option("--jobs", metavar="N", type=int, default=1, help="Processes on this machine.")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://host:8786.")
+@click.option("--resume", is_flag=True, help="Go on with a sweep that was interrupted.")
+@output_option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    multiple=True,
+    help="Repeatable; the suffix picks the format: .nc .mat .npz .json .m",
+)
+@json_option("The family as one JSON document on standard output.")
+@click.option("--strict", is_flag=True, help="End with status 5 when any point failed.")
+@running_options
+def command(
+    model: str,
+    vary: dict[str, list[float]],
+    wishes: Wishes,
+    constrained: Constraints,
+    stepped: Stepped,
+    output: tuple[Path, ...],
+    running: Running,
+    *,
+    zipped: bool,
+    trim: bool,
+    jobs: int,
+    scheduler: str | None,
+    resume: bool,
+    as_json: bool,
+    strict: bool,
+    **asked: Any,
+) -> int:
+    """Compute linear models at many operating points: a grid over states, inputs and parameters.
+
+    MODEL is model.fmu, path/to/file.py:name or package.module:name. A point that fails is marked with its reason.
+    Status 0 when at least one point is good, 5 when none is.
+    """
+    checked_families(output)
+    if resume and not output:
+        raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
+    if not trim and (wishes.free or wishes.steady or wishes.bound or wishes.guess):
+        raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
+    if len(wishes.guess) > 1:
+        raise UsageError("A sweep starts from one guess: give --guess once.")
+    delivery = Delivery(output, as_json, strict, resume)
+
+    def job(runner: JobRunner) -> None:
+        from fmilin.families.grid import grid_over
+        from fmilin.families.plan import Plan
+        from fmilin.linearization.request import Request
+        from fmilin.loading import LoadRequest
+        from fmilin.trimming.request import TrimRequest
+
+        settings = dict(asked["settings"])
+        if both := sorted(settings.keys() & wishes.fix.keys()):
+            raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
+        plan = Plan(
+            source=model,
+            grid=grid_over(vary, zipped=zipped),
+            load=LoadRequest(
+                constraints=constrained.asked(),
+                constraints_file=constrained.constraints,
+                time=asked["time"] if is_fmu(model) else None,
+                interface=asked["interface"],
+                fmu=running.fmu(),
+            ),
+            settings=settings | dict(wishes.fix),
+            trim=TrimRequest(wishes.fix, wishes.steady or (), wishes.free or (), wishes.bound, asked["time"])
+            if trim
+            else None,
+            guess=wishes.guess[0] if wishes.guess else {},
+            time=asked["time"],
+            project=asked["project"],
+            inputs=asked["inputs"],
+            outputs=asked["outputs"],
+            how=Request(
+                asked["independent"],
+                coordinates=asked["coordinates"],
+                derivatives=asked["derivatives"],
+                stepping=stepped.asked(),
+            ),
+        )
+        _sweep(plan, delivery, runner, running, jobs=jobs, scheduler=scheduler)
+
+    return work(job, isolate=False, debug=running.debug)
+
+
+def _sweep(
+    plan: Plan, delivery: Delivery, runner: JobRunner, running: Running, *, jobs: int, scheduler: str | None
+) -> None:
+    from fmilin.cli.progress import progress_bar
+    from fmilin.families.engines import engine_for
+    from fmilin.families.gathering import Gathering
+    from fmilin.families.order import Progress, run
+    from fmilin.families.store import Store
+
+    total = plan.grid.size
+    files = [path.resolve() for path in delivery.files]
+    gathering = Store(plan, files[0], resume=delivery.resume) if files else Gathering(plan.grid)
+    before = int(gathering.done.sum())
+    try:
+        if before < total:
+            isolate, limits = not running.no_isolation, running.limits()
+            with (
+                engine_for(plan, jobs=jobs, scheduler=scheduler, isolate=isolate, limits=limits) as engine,
+                progress_bar("sweep", 0, total, "points") as tell,
+            ):
+                progress = Progress(lambda done, _: tell(before + done), total - before)
+                run(plan, engine, gathering.add_all, progress, lambda k: bool(gathering.done[k]))
+    except BaseException as error:
+        if isinstance(gathering, Store):
+            _interrupted(gathering, delivery, error)
+        raise
+    runner.restore_directory()
+    family = gathering.family()
+    save_all(family, files)
+    if isinstance(gathering, Store):
+        gathering.remove()
+    deliver(family, delivery, runner)
+
+
+def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None:
+    """Say what is kept; a sweep that has not begun leaves nothing."""
+    kept = int(store.done.sum())
+    if not kept:
+        store.remove()
+        return
+    store.close()
+    if not isinstance(error, UsageError):
+        sys.stderr.write(
+            f"{kept} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n"
+        )
+
+
+def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner) -> None:
+    """Write JSON or, without files, a table; count what failed.
+
+    Raises
+    ------
+    NumericalError
+        When no point is good, or, with ``--strict``, one is not.
+    """
+    if delivery.as_json:
+        from fmilin.export.family_json import pieces
+
+        for piece in pieces(family):
+            runner.results.write(piece)
+    elif not delivery.files:
+        from fmilin.families.table import print_family
+
+        print_family(family, runner.results)
+    for path in delivery.files:
+        sys.stderr.write(f"{path}: {int(family.ok.sum())} of {len(family)} points\n")
+    _count(family, delivery)
+
+
+def _count(family: LinearFamily, delivery: Delivery) -> None:
+    failed = [int(k) for k in (~family.ok.ravel()).nonzero()[0]]
+    if not failed:
+        return
+    reasons: dict[str, int] = {}
+    for k in failed:
+        reason = str(family.reasons.flat[k])
+        reasons[reason] = reasons.get(reason, 0) + 1
+    shown = sorted(reasons, key=lambda r: -reasons[r])[:REASONS_SHOWN]
+    first = failed[0]
+    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(first).items())
+    text = f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
+        f"{reasons[r]} of them: {r}" for r in shown
+    )
+    if len(failed) == len(family) or delivery.strict:
+        raise NumericalError(text)
+    sys.stderr.write(f"fmilin: {text}\n")

@@ -1,0 +1,163 @@
+"""Which module writes and reads which kind of file of a family; the suffix decides.
+
+A format is one module with ``dumps(family) -> bytes`` and ``loads(content, origin)``; one that writes without having
+everything in memory has ``write(family, path)`` instead, and ``read(path)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from fmilin.atomic import check_writable, write_atomically
+from fmilin.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+
+__all__ = ["FORMATS", "check_output", "checked_families", "holds_family", "is_family", "load", "save", "save_all"]
+
+FORMAT_NAME = "fmilin-family/1"
+
+FORMATS = {
+    ".nc": "fmilin.export.family_netcdf",
+    ".mat": "fmilin.export.family_mat",
+    ".npz": "fmilin.export.family_npz",
+    ".json": "fmilin.export.family_json",
+    ".m": "fmilin.export.family_m",
+}
+_BY_PATH = frozenset({".nc"})
+"""These are written and read without having everything in memory."""
+
+
+def save(family: LinearFamily, path: str | Path) -> None:
+    """Write a family to ``path``, completely or not at all; the suffix picks the format.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, or the file cannot be written; an old file is then unharmed.
+    """
+    save_all(family, [Path(path)])
+
+
+def save_all(family: LinearFamily, paths: Sequence[Path]) -> None:
+    """Write a family to several files; what can be made in memory is made before the first is written.
+
+    Raises
+    ------
+    UsageError
+        As :func:`save`.
+    """
+    contents = [_dumps(family, path) for path in paths]
+    for path, content in zip(paths, contents, strict=True):
+        if content is None:
+            import_module(_module(path)).write(family, path)
+        else:
+            write_atomically(path, content)
+
+
+def _dumps(family: LinearFamily, path: Path) -> bytes | None:
+    """Return a file's content; None for one that is written without having it in memory."""
+    module = import_module(_module(path))
+    suffix = path.suffix.lower()
+    if suffix in _BY_PATH:
+        return None
+    return cast(bytes, module.dumps(family, path.stem) if suffix == ".m" else module.dumps(family))
+
+
+def load(path: str | Path) -> LinearFamily:
+    """Read a family; the suffix picks the format.
+
+    Raises
+    ------
+    UsageError
+        When no format that can be read has the suffix.
+    ModelError
+        When there is no such file, or it is not what its suffix says.
+    """
+    if Path(path).suffix.lower() == ".m":
+        raise UsageError(
+            f"Cannot read '{path}': a .m file is a program. Load the family from .nc, .mat, .npz or .json."
+        )
+    module = import_module(_module(path, "read"))
+    try:
+        if Path(path).suffix.lower() in _BY_PATH:
+            with Path(path).open("rb"):
+                pass
+            return cast("LinearFamily", module.read(Path(path)))
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"Cannot read the family '{path}': {why}.") from None
+    return cast("LinearFamily", module.loads(content, str(path)))
+
+
+def holds_family(path: str | Path) -> bool:
+    """Whether a file of this suffix can hold a family."""
+    return Path(path).suffix.lower() in FORMATS and not Path(path).name.lower().endswith("dslin.mat")
+
+
+def check_output(path: str | Path) -> None:
+    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind.
+
+    Raises
+    ------
+    UsageError
+        When no format has the suffix, what the format needs is not installed, or the place is not writable.
+    """
+    _module(path)
+    check_writable(path)
+    if Path(path).suffix.lower() == ".nc":
+        import_module(FORMATS[".nc"]).require_installed()
+
+
+def checked_families(paths: Sequence[Path]) -> list[Path]:
+    """Return ``paths`` after making sure that a family can be written to every one.
+
+    Raises
+    ------
+    UsageError
+        As :func:`check_output`, and when one file is named twice.
+    """
+    for path in paths:
+        check_output(path)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("--output names the same file twice. Keep one.")
+    return list(paths)
+
+
+def is_family(path: Path) -> bool:
+    """Whether a file holds a family, by what stands in it; False where it cannot be read."""
+    suffix = path.suffix.lower()
+    if suffix == ".nc":
+        return True
+    if suffix not in (".mat", ".npz", ".json"):
+        return False
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    mark = FORMAT_NAME.encode("ascii")
+    return mark in content or mark.decode("ascii").encode("utf-32-le") in content or _says_so(content, suffix)
+
+
+def _says_so(content: bytes, suffix: str) -> bool:
+    """Whether a compressed .mat or .npz file that somebody saved again is a family."""
+    if suffix == ".json":
+        return False
+    try:
+        import_module(FORMATS[suffix]).loads(content, "")
+    except ModelError:
+        return False
+    return True
+
+
+def _module(path: str | Path, action: str = "write") -> str:
+    if not holds_family(path):
+        suffix = Path(path).suffix
+        has = f"the suffix '{suffix}'" if suffix else "no suffix"
+        raise UsageError(f"Cannot {action} '{path}' as a family: it has {has}. Known are {', '.join(FORMATS)}.")
+    return FORMATS[Path(path).suffix.lower()]

@@ -1,0 +1,198 @@
+"""Points computed by a Dask cluster: the model file travels there, and each worker opens it in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.families.continuation import Seed
+from fmilin.families.engine import Engine, Report, Task
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+from fmilin.sandbox.isolation import Limits
+
+__all__ = ["Cluster", "Parcel", "compute"]
+
+CONNECT = "10s"
+"""For a cluster to answer."""
+
+RETRIES = 3
+"""Times that a task is given to another worker when one is lost on it."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A plan and the files that it needs, for a machine that has neither.
+
+    Parameters
+    ----------
+    plan : Plan
+    files : tuple of (str, bytes)
+        The model's file first.
+    key : str
+        The same for the same content.
+    """
+
+    plan: Plan
+    files: tuple[tuple[str, bytes], ...]
+    key: str
+
+    @classmethod
+    def of(cls, plan: Plan) -> Parcel:
+        """Return a plan with its model's file, what declares its constraints beside it, and nothing else.
+
+        Raises
+        ------
+        UsageError
+            When the model is not in a file and in no package either.
+        """
+        if not isinstance(plan.source, str):
+            raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
+        path = _file_of(plan.source)
+        wanted = [] if path is None else [path, path.with_name(f"{path.stem}.fmilin.toml")]
+        if plan.load.constraints_file is not None:
+            wanted.append(Path(plan.load.constraints_file))
+        files = tuple((p.name, p.read_bytes()) for p in wanted if p.is_file())
+        digest = hashlib.sha256(repr(plan.identity()).encode())
+        for name, content in files:
+            digest.update(name.encode() + content)
+        return cls(plan, files, digest.hexdigest()[:32])
+
+    def unpacked(self, folder: Path) -> Plan:
+        """Return the plan with the files in ``folder``."""
+        for name, content in self.files:
+            (folder / name).write_bytes(content)
+        plan = self.plan
+        assert isinstance(plan.source, str)  # noqa: S101 - of() has looked
+        path = _file_of(plan.source)
+        source = plan.source if path is None else f"{folder / path.name}{plan.source[len(str(path)) :]}"
+        load = plan.load
+        if load.constraints_file is not None:
+            load = replace(load, constraints_file=str(folder / Path(load.constraints_file).name))
+        return replace(plan, source=source, load=load)
+
+
+def _file_of(source: str) -> Path | None:
+    """Return the file in ``model.fmu``, ``file.py:name(...)`` or ``robot.urdf``; None for ``package.module:name``."""
+    head = source[: source.index(".py:") + 3] if ".py:" in source else source
+    path = Path(head)
+    if path.is_file():
+        return path
+    if ":" in source and ".py:" not in source:
+        return None
+    raise UsageError(f"There is no file '{head}' that could travel to the cluster.")
+
+
+_open: dict[str, Any] = {}  # of this worker: a folder and the processes of each parcel
+
+
+def compute(parcel: Parcel, task: Task) -> tuple[list[Outcome], Seed | None]:
+    """Compute a task on a worker, in a process of its own that stays for the next task."""
+    from fmilin.families.processes import Processes
+
+    if parcel.key not in _open:
+        folder = tempfile.TemporaryDirectory(prefix="fmilin-")
+        engine = Processes(parcel.unpacked(Path(folder.name)), 1, Limits(), program=True)
+        _open[parcel.key] = (engine, folder)
+    engine = _open[parcel.key][0]
+    engine.submit(task)
+    outcomes: list[Outcome] = []
+    while True:
+        for report in engine.reports():
+            outcomes += report.outcomes
+            if report.finished:
+                return outcomes, report.seed
+
+
+def _shipped(parcel: Parcel) -> Parcel:
+    return parcel
+
+
+def forget(key: str) -> None:
+    """End what a worker holds for a parcel."""
+    engine, folder = _open.pop(key, (None, None))
+    if engine is not None:
+        engine.close()
+        folder.cleanup()
+
+
+class Cluster(Engine):
+    """Hands tasks to the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    plan : Plan
+    address : str
+        Of its scheduler.
+
+    Raises
+    ------
+    UsageError
+        When dask.distributed is not installed, no cluster answers, or the model is in no file.
+    """
+
+    def __init__(self, plan: Plan, address: str) -> None:
+        if find_spec("distributed") is None:
+            raise UsageError(
+                "A cluster needs the package distributed, which is not installed: pip install 'fmilin[families]', or "
+                "use --jobs for processes on this machine."
+            )
+        import distributed
+
+        Client: Any = distributed.Client
+        as_completed: Any = distributed.as_completed
+
+        self._parcel = Parcel.of(plan)
+        try:
+            self._client: Any = Client(address, timeout=CONNECT, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            why = " ".join(str(error).split())[:120]
+            raise UsageError(
+                f"No Dask scheduler answers at '{address}' ({why}). Start one (dask scheduler, dask worker ADDRESS), "
+                "or use --jobs for processes on this machine."
+            ) from None
+        # A task that returns the parcel, not scattered data: when all workers that have it are lost it is made again.
+        self._shipped = self._client.submit(_shipped, self._parcel, pure=False)
+        self._tasks: dict[Any, Task] = {}
+        self._completed: Any = as_completed(loop=self._client.loop)
+        self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
+
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+        future = self._client.submit(compute, self._shipped, task, pure=False, retries=RETRIES)
+        self._tasks[future] = task
+        self._completed.add(future)
+
+    def reports(self) -> Iterator[Report]:
+        """Yield what the workers report, after waiting for it."""
+        for future in self._completed.next_batch(block=True):
+            task = self._tasks.pop(future)
+            try:
+                outcomes, seed = future.result()
+            except FmilinError as error:
+                if isinstance(error, UsageError | ModelError) and task.seed is None:
+                    raise
+                outcomes, seed = _failed(task, str(error)), task.seed
+            except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
+                outcomes, seed = (
+                    _failed(task, f"The cluster lost its workers on this run of points: {error}"),
+                    task.seed,
+                )
+            yield Report(task, outcomes, seed)
+
+    def close(self) -> None:
+        """Let the workers go."""
+        try:
+            self._client.run(forget, self._parcel.key, on_error="ignore")
+        finally:
+            self._client.close()
+
+
+def _failed(task: Task, why: str) -> list[Outcome]:
+    return [Outcome(n, " ".join(why.split()), kind="ModelCrashError") for n in task.numbers]

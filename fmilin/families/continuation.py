@@ -1,0 +1,177 @@
+"""From one trimmed point to the next: a predictor from the linear model there, a corrector with its matrices.
+
+At the point before, 0 = f0 + A dy + B du + f_p dp on the manifold. With the rates at the next values of what varies in
+place of f0 + f_p dp this is one Newton step of the next problem, and the matrices serve for the steps after it (a
+chord): each costs one visit to the model. What does not converge is left to the search of :mod:`fmilin.trimming`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fmilin.errors import FmilinError
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.selection import Selection
+from fmilin.model.counting import RememberingModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.trimming.request import TrimRequest
+
+__all__ = ["Balance", "Seed", "corrected"]
+
+ROUNDS = 12
+"""Steps of the chord."""
+
+CONTRACTION = 0.5
+"""What two steps have to gain, of the first one: else the matrices are those of another place. One alone may gain none,
+as the first way back to the manifold moves the rates."""
+
+ON_MANIFOLD = 1e-12
+"""Distance from the manifold at the end, in sizes of the states."""
+
+BALANCED = 1e-11
+"""Rates at the end, over the sizes of the states and the largest entries of A and B along the step."""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A point that others start from.
+
+    Attributes
+    ----------
+    values : mapping of str to float
+        What varies, there.
+    point : OperatingPoint
+    linear : LinearModel
+        With all inputs of the model.
+    selection : Selection or None
+        Its coordinates, to be carried on.
+    """
+
+    values: Mapping[str, float]
+    point: OperatingPoint
+    linear: LinearModel
+    selection: Selection | None
+
+
+class Balance:
+    """The equations of a trimmed point in the coordinates of a linear model: which rates vanish, what is held.
+
+    Parameters
+    ----------
+    model : Model
+    request : TrimRequest
+        Checked.
+    linear : LinearModel
+    selection : Selection
+    """
+
+    def __init__(self, model: Model, request: TrimRequest, linear: LinearModel, selection: Selection) -> None:
+        states = model.states
+        self.R = selection.coordinates.R
+        names = linear.states.names
+        self.rows = [i for i, name in enumerate(names) if name not in request.steady]
+        self.held = [states.positions[n] for n in request.fixed if states.has(n)]
+        self.free = [model.inputs.positions[n] for n in request.free]
+        self.x_scales = states.scales(np.array(list(linear.point.states.values())))
+        self.u_scales = model.inputs.scales(np.array(list(linear.point.inputs.values())))[self.free]
+        self.y_scales = np.abs(self.R) @ self.x_scales
+        self.A, self.B, self.T = linear.A, linear.B[:, self.free], linear.T
+        p, sizes = len(names), self.y_scales[self.rows]
+        top = np.hstack((self.A * self.y_scales, self.B * self.u_scales))[self.rows] / sizes[:, None]
+        bottom = np.hstack((self.T * self.y_scales, np.zeros((len(self.T), len(self.free)))))[self.held]
+        self.J = np.vstack((top, bottom / self.x_scales[self.held, None]))
+        self.size = np.abs(top).max(initial=0.0)
+        self._p = p
+        self._inverse = np.linalg.pinv(self.J, rcond=1e-12)
+
+    def residual(self, rates: FloatArray, gap: FloatArray) -> FloatArray:
+        """Return the scaled residuals: rates of the coordinates that rest, and how far held states are off."""
+        rest = (self.R @ rates)[self.rows] / self.y_scales[self.rows]
+        return np.concatenate((rest, gap / self.x_scales[self.held]))
+
+    def step(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return dx on the tangent and du of the free inputs, the shortest scaled step that the residual asks for."""
+        z = -self._inverse @ residual
+        return self.T @ (z[: self._p] * self.y_scales), z[self._p :] * self.u_scales
+
+    @property
+    def volume(self) -> float:
+        """The product of the singular values of the equations, zero at a fold: |det J| where J is square."""
+        if not self.J.shape[0] or self.J.shape[0] > self.J.shape[1]:
+            return 0.0
+        return float(np.prod(np.linalg.svd(self.J, compute_uv=False)))
+
+
+_pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()
+
+
+def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) -> OperatingPoint | None:
+    """Return the trimmed point nearest to ``seed`` with what the request fixes, or None where the chord does not end.
+
+    Each step goes along the tangent of the seed, T dy, and back to the manifold along its normals, -D (H D)^+ h.
+
+    Parameters
+    ----------
+    model : Model
+        With the parameters of the point.
+    request : TrimRequest
+        Checked, at the new values; without free parameters and without bounds.
+    seed : Seed
+    balance : Balance
+        Of the seed's linear model.
+    """
+    t, x, u = seed.point.time, seed.point.states.copy(), seed.point.inputs.copy()
+    wanted = np.array([request.fixed[n] for n in request.fixed if model.states.has(n)])
+    for name, value in request.fixed.items():
+        if model.inputs.has(name):
+            u[model.inputs.positions[name]] = value
+    visited = RememberingModel(model)
+    lengths: list[float] = []
+    try:
+        invariants = _invariants(visited, model, t, x, u)
+        back = _normals(invariants, t, x)
+        for _ in range(ROUNDS):
+            rates = visited.evaluate(t, x, u).derivatives
+            normal = -back @ invariants.values(t, x)
+            residual = balance.residual(rates, x[balance.held] + normal[balance.held] - wanted)
+            off = float(np.max(np.abs(normal) / balance.x_scales, initial=0.0))
+            if (
+                lengths
+                and off <= ON_MANIFOLD
+                and np.abs(residual).max(initial=0.0) <= BALANCED * max(balance.size, 1.0)
+            ):
+                return OperatingPoint(t, x, u, dict(model.start.parameters))
+            dx, du = balance.step(residual)
+            length = float(np.max(np.abs(dx + normal) / balance.x_scales, initial=0.0))
+            lengths.append(max(length, float(np.max(np.abs(du) / balance.u_scales, initial=0.0))))
+            if not lengths[-1] <= CONTRACTION ** min(len(lengths) // 2, 4) * lengths[0]:  # NaN, too
+                return None
+            u[balance.free] += du
+            x = x + dx + normal
+            x[balance.held] = wanted
+    except FmilinError:
+        return None
+    return None
+
+
+def _invariants(visited: Model, model: Model, t: float, x: FloatArray, u: FloatArray) -> Invariants:
+    pairs = _pairs.get(model)
+    if pairs is None:
+        pairs = _pairs[model] = dict(kinematic_pairs(model, OperatingPoint(t, x, u))) if len(model.constraints) else {}
+    return Invariants(visited, u, pairs, model.states.scales(x))
+
+
+def _normals(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
+    """Return D (H D)^+, shape (N, m): the way back to the manifold."""
+    if not len(invariants):
+        return np.zeros((len(x), 0))
+    gradient = invariants.gradient(t, x)
+    sizes = np.where(gradient.sizes > 0, gradient.sizes, 1.0)
+    return np.asarray(invariants.scales[:, None] * np.linalg.pinv(gradient.scaled, rcond=1e-9) / sizes)

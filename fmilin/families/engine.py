@@ -1,0 +1,114 @@
+"""Who computes the points of a sweep: an engine takes runs of points behind their seeds and reports on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from fmilin.families.continuation import Seed
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+from fmilin.families.solver import Solver
+
+__all__ = ["Engine", "Here", "Report", "Task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run of points.
+
+    Parameters
+    ----------
+    numbers : tuple of int
+        Each point starts from the one before it.
+    seed : Seed or None
+        What the first one starts from.
+    start : bool
+        The start of a run, which others wait for.
+    """
+
+    numbers: tuple[int, ...]
+    seed: Seed | None
+    start: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What an engine says: some points of a task are done.
+
+    Attributes
+    ----------
+    task : Task
+    outcomes : list of Outcome
+    seed : Seed or None
+        For the points after the task; of its last report.
+    finished : bool
+    """
+
+    task: Task
+    outcomes: list[Outcome] = field(default_factory=list)
+    seed: Seed | None = None
+    finished: bool = True
+
+
+class Engine(ABC):
+    """Computes tasks, in any order.
+
+    Attributes
+    ----------
+    capacity : int
+        How many tasks it wants to have at a time.
+    """
+
+    capacity: int = 1
+
+    @abstractmethod
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+
+    @abstractmethod
+    def reports(self) -> Iterator[Report]:
+        """Yield what is new, after waiting for it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 - some hold nothing
+        """Give back what the engine holds."""
+
+
+class Here(Engine):
+    """Computes in this process, one task after the other.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._solver = Solver(plan)
+        self._solver.check()
+        self._tasks: deque[Task] = deque()
+
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+        self._tasks.append(task)
+
+    def reports(self) -> Iterator[Report]:
+        """Compute the next task."""
+        task = self._tasks.popleft()
+        for outcome, seed in self._solver.solve(task.numbers, task.seed):
+            yield Report(task, [outcome], seed, finished=outcome.number == task.numbers[-1])
+
+    def close(self) -> None:
+        """Close the models that were opened."""
+        self._solver.close()

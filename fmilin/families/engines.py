@@ -1,0 +1,46 @@
+"""Which engine computes a sweep: this process, others on this machine, or a cluster."""
+
+from __future__ import annotations
+
+from fmilin.errors import UsageError
+from fmilin.families.engine import Engine, Here
+from fmilin.families.plan import Plan
+from fmilin.sandbox.isolation import Limits, can_isolate
+
+__all__ = ["engine_for"]
+
+
+def engine_for(
+    plan: Plan, *, jobs: int = 1, scheduler: str | None = None, isolate: bool = True, limits: Limits | None = None
+) -> Engine:
+    """Return who computes the points.
+
+    Parameters
+    ----------
+    plan : Plan
+    jobs : int
+        Processes on this machine.
+    scheduler : str, optional
+        Address of a Dask cluster instead.
+    isolate : bool
+        Whether an FMU is kept out of this process even for a single job.
+    limits : Limits, optional
+        What the model may take in each process.
+
+    Raises
+    ------
+    UsageError
+        When the number of jobs is none, or there is no such cluster.
+    """
+    if jobs < 1:
+        raise UsageError(f"{jobs} jobs do no work: give --jobs 1 or more.")
+    if scheduler is not None:
+        from fmilin.families.cluster import Cluster
+
+        return Cluster(plan, scheduler)
+    foreign = isinstance(plan.source, str) and plan.source.lower().endswith(".fmu")
+    if jobs > 1 or (isolate and foreign and can_isolate()):
+        from fmilin.families.processes import Processes
+
+        return Processes(plan, min(jobs, plan.grid.size), limits)
+    return Here(plan)

@@ -1,0 +1,347 @@
+"""A family of linear models: what a sweep returns, as arrays with the grid in front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import NumericalError, UsageError
+from fmilin.families.grid import Grid
+from fmilin.families.rows import Layout, Template
+from fmilin.linear_model.model import LinearModel
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import control
+    import xarray
+
+    from fmilin.families.interpolation import LeftOut
+    from fmilin.families.tracking import ModeEvent, Tracks
+    from fmilin.linear_model.descriptor import Descriptor
+
+__all__ = ["Choice", "LinearFamily"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What may differ between the points of a family and is no number.
+
+    Attributes
+    ----------
+    states : Signals
+        The independent coordinates.
+    method : (str, str)
+        How derivatives were taken and coordinates chosen.
+    """
+
+    states: Signals
+    method: tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFamily(Sequence[LinearModel]):
+    r"""Linear models of one plant on a grid of operating points.
+
+    As a sequence it has one linear model per point, in the order of the grid, the last axis fastest. ``family[3]`` and
+    ``family[2, 5]`` are linear models, slices are families.
+
+    Parameters
+    ----------
+    grid : Grid
+    template : Template
+        What all linear models share.
+    rows : array, shape (number of points, width)
+        One linear model each (:class:`fmilin.families.rows.Layout`); NaN where there is none.
+    ok : array of bool, shape (\\*shape)
+    reasons : array of str, shape (\\*shape)
+        Why there is no linear model; empty where there is one.
+    choices : tuple of Choice
+    chosen : array of int, shape (number of points,)
+        Which of the choices belongs to each point; -1 where there is no linear model.
+    remarks : mapping of int to tuple of Remark
+        Warnings by the number of the point.
+    descriptors : mapping of int to Descriptor
+        By the number of the point, where they were asked for; they go into no file of a family.
+    """
+
+    grid: Grid
+    template: Template
+    rows: FloatArray = field(repr=False)
+    ok: NDArray[np.bool_] = field(repr=False)
+    reasons: NDArray[Any] = field(repr=False)
+    choices: tuple[Choice, ...] = field(repr=False)
+    chosen: NDArray[np.intp] = field(repr=False)
+    remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)
+    descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
+
+    # -- what there is ---------------------------------------------------------------------------------
+
+    @property
+    def axes(self) -> Mapping[str, FloatArray]:
+        """What varies: values by name."""
+        return self.grid.axes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the grid."""
+        return self.grid.shape
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each quantity stands in a row."""
+        return Layout(self.template)
+
+    @property
+    def states(self) -> Signals:
+        """The P independent coordinates; where the family has several choices, those of its first good point."""
+        return self.choices[0].states if self.choices else Signals()
+
+    @property
+    def full_states(self) -> Signals:
+        """All N states."""
+        return self.template.full_states
+
+    @property
+    def inputs(self) -> Signals:
+        """The inputs of all linear models."""
+        return self.template.inputs
+
+    @property
+    def outputs(self) -> Signals:
+        """The outputs of all linear models."""
+        return self.template.outputs
+
+    @property
+    def sample_time(self) -> float:
+        """In seconds; 0 for continuous models."""
+        return self.template.sample_time
+
+    @property
+    def switches(self) -> bool:
+        """Whether the independent coordinates are not the same at all points."""
+        return len({c.states.names for c in self.choices}) > 1
+
+    def array(self, name: str) -> FloatArray:
+        r"""Return a quantity of all points: shape (\\*shape, ...).
+
+        Parameters
+        ----------
+        name : str
+            ``A`` to ``T_u``, ``f0``, ``y0``, ``x0`` (all states), ``u0``, ``out0``, ``time``, ``parameters``,
+            ``accuracy``, ``visits``, ``error_A`` and so on.
+        """
+        part = self.layout.part(self.rows, name)
+        return part.reshape(self.shape + part.shape[1:])
+
+    @property
+    def A(self) -> FloatArray:
+        r"""Shape (\\*shape, P, P); NaN where not ok, as in all arrays."""
+        return self.array("A")
+
+    @property
+    def B(self) -> FloatArray:
+        r"""Shape (\\*shape, P, nu)."""
+        return self.array("B")
+
+    @property
+    def C(self) -> FloatArray:
+        r"""Shape (\\*shape, ny, P)."""
+        return self.array("C")
+
+    @property
+    def D(self) -> FloatArray:
+        r"""Shape (\\*shape, ny, nu)."""
+        return self.array("D")
+
+    @property
+    def T(self) -> FloatArray:
+        r"""Shape (\\*shape, N, P)."""
+        return self.array("T")
+
+    @property
+    def f0(self) -> FloatArray:
+        r"""The rate of the coordinates at each point, shape (\\*shape, P)."""
+        return self.array("f0")
+
+    @property
+    def y0(self) -> FloatArray:
+        r"""The coordinates of each point, shape (\\*shape, P)."""
+        return self.array("y0")
+
+    @property
+    def x0(self) -> FloatArray:
+        r"""All states of each point, shape (\\*shape, N)."""
+        return self.array("x0")
+
+    @property
+    def u0(self) -> FloatArray:
+        r"""The inputs of each point, shape (\\*shape, nu)."""
+        return self.array("u0")
+
+    # -- modes -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def tracks(self) -> Tracks:
+        """Eigenvalues followed along the grid, and where they meet."""
+        from fmilin.families.tracking import tracked
+
+        return tracked(self)
+
+    @property
+    def eigenvalues(self) -> NDArray[np.complex128]:
+        r"""Shape (\\*shape, P): a column is one mode, followed from point to point by its eigenvector."""
+        return self.tracks.eigenvalues
+
+    @property
+    def mode_events(self) -> tuple[ModeEvent, ...]:
+        """Where modes cross, and where two real eigenvalues meet and become a pair or the other way around."""
+        return self.tracks.events
+
+    # -- the linear models -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.grid.size
+
+    @overload
+    def __getitem__(self, key: int) -> LinearModel: ...
+    @overload
+    def __getitem__(self, key: slice) -> LinearFamily: ...
+    @overload
+    def __getitem__(self, key: tuple[int | slice, ...]) -> Any: ...
+    def __getitem__(self, key: int | slice | tuple[int | slice, ...]) -> Any:
+        if isinstance(key, int | np.integer) and len(self.shape) > 1:
+            return self.linear_model(range(len(self))[int(key)])
+        picked = np.arange(len(self)).reshape(self.shape)[key]
+        return self.linear_model(int(picked)) if np.ndim(picked) == 0 else self._part(key, picked)
+
+    def linear_model(self, number: int) -> LinearModel:
+        """Return the linear model of a point, counted in the order of the grid.
+
+        Raises
+        ------
+        NumericalError
+            With the reason, where there is none.
+        """
+        if not self.ok.flat[number]:
+            at = ", ".join(f"{name} = {value:g}" for name, value in self.grid.values(number).items())
+            raise NumericalError(f"There is no linear model at {at}: {self.reasons.flat[number]}")
+        choice = self.choices[self.chosen[number]]
+        remarks = self.remarks.get(number, ())
+        linear = self.layout.unpacked(self.rows[number], choice.states, choice.method, remarks)
+        descriptor = self.descriptors.get(number)
+        return linear if descriptor is None else replace(linear, descriptor=descriptor)
+
+    def good(self) -> Iterator[tuple[int, LinearModel]]:
+        """Yield number and linear model of every point that has one."""
+        for number in np.flatnonzero(self.ok).tolist():
+            yield number, self.linear_model(number)
+
+    def _part(self, key: Any, picked: NDArray[np.intp]) -> LinearFamily:
+        keys = key if isinstance(key, tuple) else (key,)
+        if any(not isinstance(k, slice | int | np.integer) for k in keys):
+            raise UsageError("Points of a family are picked by integers and slices.")
+        keys = (*keys, *[slice(None)] * (len(self.shape) - len(keys)))
+        if self.grid.zipped:
+            axes = {name: values[keys[0]] for name, values in self.axes.items()}
+        else:
+            axes = {n: v[k] for (n, v), k in zip(self.axes.items(), keys, strict=True) if isinstance(k, slice)}
+        numbers = picked.ravel()
+        return LinearFamily(
+            Grid(axes, self.grid.zipped),
+            self.template,
+            self.rows[numbers],
+            self.ok.reshape(-1)[numbers].reshape(picked.shape),
+            self.reasons.reshape(-1)[numbers].reshape(picked.shape),
+            self.choices,
+            self.chosen[numbers],
+            {k: self.remarks[n] for k, n in enumerate(numbers.tolist()) if n in self.remarks},
+            {k: self.descriptors[n] for k, n in enumerate(numbers.tolist()) if n in self.descriptors},
+        )
+
+    # -- between the points ----------------------------------------------------------------------------
+
+    def interpolate(self, values: Mapping[str, float]) -> LinearModel:
+        """Return the linear model between the points of the grid, linear in every axis.
+
+        Its remark of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
+        grid around it when each is left out.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            One for every axis.
+
+        Raises
+        ------
+        UsageError
+            When a value is missing or outside the grid.
+        NumericalError
+            When one of the points around has no linear model, or other coordinates than the others.
+        """
+        from fmilin.families.interpolation import interpolated
+
+        return interpolated(self, values)
+
+    def left_out(self) -> LeftOut:
+        """Return how far interpolation is off at every point inside the grid when that point is left out."""
+        from fmilin.families.interpolation import left_out
+
+        return left_out(self)
+
+    # -- other forms -----------------------------------------------------------------------------------
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return everything as an ``xarray.Dataset`` with labelled axes.
+
+        Raises
+        ------
+        UsageError
+            When xarray is not installed.
+        """
+        from fmilin.export.family_netcdf import to_xarray
+
+        return to_xarray(self)
+
+    def to_control(self) -> list[control.StateSpace | None]:
+        """Return a ``control.StateSpace`` per point in the order of the grid; None where there is no linear model."""
+        from fmilin.export.python_control import to_control
+
+        found: list[control.StateSpace | None] = [None] * len(self)
+        for number, linear in self.good():
+            found[number] = to_control(linear)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write the family; the suffix of ``path`` picks the format: .nc, .mat, .npz, .json or .m.
+
+        Raises
+        ------
+        UsageError
+            When no format has the suffix, or the file cannot be written; an old file is then unharmed.
+        """
+        from fmilin.export.family_files import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LinearFamily:
+        """Read a family that :meth:`save` wrote as .nc, .mat, .npz or .json.
+
+        Raises
+        ------
+        UsageError
+            When the suffix is none of these.
+        ModelError
+            When the file is missing, damaged, of another version or something else.
+        """
+        from fmilin.export.family_files import load
+
+        return load(path)

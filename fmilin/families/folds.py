@@ -1,0 +1,96 @@
+"""Where a branch of trimmed points turns back: a fold, found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fmilin.errors import NumericalError
+from fmilin.families.continuation import Seed
+
+__all__ = ["FoldError", "fold_between"]
+
+APPROACHES = 40
+"""Steps towards a fold."""
+
+NEAR = 1e-8
+"""Of the step between two points of the grid: so near the place of a fold is known."""
+
+REST = 0.3
+"""Part of the way to a fold that the next step leaves."""
+
+TURNED = 0.05
+"""A fold is named when the determinant of the equations has fallen below this part of what it was."""
+
+
+class FoldError(NumericalError):
+    """No solution beyond a fold was found.
+
+    Parameters
+    ----------
+    place : str
+        Where the branch turns back, one sentence.
+    otherwise : str
+        Why no other solution was found.
+    """
+
+    def __init__(self, place: str, otherwise: str) -> None:
+        super().__init__(f"{place} No other solution was found at this point: {otherwise}")
+
+
+def fold_between(
+    seed: Seed,
+    values: Mapping[str, float],
+    onward: Callable[[Mapping[str, float], Seed], Seed | None],
+    volume: Callable[[Seed], float],
+) -> str | None:
+    """Return where the branch through ``seed`` turns back on the way to ``values``, one sentence; None if it does not.
+
+    The branch is followed towards the place where it ends. Near a fold at p* the determinant of the equations goes
+    as the root of p* - p, so that two points on the way tell p*; the next one is taken before it.
+
+    Parameters
+    ----------
+    seed : Seed
+    values : mapping of str to float
+        Of a point that was not reached.
+    onward : callable
+        (values, seed) -> the point there on the branch of the seed, or None.
+    volume : callable
+        The product of the singular values of the equations at a point.
+    """
+    start = {name: seed.values[name] for name in values}
+
+    def at(s: float) -> dict[str, float]:
+        return {name: (1 - s) * start[name] + s * value for name, value in values.items()}
+
+    first = volume(seed)
+    if first <= 0:
+        return None
+    here, s, reach, place = seed, 0.0, 1.0, np.nan
+    history = [(0.0, first)]
+    for _ in range(APPROACHES):
+        aim = place - REST * (place - s) if s < place and place - REST * (place - s) < reach else (s + reach) / 2
+        found = onward(at(aim), here)
+        if found is None:
+            reach = aim
+        else:
+            here, s, reach = found, aim, 1.0
+            history.append((s, volume(found)))
+            place = _extrapolated(history)
+        if reach - s < NEAR or (np.isfinite(place) and abs(place - s) < NEAR):
+            break
+    if not history[-1][1] < TURNED * first:
+        return None
+    place = place if np.isfinite(place) else s
+    where = ", ".join(f"{n} = {v:.9g}" for n, v in at(place).items() if v != start[n] or len(start) == 1)
+    return f"The branch turns back at {where} (a fold: the equations are singular there)."
+
+
+def _extrapolated(history: list[tuple[float, float]]) -> float:
+    """Return where the volume's square vanishes on the line through the last two points; NaN if it does not fall."""
+    if len(history) < 2:
+        return np.nan
+    (a, x), (b, y) = history[-2:]
+    return b + (b - a) * y**2 / (x**2 - y**2) if x > y else np.nan

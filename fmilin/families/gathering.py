@@ -1,0 +1,175 @@
+"""Outcomes, and linear models that are there already, put together as a family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.families.family import Choice, LinearFamily
+from fmilin.families.grid import Grid
+from fmilin.families.outcome import Outcome
+from fmilin.families.rows import Layout, Template
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import ModelInfo
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["Gathering", "family_of", "outcome_of"]
+
+NOTHING = Template(0, Signals(), Signals(), Signals(), (), ModelInfo(""))
+MISSING = "This point was not reached."
+
+
+def outcome_of(number: int, linear: LinearModel, template: Template | None = None) -> Outcome:
+    """Return a linear model as an outcome: packed, when it fits the template; else with the reason why not."""
+    template = Template.of(linear) if template is None else template
+    if why := template.why_not(linear):
+        return Outcome(number, why, kind="order")
+    return Outcome(
+        number,
+        row=Layout(template).packed(linear),
+        template=template,
+        states=linear.states,
+        method=(linear.method.derivatives, linear.method.coordinates),
+        remarks=linear.warnings,
+    )
+
+
+class Gathering:
+    """A family that grows point by point.
+
+    Parameters
+    ----------
+    grid : Grid
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.template: Template | None = None
+        self.done = np.zeros(grid.size, dtype=bool)
+        self._rows: FloatArray | None = None
+        self._ok = np.zeros(grid.size, dtype=bool)
+        self._reasons: dict[int, str] = {}
+        self._choices: dict[tuple[object, ...], int] = {}
+        self._kinds: list[Choice] = []
+        self._chosen = np.full(grid.size, -1, dtype=np.intp)
+        self._remarks: dict[int, tuple[Remark, ...]] = {}
+
+    @property
+    def good(self) -> int:
+        """Points with a linear model so far."""
+        return int(self._ok.sum())
+
+    def add_all(self, outcomes: Iterable[Outcome]) -> None:
+        """Take in what came of some points."""
+        for outcome in outcomes:
+            self.add(outcome)
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in what came of one point."""
+        self._take(outcome)
+        self.done[outcome.number] = True
+
+    def _take(self, outcome: Outcome) -> None:
+        k = outcome.number
+        if outcome.row is None or outcome.template is None:
+            self._reasons[k] = outcome.reason
+            return
+        if self.template is None:
+            self.template = outcome.template
+        elif outcome.template is not self.template and Layout(outcome.template).shapes != Layout(self.template).shapes:
+            self._reasons[k] = (
+                f"The linear model has {outcome.template.order} independent states here and {self.template.order} "
+                "elsewhere: the number of independent constraints changes."
+            )
+            return
+        self._put(k, outcome.row)
+        self._ok[k] = True
+        self._chosen[k] = self._choice(outcome.states, outcome.method)
+        if outcome.remarks:
+            self._remarks[k] = outcome.remarks
+
+    def _put(self, number: int, row: FloatArray) -> None:
+        """Keep the row of a point."""
+        if self._rows is None:
+            self._rows = np.full((self.grid.size, len(row)), np.nan)
+        self._rows[number] = row
+
+    def _table(self, width: int) -> FloatArray:
+        """Return the rows of all points, NaN where there is no linear model."""
+        return np.full((self.grid.size, width), np.nan) if self._rows is None else self._rows
+
+    def _choice(self, states: Signals, method: tuple[str, str]) -> int:
+        key = (states.names, method)
+        if key not in self._choices:
+            self._choices[key] = len(self._kinds)
+            self._kinds.append(Choice(states, method))
+        return self._choices[key]
+
+    def family(self) -> LinearFamily:
+        """Return what there is; points that were not reached say so."""
+        reasons = np.full(self.grid.size, "", dtype=object)
+        reasons[~self.done] = MISSING
+        for k, reason in self._reasons.items():
+            reasons[k] = reason
+        choices, chosen = _in_order(self._kinds, self._chosen)
+        shape, template = self.grid.shape, self.template or NOTHING
+        return LinearFamily(
+            self.grid,
+            template,
+            self._table(Layout(template).width),
+            self._ok.reshape(shape),
+            reasons.reshape(shape),
+            choices,
+            chosen,
+            self._remarks,
+        )
+
+
+def _in_order(kinds: Sequence[Choice], chosen: np.ndarray) -> tuple[tuple[Choice, ...], np.ndarray]:
+    """Return the choices in the order in which the points of the grid have them, however they came in."""
+    used = chosen[chosen >= 0]
+    order = [int(k) for k in used[np.sort(np.unique(used, return_index=True)[1])]]
+    new = np.full(len(kinds) + 1, -1, dtype=np.intp)
+    new[order] = np.arange(len(order))
+    return tuple(kinds[k] for k in order), new[chosen]
+
+
+def family_of(
+    models: Sequence[LinearModel], axes: Mapping[str, Sequence[float] | FloatArray] | None = None
+) -> LinearFamily:
+    """Return linear models of one plant as a family along one line of points.
+
+    Parameters
+    ----------
+    models : sequence of LinearModel
+        At least one; in the order of the line.
+    axes : mapping of str to sequence of float, optional
+        What varies, and its value at every model; by default the time where it differs, else the number of the point.
+
+    Raises
+    ------
+    UsageError
+        When they do not fit together.
+    """
+    if not models:
+        raise UsageError("A family of linear models needs at least one of them.")
+    if axes is None:
+        times = [m.point.time for m in models]
+        axes = {"time": times} if len(set(times)) == len(times) > 1 else {"point": list(range(len(models)))}
+    columns = {name: np.array(list(values), dtype=np.float64) for name, values in axes.items()}
+    if bad := [n for n, v in columns.items() if v.shape != (len(models),) or not np.isfinite(v).all()]:
+        raise UsageError(f"A family needs one finite value of '{bad[0]}' for each of the {len(models)} models.")
+    parameters = dict.fromkeys(name for m in models for name in m.point.parameters)
+    template = Template.of(models[0], tuple(parameters))
+    gathering = Gathering(Grid(columns, zipped=True))
+    for k, linear in enumerate(models):
+        outcome = outcome_of(k, linear, template)
+        if not outcome.ok:
+            raise UsageError(f"The linear models do not belong together: model {k + 1}: {outcome.reason}")
+        gathering.add(outcome)
+    descriptors = {k: m.descriptor for k, m in enumerate(models) if m.descriptor is not None}
+    return replace(gathering.family(), descriptors=descriptors)

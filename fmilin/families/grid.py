@@ -1,0 +1,108 @@
+"""What a sweep runs over: values by name, every combination of them or one beside the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.signals import FloatArray
+
+__all__ = ["Grid", "grid_over"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Points of a sweep, numbered in the order of a row-major array: the last axis runs fastest.
+
+    Parameters
+    ----------
+    axes : mapping of str to array, shape (n,)
+        Values by name, in the order given.
+    zipped : bool
+        The axes are walked together, all of one length: the shape is (n,).
+    """
+
+    axes: Mapping[str, FloatArray]
+    zipped: bool = False
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has; (n,) of a zipped one."""
+        sizes = tuple(len(values) for values in self.axes.values())
+        return sizes[:1] if self.zipped else sizes
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """A name for every dimension of the arrays."""
+        return ("point",) if self.zipped and len(self.axes) != 1 else tuple(self.axes)
+
+    def index(self, number: int) -> tuple[int, ...]:
+        """Return the place of a point on the grid."""
+        return tuple(int(i) for i in np.unravel_index(number, self.shape))
+
+    def values(self, number: int) -> dict[str, float]:
+        """Return the values at a point, by name."""
+        place = self.index(number)
+        at = place * len(self.axes) if self.zipped else place
+        return {name: float(values[i]) for (name, values), i in zip(self.axes.items(), at, strict=True)}
+
+    def column(self, name: str) -> FloatArray:
+        """Return the value of one axis at every point, shape as the grid."""
+        if self.zipped:
+            return self.axes[name]
+        place = list(self.axes).index(name)
+        shape = [1] * len(self.shape)
+        shape[place] = -1
+        return np.broadcast_to(self.axes[name].reshape(shape), self.shape)
+
+    def before(self, number: int) -> int | None:
+        """Return the neighbour that a point starts from: one step back on the last axis that allows it."""
+        place = list(self.index(number))
+        for d in reversed(range(len(place))):
+            if place[d] > 0:
+                place[d] -= 1
+                return int(np.ravel_multi_index(place, self.shape))
+        return None
+
+
+def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool = False) -> Grid:
+    """Return the grid over these values, checked.
+
+    Raises
+    ------
+    UsageError
+        When there is nothing to vary, an axis is empty, has a value that is no finite number or the same one twice in a
+        row, or zipped axes have different lengths.
+    """
+    if not vary:
+        raise UsageError(
+            "There is nothing to vary: give at least one name with its values (--vary NAME=FROM:TO:COUNT)."
+        )
+    axes: dict[str, FloatArray] = {}
+    for name, given in vary.items():
+        try:
+            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise UsageError(f"The values of '{name}' are no numbers. Give a list of them.") from None
+        if values.ndim != 1 or not len(values):
+            raise UsageError(f"The values of '{name}' make no axis: give at least one number, in one row.")
+        if bad := [i for i, v in enumerate(values) if not np.isfinite(v)]:
+            raise UsageError(f"Value {bad[0] + 1} of '{name}' is {values[bad[0]]}: give finite numbers.")
+        if len(np.unique(values)) < len(values) and not zipped:
+            raise UsageError(f"The values of '{name}' have one twice. Give each once.")
+        values.flags.writeable = False
+        axes[name] = values
+    sizes = {name: len(values) for name, values in axes.items()}
+    if zipped and len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name} has {n}" for name, n in sizes.items())
+        raise UsageError(f"Axes that are walked together need equally many values: {listed}.")
+    return Grid(axes, zipped)

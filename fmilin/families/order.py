@@ -1,0 +1,125 @@
+"""In which order the points of a sweep are computed, and who waits for whom.
+
+The grid is cut into runs along its last axis. Where each run starts is computed first, from the start of the run before
+it: then all runs can be computed side by side, each point from its neighbour, and the result does not depend on who
+computes what.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from fmilin.families.continuation import Seed
+from fmilin.families.engine import Engine, Task
+from fmilin.families.grid import Grid
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+
+__all__ = ["Progress", "run", "runs_of"]
+
+RUN = 32
+"""Points of a run at least: few enough to be shared among processes, enough that messages cost nothing."""
+
+RUNS = 16
+"""Runs that a large grid is cut into at least; a run is computed in batches where the source can."""
+
+LONGEST_RUN = 1024
+
+
+def runs_of(grid: Grid) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+    """Return the runs of a grid: by their first point, the first point that it starts from, and the other points."""
+    length = grid.shape[-1]
+    size = min(max(RUN, grid.size // RUNS), LONGEST_RUN)
+    found: dict[int, tuple[int | None, tuple[int, ...]]] = {}
+    for line in range(0, grid.size, length):
+        for begin in range(0, length, size):
+            first = line + begin
+            before = first - size if begin else grid.before(first)
+            found[first] = (before, tuple(range(first + 1, line + min(begin + size, length))))
+    return found
+
+
+class Progress:
+    """Tells how many points are done, ten times a second at most.
+
+    Parameters
+    ----------
+    tell : callable or None
+        (done, total).
+    total : int
+    """
+
+    def __init__(self, tell: Callable[[int, int], None] | None, total: int) -> None:
+        self._tell, self._total, self._done, self._last = tell, total, 0, 0.0
+
+    def add(self, count: int) -> None:
+        """Count points that are done."""
+        self._done += count
+        now = time.monotonic()
+        if self._tell is not None and (now - self._last > 0.1 or self._done == self._total):
+            self._last = now
+            self._tell(self._done, self._total)
+
+
+def run(
+    plan: Plan,
+    engine: Engine,
+    take: Callable[[list[Outcome]], None],
+    progress: Progress,
+    done: Callable[[int], bool] = lambda _: False,
+) -> None:
+    """Compute all points of the plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    engine : Engine
+    take : callable
+        Is given what comes of the points, as it comes.
+    progress : Progress
+    done : callable
+        Whether a point needs no computing.
+    """
+    runs = runs_of(plan.grid)
+    waiting: dict[int | None, list[int]] = {}
+    for first, (before, _) in runs.items():
+        waiting.setdefault(before, []).append(first)
+    finished = {first for first, (_, others) in runs.items() if done(first) and all(map(done, others))}
+    needed = _needed(runs, finished)
+    starts: deque[tuple[int, Seed | None]] = deque((first, None) for first in waiting.get(None, []) if first in needed)
+    rest: deque[Task] = deque()
+    pending = 0
+    while starts or rest or pending:
+        while pending < engine.capacity and (starts or rest):
+            if starts:
+                first, seed = starts.popleft()
+                engine.submit(Task((first,), seed, start=True))
+            else:
+                engine.submit(rest.popleft())
+            pending += 1
+        for report in engine.reports():
+            fresh = [o for o in report.outcomes if not done(o.number)]
+            take(fresh)
+            progress.add(len(fresh))
+            if not report.finished:
+                continue
+            pending -= 1
+            if report.task.start:
+                first = report.task.numbers[0]
+                others = tuple(n for n in runs[first][1] if not done(n))
+                if others:
+                    rest.append(Task(others, report.seed))
+                starts.extend((n, report.seed) for n in waiting.get(first, []) if n in needed)
+
+
+def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[int]) -> set[int]:
+    """Return the starts that have to be computed (again): of unfinished runs, and those on the way to them."""
+    needed: set[int] = set()
+    for first in runs:
+        at: int | None = first if first not in finished else None
+        while at is not None and at not in needed:
+            needed.add(at)
+            at = runs[at][0]
+    return needed

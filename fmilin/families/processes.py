@@ -1,0 +1,260 @@
+"""Points computed by processes on this machine: each opens the model once, and is replaced when the model crashes."""
+
+from __future__ import annotations
+
+import pickle
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+
+from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
+from fmilin.families.continuation import Seed
+from fmilin.families.engine import Engine, Report, Task
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+from fmilin.families.solver import Solver
+from fmilin.sandbox.isolation import Limits, can_isolate
+from fmilin.sandbox.server import Pipe, Server, serve_standard_streams
+
+__all__ = ["Processes", "main", "serving"]
+
+MESSAGE = 0.1
+"""Seconds of work between two messages of a process."""
+
+ROUND = 0.05
+"""Seconds between two looks at processes that are silent."""
+
+OPENINGS = 3
+"""How often in a row a process may fail to open the model before no other is started."""
+
+
+def serving(plan: Plan) -> Callable[[Pipe], None]:
+    """Return what a child does: open the model, say so, and compute one task after the other."""
+
+    def serve(pipe: Pipe) -> None:
+        try:
+            solver = Solver(plan)
+            solver.check()
+        except Exception as error:  # noqa: BLE001 - raised again in the parent
+            pipe.send(("refused", _sendable(error)))
+            return
+        pipe.send(("ready",))
+        try:
+            while True:
+                _compute(pipe, solver, pipe.receive())
+        except EOFError:
+            solver.close()
+
+    return serve
+
+
+def _compute(pipe: Pipe, solver: Solver, task: Task) -> None:
+    def numbers() -> Iterator[int]:
+        for number in task.numbers:
+            pipe.send(("begin", number))
+            yield number
+
+    outcomes: list[Outcome] = []
+    seed, last = task.seed, time.monotonic()
+    for outcome, seed in solver.solve(numbers(), task.seed):
+        outcomes.append(outcome)
+        if time.monotonic() - last > MESSAGE:
+            pipe.send(("some", outcomes, seed))
+            outcomes, last = [], time.monotonic()
+    pipe.send(("end", outcomes, seed))
+
+
+def _sendable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception:  # noqa: BLE001 - pickle raises all kinds
+        return (ModelError if isinstance(error, FmilinError) else RuntimeError)(str(error))
+    return error
+
+
+def main() -> None:
+    """Serve over the standard streams: what a child does that is started as a program."""
+    pipe = serve_standard_streams()
+    with suppress(EOFError, BrokenPipeError):
+        serving(pipe.receive())(pipe)
+
+
+class _Worker:
+    """A child and what it works on."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.task: Task | None = None
+        self.left: list[int] = []  # numbers of the task that are not reported yet
+        self.begun: int | None = None
+        self.seed: Seed | None = None
+        self.ready = False
+
+
+class Processes(Engine):
+    """Computes tasks in child processes.
+
+    Parameters
+    ----------
+    plan : Plan
+    jobs : int
+    limits : Limits, optional
+    program : bool
+        Start children as programs, not by fork: where this process has threads.
+
+    Raises
+    ------
+    FmilinError
+        When the model cannot be opened, or the request does not fit it.
+    """
+
+    def __init__(self, plan: Plan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:
+        self._plan, self._limits = plan, limits
+        self._program = program or not can_isolate()
+        if self._program and not isinstance(plan.source, str):
+            raise UsageError("Other processes need the model's file: give its path, not a model that is open here.")
+        self.capacity = 2 * jobs
+        self._tasks: deque[Task] = deque()
+        self._failures, self._opened = 0, False
+        self._broken: ModelCrashError | None = None
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(jobs):
+                self._workers.append(self._started())
+            while not any(w.ready for w in self._workers):
+                for _ in self._round():
+                    pass
+                if self._broken is not None:
+                    raise self._broken  # noqa: TRY301
+        except BaseException:
+            self._end()
+            raise
+
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+        self._tasks.append(task)
+
+    def reports(self) -> Iterator[Report]:
+        """Yield what the children report, after waiting for it."""
+        while True:
+            found = list(self._round())
+            if found:
+                yield from found
+                return
+            if self._broken is not None and not any(w.task for w in self._workers):
+                yield from self._given_up()
+                return
+
+    def close(self) -> None:
+        """End the children, which close their models."""
+        for worker in self._workers:
+            if worker.task is None and worker.ready:
+                worker.server.close()
+        self._end()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._end()
+        self.close()
+
+    def _end(self) -> None:
+        for worker in self._workers:
+            worker.server.kill()
+        self._workers = []
+
+    # -- one round ---------------------------------------------------------------------------------------
+
+    def _round(self) -> Iterator[Report]:
+        """Give work to who has none, listen, and look after the silent."""
+        for worker in self._workers:
+            if worker.ready and worker.task is None and self._tasks:
+                self._hand(worker, self._tasks.popleft())
+        ends = {w.server.pipe.read_end: w for w in self._workers}
+        readable = select.select(list(ends), [], [], ROUND)[0]
+        for end in readable:
+            yield from self._heard(ends[end])
+        if not readable:
+            for worker in list(self._workers):
+                try:
+                    worker.server.check()
+                except ModelCrashError as error:
+                    yield from self._lost(worker, error)
+
+    def _hand(self, worker: _Worker, task: Task) -> None:
+        worker.task, worker.left, worker.begun, worker.seed = task, list(task.numbers), None, task.seed
+        with suppress(OSError):  # one that has ended is found when its end of the pipe is read
+            worker.server.pipe.send(task)
+
+    def _heard(self, worker: _Worker) -> Iterator[Report]:
+        try:
+            worker.server.pipe.hear()
+        except (EOFError, OSError):
+            error = worker.server.crash()
+            worker.server.kill()
+            yield from self._lost(worker, error)
+            return
+        for kind, *content in worker.server.pipe.messages():
+            match kind:
+                case "ready":
+                    self._opened = worker.ready = True
+                    self._failures = 0
+                case "refused" if not self._opened:
+                    raise content[0]
+                case "refused":  # another process could open the model before
+                    worker.server.kill()
+                    yield from self._lost(worker, ModelCrashError(str(content[0])))
+                    return
+                case "begin":
+                    worker.begun = content[0]
+                case _:
+                    yield from self._done(worker, *content, finished=kind == "end")
+
+    def _done(self, worker: _Worker, outcomes: list[Outcome], seed: Seed | None, *, finished: bool) -> Iterator[Report]:
+        task = worker.task
+        assert task is not None  # noqa: S101 - it has answered
+        seen = {o.number for o in outcomes}
+        worker.left = [n for n in worker.left if n not in seen]
+        worker.seed = seed
+        if finished:
+            worker.task = None
+        if outcomes or finished:
+            yield Report(task, outcomes, seed, finished)
+
+    def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[Report]:
+        """Mark the point that a child died of, and have another one do the rest."""
+        self._workers.remove(worker)
+        task = worker.task
+        if not worker.ready:
+            self._failures += 1
+        if self._failures < OPENINGS:
+            self._workers.append(self._started())
+        elif not self._workers:
+            self._broken = error
+        if task is None:
+            return
+        if worker.begun in worker.left:
+            outcome = Outcome(worker.begun, str(error), kind="ModelCrashError")
+            worker.left.remove(worker.begun)
+            yield Report(task, [outcome], worker.seed, finished=not worker.left)
+        elif not worker.left:
+            yield Report(task, [], worker.seed)
+        if worker.left:
+            self._tasks.appendleft(replace(task, numbers=tuple(worker.left), seed=worker.seed))
+
+    def _given_up(self) -> Iterator[Report]:
+        while self._tasks:
+            task = self._tasks.popleft()
+            why = f"The model can no longer be opened: {self._broken}"
+            yield Report(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.seed)
+
+    def _started(self) -> _Worker:
+        others = [w.server for w in self._workers]
+        if self._program:
+            return _Worker(Server(None, self._limits, first=self._plan))
+        return _Worker(Server(serving(self._plan), self._limits, others=others))

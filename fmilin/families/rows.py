@@ -1,0 +1,175 @@
+"""One linear model as one row of numbers: what a family is stored, sent and computed in.
+
+Everything that differs between two points of a family and is a number stands in the row; what they share (signals,
+the model's identity) stands once, in the template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+__all__ = ["ERRORS", "Layout", "Template"]
+
+ERRORS = ("A", "B", "C", "D", "T")
+_ACCURACY = tuple(f.name for f in fields(Accuracy))
+
+
+@dataclass(frozen=True)
+class Template:
+    """What all linear models of a family share.
+
+    Attributes
+    ----------
+    order : int
+        P.
+    full_states, inputs, outputs : Signals
+    parameters : tuple of str
+        Those that differ from the model's own values somewhere.
+    model : ModelInfo
+    sample_time : float
+    """
+
+    order: int
+    full_states: Signals
+    inputs: Signals
+    outputs: Signals
+    parameters: tuple[str, ...]
+    model: ModelInfo
+    sample_time: float = 0.0
+
+    @classmethod
+    def of(cls, linear: LinearModel, parameters: Sequence[str] | None = None) -> Template:
+        """Return what a family with this linear model shares."""
+        names = tuple(linear.point.parameters) if parameters is None else tuple(parameters)
+        sizes = len(linear.states), linear.full_states, linear.inputs, linear.outputs
+        return cls(*sizes, names, linear.model, linear.sample_time)
+
+    def why_not(self, linear: LinearModel) -> str:
+        """Return why a linear model does not fit, one sentence; empty when it does."""
+        if len(linear.states) != self.order:
+            return (
+                f"The linear model has {len(linear.states)} independent states here and {self.order} at the points "
+                "before: the number of independent constraints changes."
+            )
+        for group in ("full_states", "inputs", "outputs"):
+            if getattr(linear, group).names != getattr(self, group).names:
+                return f"The {group.replace('_', ' ')} are others than at the points before."
+        if linear.sample_time != self.sample_time:
+            return f"The sample time is {linear.sample_time:g} s here and {self.sample_time:g} s at the points before."
+        return ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each quantity stands in the row of a linear model.
+
+    Parameters
+    ----------
+    template : Template
+    """
+
+    template: Template
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every quantity, in the order of the row."""
+        t = self.template
+        p, n, k, m = t.order, len(t.full_states), len(t.inputs), len(t.outputs)
+        matrices = {"A": (p, p), "B": (p, k), "C": (m, p), "D": (m, k), "T": (n, p), "T_u": (n, k)}
+        vectors = {"f0": (p,), "y0": (p,), "x0": (n,), "u0": (k,), "out0": (m,), "time": ()}
+        rest = {"parameters": (len(t.parameters),), "accuracy": (len(_ACCURACY),), "visits": (2,)}
+        return {**matrices, **vectors, **rest, **{f"error_{name}": matrices[name] for name in ERRORS}}
+
+    @cached_property
+    def places(self) -> dict[str, slice]:
+        """The part of the row that belongs to every quantity."""
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()]).tolist()
+        return {name: slice(a, b) for name, a, b in zip(self.shapes, [0, *ends[:-1]], ends, strict=True)}
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return int(sum(np.prod(shape) for shape in self.shapes.values()))
+
+    def packed(self, linear: LinearModel) -> FloatArray:
+        """Return the row of a linear model, shape (width,)."""
+        t, point = self.template, linear.point
+        values = {
+            **{name: getattr(linear, name) for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0")},
+            "x0": [point.states.get(name, np.nan) for name in t.full_states.names],
+            "u0": [point.inputs.get(name, np.nan) for name in t.inputs.names],
+            "out0": [point.outputs.get(name, np.nan) for name in t.outputs.names],
+            "time": point.time,
+            "parameters": [point.parameters.get(name, np.nan) for name in t.parameters],
+            "accuracy": astuple(linear.accuracy),
+            "visits": (linear.method.evaluations, linear.method.products),
+            **{f"error_{name}": getattr(linear.errors, name) for name in ERRORS},
+        }
+        row = np.empty(self.width)
+        for name, place in self.places.items():
+            row[place] = np.ravel(values[name])
+        return row
+
+    def part(self, rows: FloatArray, name: str) -> FloatArray:
+        """Return one quantity of all rows: a view of shape (n, ...)."""
+        return rows[:, self.places[name]].reshape(len(rows), *self.shapes[name])
+
+    def unpacked(
+        self, row: FloatArray, states: Signals, method: tuple[str, str], warnings: tuple[Remark, ...]
+    ) -> LinearModel:
+        """Return the linear model of a row.
+
+        Parameters
+        ----------
+        row : array, shape (width,)
+        states : Signals
+            The independent coordinates.
+        method : (str, str)
+            How derivatives were taken and coordinates chosen.
+        warnings : tuple of Remark
+        """
+        t = self.template
+        v = {name: np.array(row[place]).reshape(self.shapes[name]) for name, place in self.places.items()}
+        known = zip(t.parameters, v["parameters"].tolist(), strict=True)
+        return LinearModel(
+            A=v["A"],
+            B=v["B"],
+            C=v["C"],
+            D=v["D"],
+            T=v["T"],
+            T_u=v["T_u"],
+            f0=v["f0"],
+            y0=v["y0"],
+            states=states,
+            full_states=t.full_states,
+            inputs=t.inputs,
+            outputs=t.outputs,
+            point=Point(
+                time=float(v["time"]),
+                states=dict(zip(t.full_states.names, v["x0"].tolist(), strict=True)),
+                inputs=dict(zip(t.inputs.names, v["u0"].tolist(), strict=True)),
+                outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
+                parameters={name: value for name, value in known if not np.isnan(value)},
+            ),
+            accuracy=Accuracy(*v["accuracy"].tolist()),
+            method=Method(*method, *(int(n) for n in v["visits"])),
+            model=t.model,
+            warnings=warnings,
+            sample_time=t.sample_time,
+            errors=EntryErrors(**{name: v[f"error_{name}"] for name in ERRORS}),
+        )
+
+    def blocks(self, count: int) -> Iterator[slice]:
+        """Yield runs of points whose rows take about 8 MiB."""
+        step = max(1, 2**20 // max(self.width, 1))
+        for begin in range(0, count, step):
+            yield slice(begin, min(begin + step, count))

@@ -1,0 +1,320 @@
+"""One point of a sweep after the other: open the model once, assemble or trim, linearize, say what came of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from fmilin.errors import FmilinError, NumericalError, UnknownNameError
+from fmilin.families.batched import Batches
+from fmilin.families.continuation import Balance, Seed, corrected
+from fmilin.families.folds import FoldError, fold_between
+from fmilin.families.gathering import outcome_of
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+from fmilin.families.rows import Template
+from fmilin.linear_model.inputs import chosen_inputs, with_inputs
+from fmilin.linearization.procedure import linearize_next
+from fmilin.loading import load_as
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.selection import Selection
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.remarks import Remark
+from fmilin.trimming.procedure import search
+from fmilin.trimming.request import TrimRequest
+
+__all__ = ["Solver"]
+
+KEPT_MODELS = 4
+"""Models with other parameters that stay open."""
+
+WORTH_A_BATCH = 3
+"""Points of a run that are left: fewer are computed one by one."""
+
+HALVINGS = 6
+"""How often the step from one point to the next is halved."""
+
+
+@dataclass(frozen=True)
+class _Reached:
+    seed: Seed
+    remarks: tuple[Remark, ...] = ()
+
+
+class Solver:
+    """What computes points: it holds the open model.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Raises
+    ------
+    FmilinError
+        When the model cannot be opened.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._models: OrderedDict[tuple[tuple[str, float], ...], Model] = OrderedDict()
+        self._own = not isinstance(plan.source, Model)
+        self.base = self._shown(self._loaded({}))
+        self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
+        self._batches = self._made_for_batches()
+        self._barrier: str | None = None  # a fold that the points of this run lie behind
+
+    def _made_for_batches(self) -> Batches | None:
+        """Return what computes batches; None where coordinates, slopes or interface are not those that it knows."""
+        how, plan = self.plan.how, self.plan
+        plain = how.coordinates == "partition" and how.derivatives in ("auto", "exact") and not how.at_singularity
+        if not plain or how.stepping is not None or how.formulation is not None or how.descriptor:
+            return None
+        if how.independent is not None or plan.inputs is not None:
+            return None
+        varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
+        return Batches(self.base, plan.grid, varied)
+
+    def check(self) -> None:
+        """Refuse what can be seen to be wrong before the first point.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When a name is unknown, or a parameter cannot be changed.
+        """
+        plan, first = self.plan, self.plan.grid.values(0)
+        for name in first:
+            if self._kind(name) == "parameter":
+                self._refuse_unless_parameter(name, first[name])
+        if plan.inputs is not None:
+            chosen_inputs(self.base.inputs, plan.inputs)
+        for name in plan.how.independent or ():
+            if "=" not in name:
+                self.base.states.index_of(name, "a state of the model")
+        if plan.trim is not None:
+            request, guess = self._request(first)
+            request.checked(self._model(first)).checked_guess(self._model(first), guess)
+
+    def close(self) -> None:
+        """Give back the models that were opened here."""
+        for model in self._models.values():
+            model.close()
+        if self._own:
+            self.base.close()
+
+    def solve(self, numbers: Iterable[int], seed: Seed | None) -> Iterator[tuple[Outcome, Seed | None]]:
+        """Yield what comes of each point, and the seed for the next: each starts from the last good one."""
+        self._barrier = None
+        left = deque(numbers)
+        while left:
+            if seed is not None and len(left) >= WORTH_A_BATCH:
+                for outcomes, last in self._in_batches(tuple(left), seed):
+                    seed = last
+                    for outcome in outcomes:
+                        left.popleft()
+                        yield outcome, seed
+            if left:
+                outcome, reached = self._point(left.popleft(), seed)
+                if reached is not None:
+                    seed, self._barrier = reached, None
+                yield outcome, seed
+
+    def _in_batches(self, numbers: tuple[int, ...], seed: Seed) -> Iterator[tuple[list[Outcome], Seed]]:
+        """Yield the first of these points from batches, none where they do not go."""
+        if self._batches is None or self._barrier is not None:
+            return
+        request = None
+        if self.plan.trim is not None:
+            request = self._request(self.plan.grid.values(numbers[0]))[0].checked(self.base)
+        yield from self._batches.outcomes(numbers, seed, request)
+
+    # -- one point ---------------------------------------------------------------------------------------
+
+    def _point(self, number: int, seed: Seed | None) -> tuple[Outcome, Seed | None]:
+        values = self.plan.grid.values(number)
+        try:
+            reached = self._reached(values, seed)
+            linear = reached.seed.linear
+            if self.plan.inputs is not None:
+                linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.inputs))
+            linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))
+            if not all(np.isfinite(m).all() for m in (linear.A, linear.B, linear.C, linear.D, linear.T)):
+                raise NumericalError("The linear model has entries that are no finite numbers.")
+        except FmilinError as error:
+            kind = "fold" if isinstance(error, FoldError) else type(error).__name__
+            return Outcome(number, " ".join(str(error).split()), kind=kind), None
+        names = dict.fromkeys((*linear.point.parameters, *(n for n in values if self._kind(n) == "parameter")))
+        outcome = outcome_of(number, linear, Template.of(linear, tuple(names)))
+        return outcome, reached.seed
+
+    def _reached(self, values: Mapping[str, float], seed: Seed | None) -> _Reached:
+        if self.plan.trim is None:
+            model = self._model(values)
+            given = {n: v for n, v in self.plan.settings.items() if model.states.has(n) or model.inputs.has(n)}
+            given |= {n: v for n, v in values.items() if self._kind(n) != "parameter"}
+            point = operating_point(model, given, time=self.plan.time, project=self.plan.project)
+            return _Reached(self._linearized(model, point, values, seed))
+        if seed is None:
+            return _Reached(self._approached(values) or self._searched(values, None))
+        fold = self._barrier
+        if fold is None:
+            found = self._continued(values, seed, HALVINGS)
+            if found is not None:
+                return _Reached(found)
+            fold = self._barrier = fold_between(seed, values, lambda v, s: self._continued(v, s, 1), self._volume)
+        try:
+            found = self._searched(values, None)
+        except FmilinError as error:
+            if fold is None:
+                raise
+            raise FoldError(fold, str(error)) from None
+        if fold is None:
+            return _Reached(found)
+        return _Reached(found, (Remark("branch", f"{fold} This point lies on another branch."),))
+
+    def _approached(self, values: Mapping[str, float]) -> Seed | None:
+        """Return the first point on the branch of the model's own start; None where that is no branch, or ends before.
+
+        A search that begins far from the point may assemble the mechanism in another configuration.
+        """
+        if self.plan.guess:
+            return None
+        start = self.base.start
+        known = dict(zip(self.base.states.names, start.states.tolist(), strict=True))
+        known |= zip(self.base.inputs.names, start.inputs.tolist(), strict=True)
+        known |= {**self.base.parameters, **self.plan.settings}
+        if any(name not in known for name in values):
+            return None
+        begin = {name: float(known[name]) for name in values}
+        if begin == dict(values):
+            return None
+        try:
+            return self._continued(values, self._searched(begin, None), HALVINGS)
+        except FmilinError:
+            return None
+
+    def _continued(self, values: Mapping[str, float], seed: Seed, halvings: int) -> Seed | None:
+        """Return the point at ``values`` on the branch of ``seed``, in halved steps where need be."""
+        found = self._corrected(values, seed)
+        if found is not None or halvings == 0:
+            return found
+        middle = {name: (seed.values[name] + value) / 2 for name, value in values.items()}
+        between = self._continued(middle, seed, halvings - 1)
+        return None if between is None else self._continued(values, between, halvings - 1)
+
+    def _corrected(self, values: Mapping[str, float], seed: Seed) -> Seed | None:
+        """Return the point by one chord from ``seed``; by a search from there where the chord does not apply."""
+        try:
+            model = self._model(values)
+            request = self._request(values)[0].checked(model)
+            if not self._chord_applies(model, request, seed):
+                return self._searched(values, seed)
+            assert seed.selection is not None  # noqa: S101 - _chord_applies has looked
+            balance = Balance(model, request, seed.linear, seed.selection)
+            point = corrected(model, request, seed, balance)
+            if point is None:
+                return None
+            return self._linearized(model, point, values, seed)
+        except FmilinError:
+            return None
+
+    @staticmethod
+    def _chord_applies(model: Model, request: TrimRequest, seed: Seed) -> bool:
+        free_inputs = all(model.inputs.has(name) for name in request.free)
+        alike = seed.linear.inputs.names == model.inputs.names and seed.linear.sample_time == 0
+        kept = seed.selection is not None and set(request.steady) <= set(seed.linear.states.names)
+        return free_inputs and alike and kept and not request.bounds and model.sparse_equations() is None
+
+    def _volume(self, seed: Seed) -> float:
+        model = self._model(seed.values)
+        request = self._request(seed.values)[0].checked(model)
+        if not self._chord_applies(model, request, seed) or seed.selection is None:
+            return 0.0
+        return Balance(model, request, seed.linear, seed.selection).volume
+
+    def _searched(self, values: Mapping[str, float], seed: Seed | None) -> Seed:
+        """Return the point by a search of its own, from the plan's guess or from ``seed``."""
+        model = self._model(values)
+        request, guess = self._request(values)
+        if seed is not None:
+            fixed = request.checked(model).fixed
+            states = zip(model.states.names, seed.point.states.tolist(), strict=True)
+            inputs = zip(model.inputs.names, seed.point.inputs.tolist(), strict=True)
+            guess = {n: v for n, v in states if n not in fixed} | {n: v for n, v in inputs if n in request.free}
+        point = search(model, request, guess, anywhere=self.plan.project)
+        return self._linearized(model_at(model, point), point, values, seed)
+
+    def _linearized(self, model: Model, point: OperatingPoint, values: Mapping[str, float], seed: Seed | None) -> Seed:
+        previous: Selection | None = None if seed is None else seed.selection
+        linear, selection = linearize_next(model, point, self.plan.how, previous)
+        if any(self._kind(n) == "parameter" for n in values):
+            given = {n: v for n, v in values.items() if self._kind(n) == "parameter"}
+            known = replace(linear.point, parameters={**linear.point.parameters, **given})
+            linear = replace(linear, point=known)
+        return Seed(dict(values), point, linear, selection)
+
+    def _request(self, values: Mapping[str, float]) -> tuple[TrimRequest, dict[str, float]]:
+        """Return what is asked of a point beside its parameters, and where its search starts."""
+        trim, model = self.plan.trim, self.base
+        assert trim is not None  # noqa: S101 - asked for trimmed points only
+        given = {n: v for n, v in self.plan.settings.items() if model.states.has(n) or model.inputs.has(n)}
+        start = {n: v for n, v in given.items() if model.states.has(n) or n in trim.free}
+        start = {n: v for n, v in start.items() if n not in trim.fixed}
+        held = {n: v for n, v in given.items() if n not in start}
+        varied = {n: v for n, v in values.items() if self._kind(n) != "parameter"}
+        given_at_loading = {n for n in trim.fixed if n in self.plan.settings and self._kind(n) == "parameter"}
+        fixed = {**held, **{n: v for n, v in trim.fixed.items() if n not in given_at_loading}, **varied}
+        time = trim.time if trim.time is not None else self.plan.time
+        return replace(trim, fixed=fixed, time=time), {**start, **self.plan.guess}
+
+    # -- the model ---------------------------------------------------------------------------------------
+
+    def _kind(self, name: str) -> Literal["state", "input", "parameter"]:
+        states, inputs = self.base.states, self.base.inputs
+        return "state" if states.has(name) else "input" if inputs.has(name) else "parameter"
+
+    def _model(self, values: Mapping[str, float]) -> Model:
+        """Return the model with the parameters among ``values``; of a stepped one also with its start states."""
+        at_start = ("parameter", "state") if isinstance(self.base, Stepped) else ("parameter",)
+        changed = {n: v for n, v in values.items() if self._kind(n) in at_start}
+        if not changed:
+            return self.base
+        key = tuple(changed.items())
+        if key not in self._models:
+            self._models[key] = self._shown(self._loaded(changed))
+            while len(self._models) > KEPT_MODELS:
+                self._models.popitem(last=False)[1].close()
+        self._models.move_to_end(key)
+        return self._models[key]
+
+    def _loaded(self, parameters: Mapping[str, float]) -> Model:
+        """Return the model with these parameters: changed where the source can, loaded anew where it cannot."""
+        plan = self.plan
+        if parameters and (self.base.parameters or not isinstance(plan.source, str)):
+            return self.base.with_parameters(parameters)
+        if isinstance(plan.source, Model):
+            own = {n: v for n, v in plan.settings.items() if n in plan.source.parameters}
+            return plan.source.with_parameters(own)
+        return load_as(plan.source, replace(plan.load, settings={**plan.settings, **parameters}))
+
+    def _shown(self, model: Model) -> Model:
+        return model if self.plan.outputs is None else model.with_interface(None, self.plan.outputs)
+
+    def _refuse_unless_parameter(self, name: str, value: float) -> None:
+        try:
+            self._model({name: value})
+        except UnknownNameError as error:
+            model = self.base
+            known = [*model.states.positions, *model.inputs.positions, *model.parameters, *error.suggestions]
+            raise UnknownNameError.among(name, known, "a state, an input or a parameter of the model") from None
+        except FmilinError as error:
+            if not self.base.parameters and isinstance(self.plan.source, Model):
+                raise
+            if self.base.parameters and name in self.base.parameters:
+                return  # this value is not possible; others may be
+            raise error from None

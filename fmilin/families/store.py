@@ -1,0 +1,247 @@
+"""A sweep on the disk while it is computed: what is killed goes on where it was.
+
+A folder beside the file that the family goes into. ``rows.bin`` has one row of doubles per point at its place;
+``points.jsonl`` is a journal, one line per message: points that are done, and what they refer to. A line is written
+behind its rows, so that what the journal says is there; its last line may be cut off. ``plan.json`` says which
+sweep it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import ModelError, UsageError
+from fmilin.families.gathering import Gathering
+from fmilin.families.outcome import Outcome
+from fmilin.families.plan import Plan
+from fmilin.families.rows import Template
+from fmilin.model.interface import ModelInfo
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signal, Signals
+
+__all__ = ["Store", "folder_of"]
+
+SYNC = 1.0
+"""Seconds between two times that the system is asked to write what it holds back."""
+
+
+def folder_of(path: Path) -> Path:
+    """Return where a sweep into ``path`` keeps what is done."""
+    return path.with_name(f"{path.name}.sweep")
+
+
+class Store(Gathering):
+    """A family that grows on the disk.
+
+    Parameters
+    ----------
+    plan : Plan
+    path : Path
+        The file that the family will go into.
+    resume : bool
+        Go on with what is there.
+
+    Raises
+    ------
+    UsageError
+        When the folder cannot be written, or holds another sweep, or one that nobody wants to go on with.
+    """
+
+    def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
+        super().__init__(plan.grid)
+        self._folder, self._path = folder_of(path), path
+        identity = plan.identity()
+        self._known: dict[Any, int] = {}
+        self._meanings = 0  # choices and remarks that the journal has explained, counted from 1
+        self._written: list[dict[str, Any]] = []
+        self._synced = time.monotonic()
+        old = self._folder.is_dir()
+        if old and not resume:
+            raise UsageError(
+                f"An interrupted sweep into '{path}' lies in '{self._folder}'. Go on with it by --resume, or remove "
+                "that folder to begin anew."
+            )
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if old and (self._folder / "plan.json").is_file():
+                self._require_same(identity)
+            else:
+                (self._folder / "plan.json").write_text(json.dumps(identity), encoding="utf-8")
+            self._rows_file = os.open(self._folder / "rows.bin", os.O_RDWR | os.O_CREAT, 0o666)
+            self._read()
+            self._journal = os.open(self._folder / "points.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def _require_same(self, identity: dict[str, Any]) -> None:
+        try:
+            before = json.loads((self._folder / "plan.json").read_text(encoding="utf-8"))
+        except ValueError:
+            before = {}
+        if wrong := [name for name, value in identity.items() if before.get(name) != value]:
+            what = {"content": "model file", "asked": "request"}.get(wrong[0], wrong[0])
+            raise UsageError(
+                f"The interrupted sweep in '{self._folder}' is another one: its {what} differs. Repeat its command to "
+                "go on with it, or remove that folder to begin anew."
+            )
+
+    # -- growing -----------------------------------------------------------------------------------------
+
+    def add_all(self, outcomes: Iterable[Outcome]) -> None:
+        """Take in what came of some points, and write it.
+
+        Raises
+        ------
+        UsageError
+            When that fails; what was written before stays.
+        """
+        points = []
+        try:
+            for outcome in outcomes:
+                self.add(outcome)
+                points.append(self._entry(outcome))
+            if points:
+                self._written.append({"points": points})
+                lines = "".join(json.dumps(line) + "\n" for line in self._written).encode("ascii")
+                self._written = []
+                _write_all(self._journal, lines)
+            if time.monotonic() - self._synced > SYNC:
+                os.fsync(self._rows_file)
+                os.fsync(self._journal)
+                self._synced = time.monotonic()
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def _entry(self, outcome: Outcome) -> list[Any]:
+        """Return what the journal says of a point: its number and a reason, or what its linear model refers to."""
+        k = outcome.number
+        if not self._ok[k]:
+            return [k, self._reasons[k]]
+        choice = self._kinds[self._chosen[k]]
+        number = self._number(("choice", int(self._chosen[k])), lambda: [_packed(choice.states), list(choice.method)])
+        remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]
+        return [k, number, *remarks]
+
+    def _number(self, key: tuple[str, Any], text: Any) -> int:
+        if key not in self._known:
+            self._meanings += 1
+            self._known[key] = self._meanings
+            self._written.append({key[0]: text()})
+        return self._known[key]
+
+    def _put(self, number: int, row: FloatArray) -> None:
+        if self.template is not None and "template" not in self._known:
+            self._known["template"] = -1
+            self._written.insert(0, {"template": _packed_template(self.template)})
+        offset, rest = number * row.nbytes, memoryview(row.tobytes())
+        while rest:
+            count = os.pwrite(self._rows_file, rest, offset)
+            rest, offset = rest[count:], offset + count
+
+    def _table(self, width: int) -> FloatArray:
+        """Return the rows where they lie, NaN where there is no linear model."""
+        if self.template is None:
+            return super()._table(width)
+        try:
+            os.ftruncate(self._rows_file, self.grid.size * width * 8)
+            nothing = np.full(width, np.nan)
+            for k in np.flatnonzero(~self._ok).tolist():
+                self._put(k, nothing)
+        except OSError as error:
+            raise self._refusal(error) from None
+        table: FloatArray = np.memmap(self._folder / "rows.bin", np.float64, "r", shape=(self.grid.size, width))
+        return table
+
+    # -- going on, and the end ---------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Take in what the journal says."""
+        journal = self._folder / "points.jsonl"
+        content = journal.read_bytes() if journal.is_file() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            os.truncate(journal, len(whole))
+        meanings: list[Any] = []
+        try:
+            for line in whole.splitlines():
+                self._replay(json.loads(line), meanings)
+            self._meanings = len(meanings)
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise ModelError(
+                f"'{journal}' is damaged ({error}): remove the folder '{self._folder}' to begin anew."
+            ) from None
+
+    def _replay(self, entry: dict[str, Any], meanings: list[Any]) -> None:
+        if "template" in entry:
+            self.template = _template(entry["template"])
+            self._known["template"] = -1
+        elif "choice" in entry:
+            states, method = entry["choice"]
+            self._known["choice", len(self._kinds)] = len(meanings) + 1
+            meanings.append(self._choice(_signals(states), tuple(method)))
+        elif "remark" in entry:
+            remark = Remark(*entry["remark"])
+            self._known["remark", remark] = len(meanings) + 1
+            meanings.append(remark)
+        for k, *said in entry.get("points", ()):
+            self.done[k] = True
+            if isinstance(said[0], str):
+                self._reasons[k] = said[0]
+                continue
+            self._ok[k] = True
+            self._chosen[k] = meanings[said[0] - 1]
+            if len(said) > 1:
+                self._remarks[k] = tuple(meanings[i - 1] for i in said[1:])
+
+    def close(self) -> None:
+        """Close the files; what is done stays."""
+        for file in (self._rows_file, self._journal):
+            with contextlib.suppress(OSError):
+                os.close(file)
+
+    def remove(self) -> None:
+        """Remove the folder: the family is complete in its file."""
+        self.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _refusal(self, error: OSError) -> UsageError:
+        kept = int(self.done.sum())
+        return UsageError(
+            f"Cannot write '{self._folder}': {error.strerror or error}. {kept} of {self.grid.size} points are kept "
+            "there: free this place and go on with --resume."
+        )
+
+
+def _write_all(file: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _packed(signals: Signals) -> list[list[Any]]:
+    return [[s.name, s.unit, s.nominal, s.start, s.description, list(s.aliases)] for s in signals]
+
+
+def _signals(packed: list[list[Any]]) -> Signals:
+    return Signals(Signal(name, unit, n, s, text, tuple(aliases)) for name, unit, n, s, text, aliases in packed)
+
+
+def _packed_template(t: Template) -> list[Any]:
+    groups = [_packed(g) for g in (t.full_states, t.inputs, t.outputs)]
+    return [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
+
+
+def _template(packed: list[Any]) -> Template:
+    order, *groups, parameters, info, sample_time = packed
+    x, u, out = map(_signals, groups)
+    return Template(order, x, u, out, tuple(parameters), ModelInfo(**info), sample_time)

@@ -1,0 +1,112 @@
+"""Linear models at many operating points: the function that users call, and the order in which points are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fmilin.derivatives.differences import Differences
+from fmilin.families.engines import engine_for
+from fmilin.families.family import LinearFamily
+from fmilin.families.gathering import Gathering
+from fmilin.families.grid import grid_over
+from fmilin.families.order import Progress, run
+from fmilin.families.plan import Plan
+from fmilin.linearization.request import Request
+from fmilin.loading import LoadRequest
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepping
+from fmilin.signals import FloatArray
+from fmilin.trimming.request import TrimRequest
+
+__all__ = ["sweep"]
+
+
+def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by keyword
+    source: Model | str | Path,
+    vary: Mapping[str, Sequence[float] | FloatArray],
+    *,
+    zipped: bool = False,
+    trim: TrimRequest | None = None,
+    guess: Mapping[str, float] | None = None,
+    settings: Mapping[str, float] | None = None,
+    time: float | None = None,
+    constraints: Sequence[str] | None = None,
+    independent: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    coordinates: str = "partition",
+    derivatives: str | Differences = "auto",
+    stepping: Stepping | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LinearFamily:
+    """Return linear models at all points of a grid, or at points that are listed.
+
+    A point that fails is marked with its reason and stops nothing.
+
+    Parameters
+    ----------
+    source : Model, str or Path
+        A model, or what :func:`fmilin.load` takes. Of several processes each opens the model once, in isolation.
+    vary : mapping of str to sequence of float
+        Values of states, inputs and parameters by name: every combination of them, in the order given, the last name
+        fastest.
+    zipped : bool
+        Walk the lists together instead: the first values, the second values, ...
+    trim : TrimRequest, optional
+        Look for an equilibrium or a steady motion at every point, from its neighbour on; what varies is fixed.
+    guess : mapping of str to float, optional
+        Where the search of the first point starts.
+    settings : mapping of str to float, optional
+        States, inputs and parameters that are the same at all points.
+    time : float, optional
+        In seconds.
+    constraints : sequence of str, optional
+        As in :func:`fmilin.load`, of a source that is no model yet.
+    independent, inputs, outputs, coordinates, derivatives, stepping
+        As in :func:`fmilin.linearize`. A choice of coordinates is kept along the grid or carried on without a jump.
+    jobs : int
+        Processes on this machine; 1: here.
+    scheduler : str, optional
+        Address of a Dask cluster (``"tcp://host:8786"``), which the model file travels to.
+    progress : callable, optional
+        Is told how many points are done, and of how many.
+
+    Returns
+    -------
+    LinearFamily
+        With all points, also when none has a linear model.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request does not fit the model.
+    ModelError
+        When the model cannot be opened.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> family = fl.sweep(cartesian_pendulum(length=1.0, gravity=4.0), {"x": [0.0, 0.6]})
+    >>> family.shape, family.A.shape, bool(family.ok.all())
+    ((2,), (2, 2, 2), True)
+    """
+    plan = Plan(
+        source=source if isinstance(source, Model) else str(source),
+        grid=grid_over(vary, zipped=zipped),
+        load=LoadRequest(constraints=constraints),
+        settings=dict(settings or {}),
+        trim=trim,
+        guess=dict(guess or {}),
+        time=time,
+        inputs=inputs,
+        outputs=outputs,
+        how=Request(independent, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
+    )
+    gathering = Gathering(plan.grid)
+    with engine_for(plan, jobs=jobs, scheduler=scheduler) as engine:
+        run(plan, engine, gathering.add_all, Progress(progress, plan.grid.size))
+    return gathering.family()

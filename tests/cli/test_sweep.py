@@ -1,0 +1,219 @@
+"""``fmilin sweep``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.cli.sweep import axes_of
+from fmilin.families.store import Store
+from tests.cli.conftest import Run, shell
+
+PENDULUM = "fmilin.systems:cartesian_pendulum(length=1.0)"
+FOUR_BAR = "fmilin.systems:four_bar"
+
+
+def test_json_on_standard_output(run: Run) -> None:
+    done = run("sweep", PENDULUM, "--vary", "x=[0.2,0.5,1.5]", "--json")
+    assert done.status == 0
+    document = json.loads(done.out)
+    assert document["format"] == "fmilin-family/1"
+    assert [p["ok"] for p in document["points"]] == [True, True, False]
+    assert done.err.startswith("fmilin: 1 of 3 points failed, the first at x = 1.5.")
+
+
+def test_a_table_for_a_person(run: Run) -> None:
+    done = run("sweep", PENDULUM, "--vary", "x=0:0.9:7")
+    assert (done.status, done.err) == (0, "")
+    assert "7 of 7 points, order 2 (x, vx)" in done.out
+    assert "coalescence of modes 1 and 2" in done.out
+    assert "..." in run("sweep", PENDULUM, "--vary", "x=0:0.5:60").out
+
+
+def test_status_5_when_none_is_good_or_one_is_bad_and_that_matters(run: Run) -> None:
+    done = run("sweep", PENDULUM, "--vary", "x=[2,3]")
+    assert done.status == 5
+    assert "2 of 2 points failed" in done.err
+    assert run("sweep", PENDULUM, "--vary", "x=[0.5,3]").status == 0
+    strict = run("sweep", PENDULUM, "--vary", "x=[0.5,3]", "--strict", "-o", "family.npz")
+    assert strict.status == 5
+    assert fl.LinearFamily.load("family.npz").ok.tolist() == [True, False]
+
+
+def test_trimmed_points_of_an_fmu_by_two_processes(run: Run) -> None:
+    done = run(
+        "sweep",
+        "four_bar.fmu",
+        "--vary",
+        "phi=0.5:2.5:5",
+        "--trim",
+        "--free",
+        "torque",
+        "--jobs",
+        2,
+        "-o",
+        "f.nc",
+        "-o",
+        "f.m",
+    )
+    assert done.status == 0, done.err
+    family = fl.LinearFamily.load("f.nc")
+    phi = family.axes["phi"]
+    torque = 19.62 * np.cos(phi) - 25 * (2 * np.cos(phi / 2) - np.sqrt(2)) * np.sin(phi / 2)
+    np.testing.assert_allclose(family.u0[:, 0], torque, rtol=1e-8, atol=1e-8)
+    assert sorted(p.name for p in Path.cwd().iterdir()) == ["f.m", "f.nc"]
+
+
+def test_a_dependent_state_that_is_fixed_at_the_same_time(run: Run) -> None:
+    done = run("sweep", FOUR_BAR, "--vary", "phi=[1,1.2]", "--trim", "--free", "torque", "--fix", "x0=0.3")
+    assert done.status == 5
+    assert "2 of 2 points failed" in done.err
+    assert done.err.count("\n") == 1
+    good = run(
+        "sweep", FOUR_BAR, "--vary", "phi=[1,1.2]", "--trim", "--free", "torque", "--fix", "c=0.3", "-o", "f.npz"
+    )
+    assert good.status == 0
+    assert fl.LinearFamily.load("f.npz")[0].point.parameters["c"] == 0.3
+
+
+def test_lists_together_with_values_of_all_points(run: Run) -> None:
+    done = run(
+        "sweep",
+        FOUR_BAR,
+        "--vary",
+        "phi=[1,2]",
+        "--vary",
+        "torque=[0,3]",
+        "--zip",
+        "--set",
+        "c=0.5",
+        "-o",
+        "f.json",
+    )
+    assert done.status == 0, done.err
+    family = fl.LinearFamily.load("f.json")
+    assert family.shape == (2,)
+    assert family[1].point.inputs["torque"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--vary", "x"], "is not of the form NAME=FROM:TO:COUNT"),
+        (["--vary", "x=1:0:5"], "the range runs backwards. Write 0:1:5"),
+        (["--vary", "x=0:1:0"], "a range has 1 to"),
+        (["--vary", "x=0:1:1"], "make no axis"),
+        (["--vary", "x=0:1"], "a range is FROM:TO:COUNT"),
+        (["--vary", "x=0::3"], "a number is missing"),
+        (["--vary", "x=[]"], "the list is empty"),
+        (["--vary", "x=[1,nan]"], "must be finite"),
+        (["--vary", "x=[1,a]"], "'a' is no number"),
+        (["--vary", "x=[1]", "--vary", "x=[2]"], "varies 'x' twice"),
+        (["--vary", "xx=[1]"], "'xx' is not a state, an input or a parameter"),
+        (["--vary", "x=[0.1]", "--free", "F"], "add --trim"),
+        (["--vary", "x=[0.1]", "--trim", "--fix", "x=2"], "varied and set"),
+        (["--vary", "x=[0.1]", "--trim", "--guess", "x=2"], "nothing to guess"),
+        (["--vary", "x=[0.1]", "--trim", "--guess", "y=2", "--guess", "y=1"], "one guess"),
+        (["--vary", "x=[0.1]", "--resume"], "name it with -o"),
+        (["--vary", "x=[0.1]", "-o", "a.fmu"], "as a family: it has the suffix '.fmu'"),
+        (["--vary", "x=[0.1]", "-o", "a.npz", "-o", "a.npz"], "the same file twice"),
+        (["--vary", "x=[0.1]", "--independent", "z"], "'z' is not a state"),
+    ],
+)
+def test_bad_input_is_one_paragraph_and_leaves_nothing(run: Run, arguments: list[str], text: str) -> None:
+    done = run("sweep", PENDULUM, *arguments)
+    assert done.status == 2
+    assert text in done.err
+    assert done.is_one_paragraph()
+    assert not list(Path.cwd().iterdir())
+
+
+def test_a_parameter_of_an_fmu_that_is_none(run: Run) -> None:
+    done = run("sweep", "four_bar.fmu", "--vary", "phii=[0,1]")
+    assert done.status == 2
+    assert "phi" in done.err
+
+
+def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fmilin", "sweep", PENDULUM, "--vary", "x=-0.9:0.9:2001", "-o", "family.nc"]
+    process = subprocess.Popen([*command, "--derivatives", "differences"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    journal = tmp_path / "family.nc.sweep" / "points.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.is_file() and journal.stat().st_size > 3000):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = sum(len(json.loads(line).get("points", ())) for line in journal.read_text().splitlines()[:-1])
+    assert done > 2
+    assert not (tmp_path / "family.nc").exists()
+    refused = shell(["sweep", PENDULUM, "--vary", "x=-0.9:0.9:2001", "-o", "family.nc"], tmp_path)
+    assert (refused.status, "Go on with it by --resume" in refused.err) == (2, True)
+    other = shell(["sweep", PENDULUM, "--vary", "x=-0.8:0.9:2001", "-o", "family.nc", "--resume"], tmp_path)
+    assert (other.status, "its axes differs" in other.err) == (2, True)
+
+
+def test_what_is_kept_is_not_computed_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["sweep", PENDULUM, "--vary", "x=[0.1,0.2,1.5,0.4,0.5]", "-o", "family.npz"]
+    add_all = Store.add_all
+
+    def interrupted(self: Store, outcomes: object) -> None:
+        add_all(self, outcomes)  # type: ignore[arg-type]
+        if self.done.sum() == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "add_all", interrupted)
+        done = run(*asked)
+    assert done.status == 130
+    assert "3 of 5 points of 'family.npz' are kept: go on with --resume" in done.err
+    added: list[int] = []
+
+    def noted(self: Store, outcomes: object) -> None:
+        given = list(outcomes)  # type: ignore[call-overload]
+        added.extend(o.number for o in given)
+        add_all(self, given)
+
+    monkeypatch.setattr(Store, "add_all", noted)
+    with Path("family.npz.sweep/points.jsonl").open("a") as file:
+        file.write('{"points": [[3')  # a line that was cut off
+    assert run(*asked, "--resume").status == 0
+    assert added == [3, 4]
+    family = fl.LinearFamily.load("family.npz")
+    whole = fl.sweep(PENDULUM, {"x": [0.1, 0.2, 1.5, 0.4, 0.5]})
+    np.testing.assert_allclose(family.A, whole.A, rtol=1e-9)
+    assert family.reasons.tolist() == whole.reasons.tolist()
+    assert [p.name for p in Path.cwd().iterdir()] == ["family.npz"]
+
+
+def test_a_full_disk_keeps_what_is_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, count = os.pwrite, [0]
+
+    def full(*arguments: object) -> int:
+        count[0] += 1
+        if count[0] > 2:
+            raise OSError(28, "No space left on device")
+        return write(*arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        done = run("sweep", PENDULUM, "--vary", "x=[0.1,0.2,0.3,0.4]", "-o", "family.nc")
+    assert done.status == 2
+    assert done.is_one_paragraph()
+    assert "No space left on device. 2 of 4 points are kept" in done.err
+    assert run("sweep", PENDULUM, "--vary", "x=[0.1,0.2,0.3,0.4]", "-o", "family.nc", "--resume").status == 0
+    assert fl.LinearFamily.load("family.nc").ok.all()
+
+
+def test_ranges() -> None:
+    assert axes_of(["`a b`=0:1:3", "q[1]=[1, 2.5]"]) == {"a b": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}
+    assert axes_of(["a=0.1:0.3:3"])["a"][-1] == 0.3
+    assert axes_of(["a=2:2:1"]) == {"a": [2.0]}

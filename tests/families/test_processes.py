@@ -1,0 +1,172 @@
+"""Sweeps by several processes and by a cluster: the same family, also when models crash and workers die."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.families.cluster import Parcel
+from fmilin.families.engines import engine_for
+from fmilin.families.gathering import Gathering
+from fmilin.families.grid import grid_over
+from fmilin.families.order import Progress, run, runs_of
+from fmilin.families.plan import Plan
+from fmilin.loading import LoadRequest
+from fmilin.sandbox.isolation import Limits
+from fmilin.systems import four_bar
+from tests.families.plants import oscillator
+from tests.shared import shared
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of fmilin need fork()")
+
+
+@pytest.fixture(autouse=True)
+def no_dump_of_the_stack() -> Iterator[None]:
+    """The crashes here are wanted: pytest need not report them."""
+    was_on = faulthandler.is_enabled()
+    faulthandler.disable()
+    yield
+    if was_on:
+        faulthandler.enable(sys.__stderr__ or 2)
+
+
+@pytest.fixture(scope="module")
+def linkage() -> Path:
+    from fmilin.fmi.write import build_fmu
+
+    return shared("native-four_bar.fmu", lambda path: build_fmu(four_bar(), path))
+
+
+def test_runs_cover_the_grid_and_each_starts_from_a_start() -> None:
+    for shape in ((100,), (3, 40), (2, 2, 5), (1,)):
+        grid = grid_over({f"x{i}": np.arange(float(n)) for i, n in enumerate(shape)})
+        runs = runs_of(grid)
+        covered = sorted(n for first, (_, others) in runs.items() for n in (first, *others))
+        assert covered == list(range(grid.size))
+        assert [first for first, (before, _) in runs.items() if before is None] == [0]
+        assert all(before is None or before in runs for before, _ in runs.values())
+
+
+def test_two_processes_say_what_one_says(linkage: Path) -> None:
+    vary = {"phi": np.linspace(0.4, 2.6, 70)}
+    trim = fl.TrimRequest(free=["torque"])
+    one = fl.sweep(linkage, vary, trim=trim)
+    two = fl.sweep(linkage, vary, trim=trim, jobs=2)
+    assert one.ok.all()
+    for name in ("A", "B", "T", "x0", "u0", "f0"):
+        np.testing.assert_allclose(two.array(name), one.array(name), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        one.u0[:, 0],
+        19.62 * np.cos(vary["phi"]) - 25 * (2 * np.cos(vary["phi"] / 2) - np.sqrt(2)) * np.sin(vary["phi"] / 2),
+        rtol=1e-7,
+        atol=1e-7,
+    )
+
+
+def test_a_model_that_is_open_here_is_inherited() -> None:
+    vary = {"k": np.linspace(1.0, 4.0, 40)}
+    np.testing.assert_array_equal(fl.sweep(oscillator(), vary, jobs=2).A, fl.sweep(oscillator(), vary).A)
+
+
+def test_a_crash_is_one_failed_point(zoo: Callable[[str], Path]) -> None:
+    """This FMU divides by zero pointers where x is above 0.5."""
+    family = fl.sweep(zoo("crashes"), {"x": [0.1, 0.2]}, jobs=1)
+    assert not family.ok.any()
+    assert all("crashed" in reason or "killed" in reason for reason in family.reasons)
+
+
+def test_a_model_that_hangs_is_stopped(zoo: Callable[[str], Path]) -> None:
+    with pytest.raises(fl.ModelCrashError, match=r"did not return from \w+ within 0\.3 s"):
+        engine_for(Plan(str(zoo("hangs")), grid_over({"x": [0.1, 0.2]})), limits=Limits(seconds=0.3))
+
+
+def test_what_the_model_refuses_is_raised_here(linkage: Path) -> None:
+    with pytest.raises(fl.UnknownNameError, match="'psi'"):
+        fl.sweep(linkage, {"psi": [1.0, 2.0]}, jobs=2)
+    with pytest.raises(fl.ModelError):
+        fl.sweep(linkage.with_name("nothing.fmu"), {"phi": [1.0]}, jobs=2)
+
+
+def test_parameters_of_an_fmu_open_it_anew(linkage: Path) -> None:
+    family = fl.sweep(linkage, {"c": [0.0, 1.0], "phi": [1.0, 2.0]})
+    assert family.ok.all(), family.reasons
+    assert family[1, 0].point.parameters["c"] == 1.0
+    known = fl.linearize(four_bar(damping=1.0), fl.operating_point(four_bar(), {"phi": 2.0}))
+    np.testing.assert_allclose(family.A[1, 1], known.A, rtol=1e-7, atol=1e-7)
+
+
+def test_a_cosimulation_fmu_over_a_parameter(linkage: Path) -> None:
+    plan = Plan(
+        str(linkage),
+        grid_over({"c": [0.5, 1.0]}),
+        load=LoadRequest(interface="cs"),
+    )
+    gathering = Gathering(plan.grid)
+    with engine_for(plan) as engine:
+        run(plan, engine, gathering.add_all, Progress(None, 2))
+    family = gathering.family()
+    assert family.ok.all(), family.reasons
+    for damping, A in zip((0.5, 1.0), family.A, strict=True):
+        known = fl.linearize(four_bar(damping=damping)).eigenvalues()
+        np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(A)), np.sort_complex(known), rtol=1e-4)
+
+
+def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    vary = {"phi": np.linspace(0.4, 2.6, 160)}
+    killed: list[int] = []
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+        "silence_logs": 50,
+    }
+    with distributed.LocalCluster(**options) as cluster:
+        victims = [worker.pid for worker in cluster.workers.values()]
+
+        def progress(done: int, _: int) -> None:
+            if done > 20 and not killed:
+                killed.append(victims[0])
+                os.kill(victims[0], signal.SIGKILL)
+
+        family = fl.sweep(
+            linkage,
+            vary,
+            trim=fl.TrimRequest(free=["torque"]),
+            scheduler=cluster.scheduler_address,
+            progress=progress,
+        )
+    assert killed
+    assert family.ok.all(), family.reasons
+    here = fl.sweep(linkage, {"phi": vary["phi"][::40]}, trim=fl.TrimRequest(free=["torque"]))
+    np.testing.assert_allclose(family.A[::40], here.A, rtol=1e-7, atol=1e-7)
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(linkage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmilin.families.cluster.CONNECT", "300ms")
+    with pytest.raises(fl.UsageError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
+        fl.sweep(linkage, {"phi": [1.0]}, scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(fl.UsageError, match="needs the model's file"):
+        fl.sweep(oscillator(), {"k": [1.0]}, scheduler="tcp://127.0.0.1:1")
+
+
+def test_the_file_travels_with_what_declares_its_constraints(linkage: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "plant.fmu").write_bytes(linkage.read_bytes())
+    (tmp_path / "plant.fmilin.toml").write_text('[[constraint]]\nexpression = "x0"\n')
+    plan = Plan(str(tmp_path / "plant.fmu"), grid_over({"phi": [1.0]}))
+    parcel = Parcel.of(plan)
+    there = parcel.unpacked(tmp_path / "there")
+    assert there.source == str(tmp_path / "there" / "plant.fmu")
+    assert sorted(p.name for p in (tmp_path / "there").iterdir()) == ["plant.fmilin.toml", "plant.fmu"]
+    assert Parcel.of(plan).key == parcel.key
+    assert Parcel.of(Plan("fmilin.systems:four_bar", grid_over({"phi": [1.0]}))).files == ()
