@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fmilin.manifold.rank import decide_rank
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
+from fmilin.trimming.balance import balanced
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.result import FreeDirection
 from fmilin.trimming.solver import Solution
@@ -32,14 +32,11 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
     """
     unknowns = equations.unknowns
     inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))
-    J = solution.J[:, inside]
-    norms = np.linalg.norm(J, axis=1, keepdims=True)
-    Jn = J / np.where(norms > 1e-12 * max(float(np.max(norms, initial=0.0)), 1e-300), norms, np.inf)
     if not len(inside):
         return ()
-    decision = decide_rank(Jn, RANK if solution.is_exact and not equations.moving else RANK_MEASURED)
-    V = linalg.svd(Jn)[2][decision.rank :].T if len(Jn) else np.eye(len(inside))
-    V = _confirmed(equations, solution, inside, V)
+    J = balanced(solution.J[:, inside])
+    limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
+    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit))
     if not V.shape[1]:
         return ()
     weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
@@ -57,14 +54,20 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
 
 
 def _confirmed(equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray) -> FloatArray:
-    """Return the directions along which the residual really stays: exact products may have claimed too much."""
+    """Return the directions along which the residual really stays: exact products may have claimed too much.
+
+    A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
+    """
     first = equations.first_order
-    size = np.maximum(np.linalg.norm(solution.J, axis=1), 1.0)
+    rows = balanced(solution.J).rows
+    size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
     kept = []
     for v in V.T:
         step = np.zeros_like(solution.z)
-        step[inside] = STEP * v
-        change = (equations.values(solution.z + step) - equations.values(solution.z - step)) / (2 * STEP)
-        if np.isfinite(change).all() and (np.abs(change) <= STAYS * size)[first].all():
+        step[inside] = STEP * v / np.max(np.abs(v))
+        ahead, behind = equations.values(solution.z + step), equations.values(solution.z - step)
+        change = np.abs(ahead - behind) / (2 * STEP)
+        limit = STAYS * size + solution.allowed / STEP
+        if np.isfinite(change).all() and (change <= limit)[first].all():
             kept.append(v)
     return np.array(kept).T if kept else np.empty((len(inside), 0))

@@ -171,7 +171,8 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     if not np.isfinite(solution.residual).all():
         _refuse_start(balance, unknowns)
     if not solution.is_zero:
-        solution = compromise(balance, [unknowns.z0, solution.z])
+        tried = solution.tried
+        solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
         raise no_solution(balance, solution, request)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]

@@ -1,22 +1,22 @@
-"""Solving r(z) = 0: trust-region least squares, then Gauss-Newton to the last digit, and what the result is worth."""
+"""Solving r(z) = 0: what is affine at once, Newton's method, then other ways to start, and what the result is worth."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import linalg
 from scipy.optimize import least_squares
 
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, STEADY
+from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
+from fmilin.trimming.balance import balanced
 from fmilin.trimming.equations import Equations
+from fmilin.trimming.homotopy import released
+from fmilin.trimming.newton import affine, corrected, rounding_of
 
 __all__ = ["Solution", "compromise", "solve"]
-
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 NOISIEST = 1e-6
 """No noise of a model excuses a larger residual."""
@@ -30,9 +30,6 @@ FAR = 0.3
 ROUNDS = 12
 """How often least squares starts again where it stopped, as long as that helps."""
 
-POLISHING = 6
-"""Gauss-Newton steps at the end of a round."""
-
 ITERATIONS = 40
 """Of least squares in one round."""
 
@@ -41,9 +38,6 @@ TOWARDS_GUESS = 1e-4
 
 TINY = 1e-15
 """Of the size of an unknown: rounding."""
-
-DROP = 1e-8
-"""Singular values below this fraction of the largest are directions in which nothing changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +55,8 @@ class Solution:
         Without weights.
     is_exact : bool
         Whether J is, rather than differenced.
+    tried : tuple of str
+        What led nowhere before.
     """
 
     z: FloatArray
@@ -68,6 +64,7 @@ class Solution:
     allowed: FloatArray
     J: FloatArray
     is_exact: bool
+    tried: tuple[str, ...] = field(default=())
 
     @property
     def is_zero(self) -> bool:
@@ -85,28 +82,81 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     """Return the zero of r nearest to the guess, or the best point of several attempts.
 
     The model's own directional derivatives are used first; since they may be wrong, a failure is repeated with
-    differences, and then from points beside the guess, which may itself lie on a ridge (a pendulum held
-    out horizontally).
+    differences. Then come other starts: the guess held by forces that are taken away (a homotopy), and points beside
+    the guess, which may itself lie on a ridge (a pendulum held out horizontally).
     """
     best = _assessed(equations, z0, exact=True)
     if best.is_zero:
         return best
-    weights = _balanced(equations, z0)
-    best = _attempt(equations, z0, weights, exact=True)
-    if not best.is_zero and best.is_exact and not _products_agree(equations, best.z):
-        best = _better(best, _attempt(equations, z0, weights, exact=False))
-    random = np.random.default_rng(1959)
-    for spread in SPREADS:
+    tried: list[str] = []
+    exact = True
+    for attempt in _attempts(equations, z0):
+        name, search = attempt
+        found = search(exact)
+        if found is not None:
+            tried.append(name)
+            best = _better(best, _assessed(equations, found, exact=exact))
         if best.is_zero:
-            break
+            return _tidied(equations, best)
+        if exact and len(tried) == 1 and best.is_exact and not _products_agree(equations, best.z):
+            exact = False
+            found = search(exact)
+            if found is not None:
+                tried.append(f"{name} with measured slopes")
+                best = _better(best, _assessed(equations, found, exact=exact))
+            if best.is_zero:
+                return _tidied(equations, best)
+    best, beside = _searched_beside(equations, z0, best, exact=exact)
+    tried += beside
+    return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
+
+
+Search = Callable[[bool], FloatArray | None]
+
+
+def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Search]]:
+    """Return the ways from the guess, with their names."""
+
+    def balanced_first(exact: bool) -> FloatArray | None:
+        start = affine(equations, z0, exact=exact)
+        return None if start is None else corrected(equations, start, exact=exact)[0]
+
+    def from_guess(exact: bool) -> FloatArray:
+        return corrected(equations, z0, exact=exact)[0]
+
+    def homotopy(exact: bool) -> FloatArray | None:
+        start = affine(equations, z0, exact=exact)
+        end = released(equations, z0 if start is None else start, exact=exact)
+        return None if end is None else corrected(equations, end, exact=exact)[0]
+
+    if len(equations.unknowns.inputs):
+        yield "the free inputs that balance the guess best, by one linear solve", balanced_first
+    yield "Newton's method from the guess", from_guess
+    weights = _row_weights(equations, z0)
+    yield "least squares from the guess", lambda exact: _least_squares_rounds(equations, z0, weights, exact=exact)
+    yield "the guess held by forces that were then taken away step by step", homotopy
+
+
+def _searched_beside(
+    equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
+) -> tuple[Solution, list[str]]:
+    """Return the best of searches from points beside the guess."""
+    unknowns = equations.unknowns
+    random = np.random.default_rng(1959)
+    weights, count = _row_weights(equations, z0), 0
+    for spread in SPREADS:
         beside = z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
-        start = np.clip(beside, equations.unknowns.low, equations.unknowns.high)
-        found = _attempt(equations, start, weights, exact=best.is_exact)
+        start = np.clip(beside, unknowns.low, unknowns.high)
+        count += 1
+        start = corrected(equations, start, exact=exact)[0]
+        found = _assessed(equations, start, exact=exact)
+        if not found.is_zero:
+            found = _assessed(equations, _least_squares_rounds(equations, start, weights, exact=exact), exact=exact)
         same = abs(found.cost - best.cost) <= 1e-3 * best.cost
         best = _better(best, found)
-        if same and spread >= FAR and not _at_bound(equations, best.z):
+        if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
             break  # two searches from different places end in the same dead end
-    return _tidied(equations, best) if best.is_zero else best
+    return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
 
 
 def _at_bound(equations: Equations, z: FloatArray) -> bool:
@@ -134,33 +184,48 @@ def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
     found = []
     for start in starts:
         best = _least_squares(equations, start, weights, exact=True)
-        on_manifold = _polished(equations, best, np.where(equations.kinds("constraint"), 1.0, 0.0), exact=True)
+        on_manifold = _on_manifold(equations, best)
         found.append(_assessed(equations, on_manifold, exact=True))
     return min(found, key=lambda solution: solution.cost)
 
 
-def _attempt(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Solution:
-    best = _assessed(equations, z0, exact=exact)
-    for _ in range(ROUNDS):
-        z = _least_squares(equations, best.z, weights, exact=exact)
-        found = _assessed(equations, _polished(equations, z, weights * equations.first_order, exact=exact), exact=exact)
-        found = _better(found, _assessed(equations, z, exact=exact))
-        progress = np.linalg.norm(weights * found.residual) <= 0.5 * np.linalg.norm(weights * best.residual)
-        best = _better(best, found)
-        if best.is_zero or not progress:
+def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return z after a few shortest Gauss-Newton steps on the constraints alone."""
+    unknowns, constraints = equations.unknowns, equations.kinds("constraint")
+    for _ in range(6 if constraints.any() else 0):
+        r, J = equations.values(z), equations.jacobian(z, quick=True)[0]
+        if not (np.isfinite(J).all() and np.isfinite(r).all()) or (np.abs(r[constraints]) <= BALANCED_EXACTLY).all():
             break
-    return best
+        step = balanced(np.where(constraints[:, None], J, 0.0)).step(r, drop=RANK)
+        z = np.clip(z + step, unknowns.low, unknowns.high)
+    return z
+
+
+def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
+    """Return where least squares and Newton's method end in turn, as long as that helps."""
+    z, before = z0, np.inf
+    for _ in range(ROUNDS):
+        least = _least_squares(equations, z, weights, exact=exact)
+        candidates = [least, corrected(equations, least, exact=exact)[0]]
+        costs = [float(np.linalg.norm(weights * equations.values(c))) for c in candidates]
+        z, cost = min(zip(candidates, costs, strict=True), key=lambda c: c[1])
+        if not cost <= 0.5 * before or (np.abs(equations.values(z)) <= BALANCED_EXACTLY).all():
+            break
+        before = cost
+    return z
 
 
 def _tidied(equations: Equations, found: Solution) -> Solution:
     """Return the solution with 0 for what is only rounding, if it is still one."""
     z = np.where(np.abs(found.z) < TINY, 0.0, found.z)
     z = np.clip(z, equations.unknowns.low, equations.unknowns.high)
+    if np.array_equal(z, found.z):
+        return found
     residual = equations.values(z)
     return replace(found, z=z, residual=residual) if (np.abs(residual) <= found.allowed).all() else found
 
 
-def _balanced(equations: Equations, z0: FloatArray) -> FloatArray:
+def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
     """Return weights that make the rows of the Jacobian about equally long, shape (m,).
 
     Seen from several points: where a force is largest its slope vanishes, and a row that is short by chance must
@@ -203,30 +268,11 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
     return np.asarray(result.x, dtype=np.float64)
 
 
-def _polished(equations: Equations, z: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
-    """Return z after a few shortest Gauss-Newton steps on the rows with a weight, as long as they help."""
-    unknowns = equations.unknowns
-    residual = weights * equations.values(z)
-    for _ in range(POLISHING):
-        J = weights[:, None] * equations.jacobian(z, exact=exact, quick=True)[0]
-        if not (np.isfinite(J).all() and np.isfinite(residual).all()) or not J.size:
-            break
-        inside = (z > unknowns.low) & (z < unknowns.high)
-        step = np.zeros_like(z)
-        step[inside] = linalg.lstsq(J[:, inside], -residual, cond=DROP)[0]
-        candidate = np.clip(z + step, unknowns.low, unknowns.high)
-        value = weights * equations.values(candidate)
-        if not np.linalg.norm(value) < np.linalg.norm(residual):
-            break
-        z, residual = candidate, value
-    return z
-
-
 def _assessed(equations: Equations, z: FloatArray, *, exact: bool) -> Solution:
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
-    allowed = np.maximum(BALANCED_EXACTLY, ROUNDING * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    allowed = rounding_of(J, z)
     first = equations.first_order
     if not (np.abs(residual[first]) <= allowed[first]).all():
         allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))
