@@ -80,11 +80,19 @@ class Balanced:
         return basis
 
 
-def balanced(J: FloatArray) -> Balanced:
-    """Return the balanced form of a finite matrix, shape (m, n)."""
+def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
+    """Return the balanced form of a finite matrix.
+
+    Parameters
+    ----------
+    J : array, shape (m, n)
+    seen : array, shape (m, n), optional
+        The largest absolute values of each entry at several points, this one among them: where a force is largest its
+        slope vanishes, and a row that is short at one point by chance must not be magnified.
+    """
     m, n = J.shape
     rows, columns = np.ones(m), np.ones(n)
-    size = np.abs(J)
+    size = np.abs(J) if seen is None else seen
     for _ in range(ROUNDS):
         lengths = np.sqrt(np.square(size * columns) @ np.ones(n)) if n else np.zeros(m)
         rows = np.divide(1.0, lengths, out=np.zeros(m), where=lengths > 0)

@@ -16,6 +16,9 @@ from fmilin.trimming.solver import Solution
 
 __all__ = ["free_directions"]
 
+BESIDE = 1e-2
+"""How far beside a solution slopes are looked at for their usual size, in sizes of the unknowns."""
+
 STEP = 1e-4
 """How far along a free direction the residual is looked at, in sizes of the unknowns."""
 
@@ -34,9 +37,10 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
     inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))
     if not len(inside):
         return ()
-    J = balanced(solution.J[:, inside])
+    seen = _seen(equations, solution)
+    J = balanced(solution.J[:, inside], seen[:, inside])
     limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
-    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit))
+    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
     if not V.shape[1]:
         return ()
     weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
@@ -53,13 +57,23 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
     return tuple(found)
 
 
-def _confirmed(equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray) -> FloatArray:
+def _seen(equations: Equations, solution: Solution) -> FloatArray:
+    """Return how large the entries of the Jacobian are here and a little beside, shape (m, n)."""
+    beside = solution.z + BESIDE * np.cos(np.arange(len(solution.z)) + 1.0)
+    J = equations.jacobian(beside, exact=solution.is_exact, quick=True)[0]
+    seen: FloatArray = np.fmax(np.abs(solution.J), np.abs(J))
+    return seen
+
+
+def _confirmed(
+    equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
+) -> FloatArray:
     """Return the directions along which the residual really stays: exact products may have claimed too much.
 
     A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
     """
     first = equations.first_order
-    rows = balanced(solution.J).rows
+    rows = balanced(solution.J, seen).rows
     size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
     kept = []
     for v in V.T:

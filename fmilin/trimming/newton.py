@@ -62,17 +62,17 @@ def corrected(
     unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
     r = equations.values(z)
     J = equations.jacobian(z, exact=exact, quick=True)[0]
+    seen = np.zeros_like(J)
     for _ in range(iterations):
         if not (np.isfinite(J).all() and np.isfinite(r).all()) or not J.size:
             break
         is_zero = bool((np.abs(r) <= rounding_of(J, z)).all())
         last -= is_zero
-        step = _step(equations, z, r, balanced(_inside(equations, z, J, r)), radius)
+        seen = np.maximum(seen, np.abs(J))
+        step = _step(equations, z, r, balanced(_inside(equations, z, J, r), seen), radius)
         if step is None or last < 0:
             break
-        z, r, radius, short = step
-        if is_zero and short:
-            break
+        z, r, radius = step
         J = equations.jacobian(z, exact=exact, quick=True)[0]
     return np.clip(z, unknowns.low, unknowns.high), r, J
 
@@ -90,9 +90,8 @@ def _inside(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -
 
 def _step(
     equations: Equations, z: FloatArray, r: FloatArray, J: Balanced, radius: float
-) -> tuple[FloatArray, FloatArray, float, bool] | None:
-    """Return z and r after the first step that makes the weighted residual smaller, a new radius, and whether it was
-    so short that it is the last; None when there is no such step."""
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return z and r after the first step that makes the weighted residual smaller, and a radius; None without one."""
     unknowns = equations.unknowns
     before = float(np.linalg.norm(J.rows * r))
     if before == 0.0:
@@ -107,7 +106,7 @@ def _step(
         norm = float(np.linalg.norm(J.rows * value))
         if norm < before:
             new = radius * 4 if fraction < 1.0 and norm < before * (1 - 0.3 * fraction) else max(radius, longest)
-            return candidate, value, new, norm > 0.5 * before
+            return candidate, value, new
         radius = min(radius, longest)
         radius /= 4 if damping else 2
     return None
