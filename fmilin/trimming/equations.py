@@ -143,17 +143,25 @@ class Equations:
 
     def values_at(self, place: Place) -> FloatArray:
         """Return r at a place."""
+        return self._residual(place, first_order=False)
+
+    def balance(self, z: FloatArray) -> FloatArray:
+        """Return the rows of r that are of first order."""
+        return self._residual(self.unknowns.at(z), first_order=True)
+
+    def _residual(self, place: Place, *, first_order: bool) -> FloatArray:
+        sizes = self._sizes[self.first_order] if first_order else self._sizes
         try:
             f = self._rates(place, 0.0, place.states)
             h = self._invariants(place).values(place.time, place.states, place.inputs)
             parts = [h, f[self.resting]]
-            if self.moving:
+            if self.moving and not first_order:
                 parts.append(change_of_rates(place, f, self.state_scales)[self.resting])
         except ModelCrashError:
             raise
         except FmilinError:
-            return np.full(len(self.rows), np.nan)
-        r: FloatArray = np.concatenate(parts) / self._sizes
+            return np.full(len(sizes), np.nan)
+        r: FloatArray = np.concatenate(parts) / sizes
         return r
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:

@@ -59,6 +59,8 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
 
 def _seen(equations: Equations, solution: Solution) -> FloatArray:
     """Return how large the entries of the Jacobian are here and a little beside, shape (m, n)."""
+    if solution.seen is not None:
+        return np.maximum(solution.seen, np.abs(solution.J))
     beside = solution.z + BESIDE * np.cos(np.arange(len(solution.z)) + 1.0)
     J = equations.jacobian(beside, exact=solution.is_exact, quick=True)[0]
     seen: FloatArray = np.fmax(np.abs(solution.J), np.abs(J))
@@ -75,13 +77,14 @@ def _confirmed(
     first = equations.first_order
     rows = balanced(solution.J, seen).rows
     size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
-    kept = []
-    for v in V.T:
+
+    def stays(v: FloatArray) -> bool:
         step = np.zeros_like(solution.z)
         step[inside] = STEP * v / np.max(np.abs(v))
-        ahead, behind = equations.values(solution.z + step), equations.values(solution.z - step)
-        change = np.abs(ahead - behind) / (2 * STEP)
-        limit = STAYS * size + solution.allowed / STEP
-        if np.isfinite(change).all() and (change <= limit)[first].all():
-            kept.append(v)
+        change = np.abs(equations.balance(solution.z + step) - equations.balance(solution.z - step)) / (2 * STEP)
+        return bool((change <= (STAYS * size + solution.allowed / STEP)[first]).all())  # NaN does not
+
+    if V.shape[1] > 1 and stays(V @ np.cos(np.arange(V.shape[1]) + 1.0)):
+        return V  # where a sum of all of them leads nowhere, none does
+    kept = [v for v in V.T if stays(v)]
     return np.array(kept).T if kept else np.empty((len(inside), 0))

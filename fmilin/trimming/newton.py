@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fmilin.signals import FloatArray
@@ -9,7 +11,7 @@ from fmilin.tolerances import BALANCED_EXACTLY
 from fmilin.trimming.balance import Balanced, balanced
 from fmilin.trimming.equations import Equations
 
-__all__ = ["affine", "corrected", "rounding_of"]
+__all__ = ["Corrected", "affine", "corrected", "rounding_of"]
 
 ITERATIONS = 40
 LONGEST = 0.5
@@ -18,8 +20,8 @@ DROP = 1e-9
 """Singular values of the balanced Jacobian below this fraction of the largest are directions that nothing is known of."""
 DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
-LAST = 4
-"""Steps after the residual has vanished, as long as each makes it smaller yet."""
+LAST = 2
+"""Steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough."""
 ROUNDING_OF_TERMS = 64 * float(np.finfo(np.float64).eps)
 
 
@@ -46,10 +48,28 @@ def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray |
     return np.clip(z, unknowns.low, unknowns.high)
 
 
-def corrected(
-    equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return where Newton's method ends, with r and J there; the corrector of a continuation, too.
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """Where Newton's method ended.
+
+    Attributes
+    ----------
+    z : array, shape (n,)
+    r : array, shape (m,)
+    seen : array, shape (m, n)
+        The largest absolute value of each entry of the Jacobian on the way.
+    way : float
+        How far it was, in sizes of the unknowns.
+    """
+
+    z: FloatArray
+    r: FloatArray
+    seen: FloatArray
+    way: float
+
+
+def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS) -> Corrected:
+    """Return where Newton's method ends; the corrector of a continuation, too.
 
     Parameters
     ----------
@@ -61,20 +81,21 @@ def corrected(
     """
     unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
     r = equations.values(z)
-    J = equations.jacobian(z, exact=exact, quick=True)[0]
-    seen = np.zeros_like(J)
+    seen = np.zeros((len(r), len(z)))
+    J = seen
     for _ in range(iterations):
+        if last == LAST:
+            J = equations.jacobian(z, exact=exact, quick=True)[0]
         if not (np.isfinite(J).all() and np.isfinite(r).all()) or not J.size:
             break
-        is_zero = bool((np.abs(r) <= rounding_of(J, z)).all())
-        last -= is_zero
+        last -= bool((np.abs(r) <= rounding_of(J, z)).all())
         seen = np.maximum(seen, np.abs(J))
-        step = _step(equations, z, r, balanced(_inside(equations, z, J, r), seen), radius)
-        if step is None or last < 0:
+        step = _step(equations, z, r, balanced(_inside(equations, z, J, r), seen), radius) if last >= 0 else None
+        if step is None:
             break
         z, r, radius = step
-        J = equations.jacobian(z, exact=exact, quick=True)[0]
-    return np.clip(z, unknowns.low, unknowns.high), r, J
+    z = np.clip(z, unknowns.low, unknowns.high)
+    return Corrected(z, r, seen, float(np.max(np.abs(z - z0), initial=0.0)))
 
 
 def _inside(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:

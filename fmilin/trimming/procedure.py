@@ -11,6 +11,7 @@ from fmilin.errors import ConstraintError, NumericalError, UsageError
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project
+from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
@@ -156,6 +157,8 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     """
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
+    if not model.sparse:
+        model = RememberingModel(model)
     equations = model.sparse_equations()
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
         return search_sparse(model, equations, request, guess, anywhere=anywhere)

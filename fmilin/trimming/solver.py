@@ -14,7 +14,7 @@ from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.trimming.balance import balanced
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.homotopy import released
-from fmilin.trimming.newton import affine, corrected, rounding_of
+from fmilin.trimming.newton import Corrected, affine, corrected, rounding_of
 
 __all__ = ["Solution", "compromise", "solve"]
 
@@ -36,6 +36,9 @@ ITERATIONS = 40
 TOWARDS_GUESS = 1e-4
 """Weight of the distance from the start of a round among residuals of weight one; the last steps do without."""
 
+LOOKED_AROUND = 1e-3
+"""A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place."""
+
 TINY = 1e-15
 """Of the size of an unknown: rounding."""
 
@@ -55,6 +58,8 @@ class Solution:
         Without weights.
     is_exact : bool
         Whether J is, rather than differenced.
+    seen : array, shape (m, n), or None
+        How large the entries of the Jacobian were on the way here; None where there was hardly any.
     tried : tuple of str
         What led nowhere before.
     """
@@ -64,7 +69,14 @@ class Solution:
     allowed: FloatArray
     J: FloatArray
     is_exact: bool
+    seen: FloatArray | None = None
     tried: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def nowhere(cls, equations: Equations, z: FloatArray) -> Solution:
+        """Return a point of which nothing but the residual is known."""
+        r = equations.values(z)
+        return cls(z, r, np.zeros_like(r), np.zeros((len(r), len(z))), is_exact=False)
 
     @property
     def is_zero(self) -> bool:
@@ -85,55 +97,52 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     differences. Then come other starts: the guess held by forces that are taken away (a homotopy), and points beside
     the guess, which may itself lie on a ridge (a pendulum held out horizontally).
     """
-    best = _assessed(equations, z0, exact=True)
+    best = Solution.nowhere(equations, z0)
+    if (np.abs(best.residual) <= NOISIEST).all():
+        best = _assessed(equations, z0, exact=True)
     if best.is_zero:
         return best
     tried: list[str] = []
     exact = True
-    for attempt in _attempts(equations, z0):
-        name, search = attempt
+    for name, search in _attempts(equations, z0):
         found = search(exact)
-        if found is not None:
-            tried.append(name)
-            best = _better(best, _assessed(equations, found, exact=exact))
+        if found is None:
+            continue
+        tried.append(name)
+        best = _better(best, _assessed(equations, found, exact=exact))
+        if not best.is_zero and exact and len(tried) == 1 and best.is_exact and not _products_agree(equations, best.z):
+            exact = False
+            tried.append(f"{name} with measured slopes")
+            best = _better(best, _assessed(equations, search(exact) or found, exact=exact))
         if best.is_zero:
             return _tidied(equations, best)
-        if exact and len(tried) == 1 and best.is_exact and not _products_agree(equations, best.z):
-            exact = False
-            found = search(exact)
-            if found is not None:
-                tried.append(f"{name} with measured slopes")
-                best = _better(best, _assessed(equations, found, exact=exact))
-            if best.is_zero:
-                return _tidied(equations, best)
     best, beside = _searched_beside(equations, z0, best, exact=exact)
     tried += beside
     return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
 
 
-Search = Callable[[bool], FloatArray | None]
+Search = Callable[[bool], Corrected | None]
 
 
 def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Search]]:
     """Return the ways from the guess, with their names."""
 
-    def balanced_first(exact: bool) -> FloatArray | None:
+    def balanced_first(exact: bool) -> Corrected | None:
         start = affine(equations, z0, exact=exact)
-        return None if start is None else corrected(equations, start, exact=exact)[0]
+        return None if start is None else corrected(equations, start, exact=exact)
 
-    def from_guess(exact: bool) -> FloatArray:
-        return corrected(equations, z0, exact=exact)[0]
+    def least_squares_too(exact: bool) -> Corrected:
+        return _least_squares_rounds(equations, z0, _row_weights(equations, z0), exact=exact)
 
-    def homotopy(exact: bool) -> FloatArray | None:
+    def homotopy(exact: bool) -> Corrected | None:
         start = affine(equations, z0, exact=exact)
         end = released(equations, z0 if start is None else start, exact=exact)
-        return None if end is None else corrected(equations, end, exact=exact)[0]
+        return None if end is None else corrected(equations, end, exact=exact)
 
     if len(equations.unknowns.inputs):
         yield "the free inputs that balance the guess best, by one linear solve", balanced_first
-    yield "Newton's method from the guess", from_guess
-    weights = _row_weights(equations, z0)
-    yield "least squares from the guess", lambda exact: _least_squares_rounds(equations, z0, weights, exact=exact)
+    yield "Newton's method from the guess", lambda exact: corrected(equations, z0, exact=exact)
+    yield "least squares from the guess", least_squares_too
     yield "the guess held by forces that were then taken away step by step", homotopy
 
 
@@ -148,10 +157,9 @@ def _searched_beside(
         beside = z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
         start = np.clip(beside, unknowns.low, unknowns.high)
         count += 1
-        start = corrected(equations, start, exact=exact)[0]
-        found = _assessed(equations, start, exact=exact)
+        found = _assessed(equations, corrected(equations, start, exact=exact), exact=exact)
         if not found.is_zero:
-            found = _assessed(equations, _least_squares_rounds(equations, start, weights, exact=exact), exact=exact)
+            found = _assessed(equations, _least_squares_rounds(equations, found.z, weights, exact=exact), exact=exact)
         same = abs(found.cost - best.cost) <= 1e-3 * best.cost
         best = _better(best, found)
         if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
@@ -201,18 +209,18 @@ def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
     return z
 
 
-def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
+def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Corrected:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
-    z, before = z0, np.inf
+    best = Corrected(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0)
     for _ in range(ROUNDS):
-        least = _least_squares(equations, z, weights, exact=exact)
-        candidates = [least, corrected(equations, least, exact=exact)[0]]
-        costs = [float(np.linalg.norm(weights * equations.values(c))) for c in candidates]
-        z, cost = min(zip(candidates, costs, strict=True), key=lambda c: c[1])
-        if not cost <= 0.5 * before or (np.abs(equations.values(z)) <= BALANCED_EXACTLY).all():
+        before = float(np.linalg.norm(weights * best.r))
+        z = _least_squares(equations, best.z, weights, exact=exact)
+        candidates = [best, replace(best, z=z, r=equations.values(z)), corrected(equations, z, exact=exact)]
+        best = min(candidates, key=lambda c: float(np.nan_to_num(np.linalg.norm(weights * c.r), nan=np.inf)))
+        cost = float(np.linalg.norm(weights * best.r))
+        if not cost <= 0.5 * before or (np.abs(best.r) <= BALANCED_EXACTLY).all():
             break
-        before = cost
-    return z
+    return best
 
 
 def _tidied(equations: Equations, found: Solution) -> Solution:
@@ -268,7 +276,8 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
     return np.asarray(result.x, dtype=np.float64)
 
 
-def _assessed(equations: Equations, z: FloatArray, *, exact: bool) -> Solution:
+def _assessed(equations: Equations, found: FloatArray | Corrected, *, exact: bool) -> Solution:
+    z, seen, way = (found.z, found.seen, found.way) if isinstance(found, Corrected) else (found, None, 0.0)
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
@@ -279,7 +288,7 @@ def _assessed(equations: Equations, z: FloatArray, *, exact: bool) -> Solution:
     second = ~first
     if second.any() and np.isfinite(residual).all():
         allowed[second] = np.maximum(allowed[second], STEADY * _speed(equations, z))
-    return Solution(z, residual, allowed, J, is_exact)
+    return Solution(z, residual, allowed, J, is_exact, seen if way > LOOKED_AROUND else None)
 
 
 def _noise(equations: Equations, z: FloatArray) -> FloatArray:
