@@ -80,22 +80,22 @@ def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, itera
     iterations : int
     """
     unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
-    r = equations.values(z)
-    seen = np.zeros((len(r), len(z)))
-    J = seen
-    for _ in range(iterations):
-        if last == LAST:
-            J = equations.jacobian(z, exact=exact, quick=True)[0]
-        if not (np.isfinite(J).all() and np.isfinite(r).all()) or not J.size:
+    r, J = equations.values(z), equations.jacobian(z, exact=exact, quick=True)[0]
+    seen = np.abs(J)
+    for _ in range(iterations if J.size else 0):
+        if not (np.isfinite(J).all() and np.isfinite(r).all()):
             break
-        last -= bool((np.abs(r) <= rounding_of(J, z)).all())
-        seen = np.maximum(seen, np.abs(J))
+        is_zero = bool((np.abs(r) <= rounding_of(J, z)).all())
+        last -= is_zero
         step = _step(equations, z, r, balanced(_inside(equations, z, J, r), seen), radius) if last >= 0 else None
         if step is None:
             break
         z, r, radius = step
+        if not (np.abs(r) <= rounding_of(J, z)).all():  # else these slopes are good enough for the last digits
+            J = equations.jacobian(z, exact=exact, quick=True)[0]
+            seen = np.fmax(seen, np.abs(J))
     z = np.clip(z, unknowns.low, unknowns.high)
-    return Corrected(z, r, seen, float(np.max(np.abs(z - z0), initial=0.0)))
+    return Corrected(z, r, np.nan_to_num(seen), float(np.max(np.abs(z - z0), initial=0.0)))
 
 
 def _inside(equations: Equations, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
