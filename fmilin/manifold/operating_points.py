@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, UnknownNameError, UsageError
+from fmilin.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold import projection
+from fmilin.manifold.branch import followed
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import CONSISTENT
 
 if TYPE_CHECKING:
@@ -75,13 +78,89 @@ def operating_point(
     if (equations := model.sparse_equations()) is not None:
         projected = consistent_states(model, equations, t, x, u, held, project=project)
         return _adjusted(point, projected, scales)
-    visited = RememberingModel(model)
-    invariants = Invariants(visited, u, kinematic_pairs(visited, point), scales)
+    invariants = _invariants(RememberingModel(model), u, scales)
     if not held and not project:
         wrong = "The start values do not satisfy the constraints"
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)
-    projected = projection.project(invariants, t, x, held)
-    return _adjusted(point, projected, scales)
+    if not held:
+        return _adjusted(point, _projected(invariants, t, x, ()), scales)
+    projected, remarks = _assembled(invariants, t, model.start.states, x, held)
+    return replace(_adjusted(point, projected, scales), remarks=remarks)
+
+
+def _invariants(visited: RememberingModel, u: FloatArray, scales: FloatArray) -> Invariants:
+    """Return what the point must satisfy; which rates are states is asked where the model starts, no farther off."""
+    hidden = visited.constraints.hidden
+    return Invariants(visited, u, kinematic_pairs(visited, visited.start) if hidden else {}, scales)
+
+
+def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]) -> FloatArray:
+    """Return the nearest point with the held states; declared expressions first, so that no model is asked far off.
+
+    An FMU may refuse, or fail, at states that its own loops do not allow.
+    """
+    constraints = invariants.model.constraints
+    if constraints.hidden and constraints.analytic.all():
+        alone = Invariants(invariants.model, invariants.inputs, {}, invariants.scales, declared_alone=True)
+        try:
+            return projection.project(invariants, t, projection.project(alone, t, x, held), held)
+        except NumericalError:  # the model cannot be asked there: from where it can be
+            pass
+    return projection.project(invariants, t, x, held)
+
+
+def _assembled(
+    invariants: Invariants, t: float, start: FloatArray, x: FloatArray, held: Sequence[int]
+) -> tuple[FloatArray, tuple[Remark, ...]]:
+    """Return the point with the held states of x on the branch of the start values, or else the nearest that there is.
+
+    Raises
+    ------
+    ConstraintError
+        When no point with these states is found.
+    """
+    states = invariants.model.states
+    try:
+        origin: FloatArray | None = _projected(invariants, t, start, ())
+    except (ConstraintError, NumericalError):
+        origin = None
+    reached = 0.0
+    if origin is not None:
+        found, reached = followed(invariants, t, origin, x, held)
+        if found is not None:
+            return found, _turns(states, x, held)
+    try:
+        found = _projected(invariants, t, x, held)
+    except ConstraintError as error:
+        hint = " ".join(remark.message for remark in _turns(states, x, held))
+        if hint:
+            raise ConstraintError(f"{error} {hint}", residuals=error.residuals) from error
+        raise
+    if origin is None:
+        return found, _turns(states, x, held)
+    i = held[0]
+    value = origin[i] + reached * (x[i] - origin[i])
+    lost = Remark(
+        "branch",
+        f"From the start values the mechanism could not be followed to {states.names[i]} = {x[i]:.6g} without a jump "
+        f"(it could to {value:.6g}): it may be assembled another way round there. Hold more states (--set) to choose.",
+    )
+    return found, (lost, *_turns(states, x, held))
+
+
+def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark, ...]:
+    """Return a hint where an angle in rad was given more than a turn: it may have been meant in degrees."""
+    given = [i for i in held if states[i].unit == "rad" and abs(x[i]) > 2 * np.pi]
+    if not given:
+        return ()
+    i = given[0]
+    return (
+        Remark(
+            "unit",
+            f"'{states.names[i]}' is in rad: {x[i]:.6g} is {abs(x[i]) / (2 * np.pi):.3g} turns. {x[i]:.6g} degrees would "
+            f"be {np.deg2rad(x[i]):.6g}.",
+        ),
+    )
 
 
 def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) -> OperatingPoint:
