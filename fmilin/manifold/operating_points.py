@@ -94,14 +94,21 @@ def _invariants(visited: RememberingModel, u: FloatArray, scales: FloatArray) ->
     return Invariants(visited, u, kinematic_pairs(visited, visited.start) if hidden else {}, scales)
 
 
+def _easily(invariants: Invariants) -> Invariants:
+    """Return the part of the invariants that needs no visit to the model: declared expressions, where all are that."""
+    constraints = invariants.model.constraints
+    if not (constraints.hidden and constraints.analytic.all()):
+        return invariants
+    return Invariants(invariants.model, invariants.inputs, {}, invariants.scales, declared_alone=True)
+
+
 def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]) -> FloatArray:
     """Return the nearest point with the held states; declared expressions first, so that no model is asked far off.
 
     An FMU may refuse, or fail, at states that its own loops do not allow.
     """
-    constraints = invariants.model.constraints
-    if constraints.hidden and constraints.analytic.all():
-        alone = Invariants(invariants.model, invariants.inputs, {}, invariants.scales, declared_alone=True)
+    alone = _easily(invariants)
+    if alone is not invariants:
         try:
             return projection.project(invariants, t, projection.project(alone, t, x, held), held)
         except NumericalError:  # the model cannot be asked there: from where it can be
@@ -126,9 +133,9 @@ def _assembled(
         origin = None
     reached = 0.0
     if origin is not None:
-        found, reached = followed(invariants, t, origin, x, held)
+        found, reached = followed(_easily(invariants), t, origin, x, held)
         if found is not None:
-            return found, _turns(states, x, held)
+            return _projected(invariants, t, found, held), _turns(states, x, held)
     try:
         found = _projected(invariants, t, x, held)
     except ConstraintError as error:
@@ -138,14 +145,22 @@ def _assembled(
         raise
     if origin is None:
         return found, _turns(states, x, held)
+    return found, (_lost(states, origin, x, held, reached), *_turns(states, x, held))
+
+
+def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
+    """Return what is said where the branch of the start values was left."""
     i = held[0]
-    value = origin[i] + reached * (x[i] - origin[i])
-    lost = Remark(
-        "branch",
-        f"From the start values the mechanism could not be followed to {states.names[i]} = {x[i]:.6g} without a jump "
-        f"(it could to {value:.6g}): it may be assembled another way round there. Hold more states (--set) to choose.",
-    )
-    return found, (lost, *_turns(states, x, held))
+    names = ", ".join(states.names[k] for k in held)
+    if reached == 0.0:
+        how = f"the start values are a turning point of {names}, which leads on in more than one way: one was taken"
+    else:
+        value = origin[i] + reached * (x[i] - origin[i])
+        how = (
+            f"the start values could be followed to {states.names[i]} = {value:.6g}, and from there not to {x[i]:.6g} "
+            "without a jump: the point may be assembled another way round"
+        )
+    return Remark("branch", f"Assembling the point, {how}. Hold more states (--set) to choose.")
 
 
 def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark, ...]:

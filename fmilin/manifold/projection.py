@@ -50,7 +50,13 @@ def project(
     start = x
     D = invariants.scales.copy()
     D[list(held)] = 0.0
-    x, h, remaining = _descended(invariants, t, x, D)
+    try:
+        x, h, remaining = _descended(invariants, t, x, D)
+    except NumericalError:  # a model that cannot be asked here may answer beside
+        found = _kicked(invariants, t, start, D) if beside else None
+        if found is None:
+            raise
+        return found[0]
     if beside and not (remaining <= REACHED).all():
         x, h, remaining = _kicked(invariants, t, start, D) or (x, h, remaining)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
