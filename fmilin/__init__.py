@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linearization.procedure import linearize, linearize_along
     from fmilin.loading import load
+    from fmilin.manifold.many_points import operating_points
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.model.stepping import Stepping
@@ -62,6 +63,7 @@ _HOMES = {
     "linearize_along": "linearization.procedure",
     "load": "loading",
     "operating_point": "manifold.operating_points",
+    "operating_points": "manifold.many_points",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
     "to_casadi": "models.to_casadi",
@@ -97,6 +99,7 @@ __all__ = [
     "linearize_along",
     "load",
     "operating_point",
+    "operating_points",
     "simulate",
     "snapshots",
     "to_casadi",

@@ -22,7 +22,7 @@ from fmilin.tolerances import CONSISTENT
 if TYPE_CHECKING:
     from fmilin.model.sparse_equations import SparseEquations
 
-__all__ = ["consistent_states", "model_at", "operating_point", "require_sizes"]
+__all__ = ["assembled_from", "consistent_states", "model_at", "operating_point", "require_sizes"]
 
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
@@ -86,6 +86,23 @@ def operating_point(
         return _adjusted(point, _projected(invariants, t, x, ()), scales)
     projected, remarks = _assembled(invariants, t, model.start.states, x, held)
     return replace(_adjusted(point, projected, scales), remarks=remarks)
+
+
+def assembled_from(
+    model: Model, t: float, start: FloatArray, u: FloatArray, values: Mapping[str, float]
+) -> OperatingPoint:
+    """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say.
+
+    Raises
+    ------
+    ConstraintError, NumericalError
+        As :func:`operating_point`.
+    """
+    x, held = start.copy(), [model.states.positions[name] for name in values]
+    x[held] = list(values.values())
+    invariants = _invariants(RememberingModel(model), u, model.states.scales(x))
+    projected, remarks = _assembled(invariants, t, start, x, held)
+    return OperatingPoint(t, projected, u, model.start.parameters, remarks=remarks)
 
 
 def _invariants(visited: RememberingModel, u: FloatArray, scales: FloatArray) -> Invariants:
