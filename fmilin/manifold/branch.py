@@ -14,6 +14,7 @@ from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
 from fmilin.signals import FloatArray
+from fmilin.tolerances import REACHED
 
 __all__ = ["followed"]
 
@@ -59,7 +60,7 @@ def followed(
         except (ConstraintError, NumericalError):
             there = None
         beside = np.inf if there is None else float(np.max(np.abs(there - ahead) / scales))
-        if there is not None and beside <= BENT * float(np.max(np.abs(ahead - x) / scales)):
+        if there is not None and beside <= BENT * float(np.max(np.abs(ahead - x) / scales)) + REACHED:
             x, done = there, done + length
             if done >= 1.0:
                 return x, 1.0

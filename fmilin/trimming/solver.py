@@ -39,6 +39,9 @@ TOWARDS_GUESS = 1e-4
 LOOKED_AROUND = 1e-3
 """A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place."""
 
+AT_REST = 1e-3
+"""Rates of positions, in their sizes per second, that count as none where nothing balances."""
+
 TINY = 1e-15
 """Of the size of an unknown: rounding."""
 
@@ -187,13 +190,25 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
 
 
 def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
-    """Return the point of the manifold with the smallest rates, for a problem without solution."""
-    weights = np.array([1e4 if row.kind == "constraint" else 1.0 for row in equations.rows])
+    """Return the point of the manifold with the smallest rates, for a problem without solution.
+
+    Positions rest there if they can: what remains are accelerations, which no damping of a motion hides.
+    """
+    names = equations.unknowns.start.model.states.names
+    positions = {names[i] for i in equations.pairs}
+    paired = np.array([row.kind == "rate" and row.name in positions for row in equations.rows], dtype=bool)
+    smallest = _smallest(equations, starts, np.ones(len(paired)))
+    at_rest = _smallest(equations, starts, np.where(paired, 1e3, 1.0))
+    rests = (np.abs(at_rest.residual[paired]) <= AT_REST).all() and at_rest.cost <= 10 * smallest.cost
+    return at_rest if rests else smallest
+
+
+def _smallest(equations: Equations, starts: Sequence[FloatArray], weights: FloatArray) -> Solution:
+    weights = np.where(equations.kinds("constraint"), 1e4, weights)
     found = []
     for start in starts:
         best = _least_squares(equations, start, weights, exact=True)
-        on_manifold = _on_manifold(equations, best)
-        found.append(_assessed(equations, on_manifold, exact=True))
+        found.append(_assessed(equations, _on_manifold(equations, best), exact=True))
     return min(found, key=lambda solution: solution.cost)
 
 
