@@ -29,6 +29,9 @@ EVALUATIONS, FOR_EACH = 5000, 200
 """Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
 verdict is asked for in any case; limits of validity are looked for with what is left."""
 
+IN_CHANNELS, DRIFTING = 0.9, 0.7
+"""Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
+
 NODES, FEWEST, MOST_NODES = 24, 12, 400
 """Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
 
@@ -108,7 +111,8 @@ def verify(
     duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
     integrator = Integrator(reduced, float(-np.min(rates, initial=0.0)))
-    budget = EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))
+    rests = at_rest(linear, reduced.y_sizes)
+    budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
     wanted = excitations(linear, duration)
     cost = _cost(reduced)
     affordable = budget / (SWEEPS * cost * max(len(wanted), 1))
@@ -126,7 +130,7 @@ def verify(
             _require_affordable(reduced.evaluations / done, len(wanted), duration)
         channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
         progress((done + 1) / len(wanted))
-    if not at_rest(linear, reduced.y_sizes):
+    if not rests:
         channels.append(drift_channel(linear, integrator, duration))
     remarks = (*reduced.remarks, *_remarks(linear, duration))
     return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
