@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import linalg
@@ -14,12 +14,22 @@ from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
-__all__ = ["distance_beyond_noise", "distance_from_manifold", "predicted", "project", "require_on_manifold"]
+__all__ = [
+    "distance_beyond_noise",
+    "distance_from_manifold",
+    "not_on_manifold",
+    "predicted",
+    "project",
+    "require_on_manifold",
+]
 
 ITERATIONS = 100
 
-SQUARED = 1e-7
+ALMOST_THERE = 1e-7
 """A step of Newton's method, in sizes of the states, whose square is rounding."""
+
+OFF = "The operating point is not on the manifold"
+ASSEMBLE = "Let fmilin.operating_point assemble it."
 
 
 def project(
@@ -136,7 +146,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
-        if gradient.is_exact and size <= SQUARED and size <= 1e-3 * previous and (np.abs(h) <= REACHED**2 * sizes).all():
+        if gradient.is_exact and size <= ALMOST_THERE and size <= 1e-3 * previous and (np.abs(h) <= REACHED**2 * sizes).all():
             return x, h, np.abs(h) / sizes  # each step squares the last one: the next would be rounding
         previous = size
     return x, h, distance_beyond_noise(invariants, t, x)
@@ -193,8 +203,8 @@ def require_on_manifold(
     x: FloatArray,
     *,
     nearer: float = ON_MANIFOLD,
-    otherwise: str = "The operating point is not on the manifold",
-    advice: str = "Let fmilin.operating_point assemble it.",
+    otherwise: str = OFF,
+    advice: str = ASSEMBLE,
 ) -> float:
     """Return the distance of a point from the manifold, in sizes of the states; refuse one that is too far away.
 
@@ -218,9 +228,19 @@ def require_on_manifold(
     if far.any():
         values = invariants.values(t, x)
         residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(far)}
-        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-        raise ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
+        raise not_on_manifold(residuals, otherwise=otherwise, advice=advice)
     return float(distance.max(initial=0.0))
+
+
+def not_on_manifold(
+    residuals: Mapping[str, float],
+    *,
+    otherwise: str = OFF,
+    advice: str = ASSEMBLE,
+) -> ConstraintError:
+    """Return what is said of a point that is not on the manifold, with what is left of its constraints by name."""
+    listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+    return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 
 
 def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -22,12 +22,12 @@ DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
 LAST = 2
 """Steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough."""
-ROUNDING_OF_TERMS = 64 * float(np.finfo(np.float64).eps)
+TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
 
 
 def rounding_of(J: FloatArray, z: FloatArray) -> FloatArray:
     """Return what counts as zero where the model has no noise, shape (m,): a limit, and the rounding of the terms."""
-    allowed: FloatArray = np.maximum(BALANCED_EXACTLY, ROUNDING_OF_TERMS * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    allowed: FloatArray = np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
     return allowed
 
 

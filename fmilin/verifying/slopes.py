@@ -28,7 +28,7 @@ BENT = 3e-3
 
 TRIES = 8
 
-ROUNDING = 5e-8
+MAY_BE_ROUNDING = 5e-8
 """A deviation below this part of the response may be rounding: nothing is said of its order."""
 
 
@@ -169,7 +169,7 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     D4 = comparison.deviation(a / 4)
     c1 = np.max(np.abs(D1 - 6 * D2 + 8 * D4) / 3, axis=0, initial=0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
-    rounding = ROUNDING * largest
+    rounding = MAY_BE_ROUNDING * largest
     order = np.nan if rounding > E2 else float(np.log2(E1 / E2))
     relative = float(np.max(np.abs(D1[:, comparison.sizes.counts]), initial=0.0)) / largest
     return SlopeCheck(
