@@ -24,10 +24,10 @@ from fmilin.cli.options import (
     is_fmu,
     json_option,
     names_option,
-    path_option,
     number_option,
     one_of,
     outputs_option,
+    path_option,
     read_by,
     running_options,
     settings_option,
@@ -70,7 +70,9 @@ __all__ = ["command", "deliver", "linear_model"]
     help="One linear model per time of one motion; FILE_tT1.mat, ...",
     callback=read_by(snapshot_times),
 )
-@path_option("--input", "table", metavar="FILE.csv", help="Inputs over time on the way to --snapshots, as for simulate.")
+@path_option(
+    "--input", "table", metavar="FILE.csv", help="Inputs over time on the way to --snapshots, as for simulate."
+)
 @click.option(
     "--derivatives",
     type=one_of("auto", "exact", "differences"),

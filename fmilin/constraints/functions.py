@@ -81,8 +81,8 @@ class ExpressionFunctions:
         if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
             small: FloatArray = self.jacobian(s) @ directions
             return small
-        function, cells = self._jacobian
-        function.arguments[0][:] = s
+        function, cells = self._made.jacobian
+        self._set(function, s)
         function.run()
         rows, columns = np.divmod(cells, self.shape[1])
         found = np.zeros((self.shape[0], directions.shape[1]))
@@ -146,7 +146,7 @@ class _Made:
 
     @cached_property
     def values(self) -> Buffered:
-        """g."""
+        """G."""
         s, g = self.graph
         return _function([s], g)
 

@@ -136,10 +136,31 @@ def assembled(
         states[:, places] = targets
         return Assembled(states, ("",) * len(inputs))
     if _in_batches(model, t, start):
+        batch = _Batch.of(model, t, start, places)
         for i in range(0, len(inputs), AT_ONCE):
             some = slice(i, i + AT_ONCE)
-            states[some] = _followed(model, t, start, inputs[some], places, targets[some])
-    return _one_by_one(model, t, start, inputs, places, targets, states)
+            states[some] = batch.followed(inputs[some], targets[some])
+    names = [model.states.names[i] for i in places]
+    reasons, previous = [], start
+    for x, u, values in zip(states, inputs, targets.tolist(), strict=True):
+        reason = (
+            "" if np.isfinite(x).all() else _alone(x, model, (t, previous, u), dict(zip(names, values, strict=True)))
+        )
+        reasons.append(reason)
+        previous = start if reason else x
+    return Assembled(states, tuple(reasons))
+
+
+def _alone(
+    x: FloatArray, model: Model, neighbour: tuple[float, FloatArray, FloatArray], values: Mapping[str, float]
+) -> str:
+    """Find one point, from its neighbour, and write its states into x; return why there is none, or nothing."""
+    t, previous, u = neighbour
+    try:
+        x[:] = assembled_from(model, t, previous, u, values).states
+    except (ConstraintError, NumericalError) as error:
+        return str(error)
+    return ""
 
 
 def _in_batches(model: Model, t: float, x: FloatArray) -> bool:
@@ -149,107 +170,92 @@ def _in_batches(model: Model, t: float, x: FloatArray) -> bool:
     return model.constraint_gradient(t, x[None], model.start.inputs[None]) is not None
 
 
-def _one_by_one(
-    model: Model,
-    t: float,
-    start: FloatArray,
-    inputs: FloatArray,
-    places: np.ndarray,
-    targets: FloatArray,
-    states: FloatArray,
-) -> Assembled:
-    """Return the points with those that are missing found one by one, from the point before."""
-    reasons, names = [], [model.states.names[i] for i in places]
-    previous = start
-    for k, x in enumerate(states):
-        reason = ""
-        if not np.isfinite(x).all():
-            try:
-                values = dict(zip(names, targets[k].tolist(), strict=True))
-                x[:] = assembled_from(model, t, previous, inputs[k], values).states
-            except (ConstraintError, NumericalError) as error:
-                reason = str(error)
-        reasons.append(reason)
-        previous = start if reason else x
-    return Assembled(states, tuple(reasons))
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """What the points have in common.
 
+    Attributes
+    ----------
+    start : array, shape (N,)
+    places : array of int
+        The held states.
+    rows : list of int
+        Constraints that are independent at the start.
+    scales, D : array, shape (N,)
+        Sizes of the states; of those that are not held, 0 for the others.
+    """
 
-def _followed(
-    model: Model, t: float, start: FloatArray, inputs: FloatArray, places: np.ndarray, targets: FloatArray
-) -> FloatArray:
-    """Return the states (points, N), NaN where the way could not be followed."""
-    scales = model.states.scales(start)
-    count = len(inputs)
-    D = scales.copy()
-    D[places] = 0.0
-    rows = _rows(model, t, start, inputs[0], scales)
-    way = targets - start[places]
-    x, done, length = np.tile(start, (count, 1)), np.zeros(count), np.ones(count)
-    open_ = np.ones(count, dtype=bool)
-    for _ in range(ROUNDS):
-        some = np.flatnonzero(open_)
-        if not len(some):
-            break
-        step = np.minimum(length[some], 1.0 - done[some])
-        last = done[some] + step >= 1.0
-        moved = np.zeros((len(some), len(start)))
-        moved[:, places] = step[:, None] * way[some]
-        ahead = x[some] + moved + _least(model, t, x[some], inputs[some], rows, D, moved)
-        ahead[:, places] = np.where(last[:, None], targets[some], start[places] + (done[some] + step)[:, None] * way[some])
-        there, good = _corrected(model, t, ahead, inputs[some], rows, D, scales)
-        beside = np.max(np.abs(there - ahead) / scales, axis=1)
-        good &= beside <= BENT * np.max(np.abs(ahead - x[some]) / scales, axis=1) + REACHED
-        x[some[good]], done[some[good]] = there[good], np.where(last, 1.0, done[some] + step)[good]
-        length[some] = np.where(good, 2 * step, step / 2)
-        open_[some] = (done[some] < 1.0) & (length[some] > SHORTEST)
-    return np.where((done >= 1.0)[:, None], x, np.nan)
+    model: Model
+    t: float
+    start: FloatArray
+    places: np.ndarray
+    rows: list[int]
+    scales: FloatArray
+    D: FloatArray
 
+    @classmethod
+    def of(cls, model: Model, t: float, start: FloatArray, places: np.ndarray) -> _Batch:
+        """Return the batch; which constraints are independent is decided at the start."""
+        scales = model.states.scales(start)
+        D = scales.copy()
+        D[places] = 0.0
+        found = model.constraint_gradient(t, start, model.start.inputs)
+        assert found is not None  # noqa: S101 - it was asked before
+        H = found[1] * scales
+        norms = np.linalg.norm(H, axis=1, keepdims=True)
+        Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
+        return cls(model, t, start, places, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), scales, D)
 
-def _rows(model: Model, t: float, x: FloatArray, u: FloatArray, scales: FloatArray) -> list[int]:
-    """Return constraints that are independent at the start."""
-    found = model.constraint_gradient(t, x, u)
-    assert found is not None  # noqa: S101 - it was asked before
-    H = found[1] * scales
-    norms = np.linalg.norm(H, axis=1)
-    Hs = np.divide(H, norms[:, None], out=np.zeros_like(H), where=norms[:, None] > 1e-12 * max(norms.max(), 1e-300))
-    return independent_rows(Hs, decide_rank(Hs).rank, len(Hs))
+    def followed(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the states (points, N), NaN where the way could not be followed."""
+        start, places, count = self.start, self.places, len(inputs)
+        way = targets - start[places]
+        x, done, length = np.tile(start, (count, 1)), np.zeros(count), np.ones(count)
+        for _ in range(ROUNDS):
+            some = np.flatnonzero((done < 1.0) & (length > SHORTEST))
+            if not len(some):
+                break
+            step = np.minimum(length[some], 1.0 - done[some])
+            last = done[some] + step >= 1.0
+            moved = np.zeros((len(some), len(start)))
+            moved[:, places] = step[:, None] * way[some]
+            ahead = x[some] + moved + self._least(x[some], inputs[some], moved)
+            on_the_way = start[places] + (done[some] + step)[:, None] * way[some]
+            ahead[:, places] = np.where(last[:, None], targets[some], on_the_way)
+            there, good = self._corrected(ahead, inputs[some])
+            beside = np.max(np.abs(there - ahead) / self.scales, axis=1)
+            good &= beside <= BENT * np.max(np.abs(ahead - x[some]) / self.scales, axis=1) + REACHED
+            x[some[good]], done[some[good]] = there[good], np.where(last, 1.0, done[some] + step)[good]
+            length[some] = np.where(good, 2 * step, step / 2)
+        return np.where((done >= 1.0)[:, None], x, np.nan)
 
+    def _asked(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = self.model.constraint_gradient(self.t, x, u)
+        assert found is not None  # noqa: S101 - it was asked before
+        return found
 
-def _least(
-    model: Model,
-    t: float,
-    x: FloatArray,
-    u: FloatArray,
-    rows: list[int],
-    D: FloatArray,
-    moved: FloatArray | None = None,
-) -> FloatArray:
-    """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
-    found = model.constraint_gradient(t, x, u)
-    assert found is not None  # noqa: S101 - it was asked before
-    h, H = found[0][:, rows], found[1][:, rows]
-    right = h if moved is None else h + (H @ moved[..., None])[..., 0]
-    A = H * D
-    norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
-    A, right = A / norms, right / norms[..., 0]
-    square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(len(rows))
-    w = np.linalg.solve(square, right[..., None])
-    step: FloatArray = -D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
-    return step
+    def _least(self, x: FloatArray, u: FloatArray, moved: FloatArray | None = None) -> FloatArray:
+        """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
+        h, H = self._asked(x, u)
+        h, H = h[:, self.rows], H[:, self.rows]
+        right = h if moved is None else h + (H @ moved[..., None])[..., 0]
+        A = H * self.D
+        norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
+        A, right = A / norms, right / norms[..., 0]
+        square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(len(self.rows))
+        w = np.linalg.solve(square, right[..., None])
+        step: FloatArray = -self.D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
+        return step
 
-
-def _corrected(
-    model: Model, t: float, x: FloatArray, u: FloatArray, rows: list[int], D: FloatArray, scales: FloatArray
-) -> tuple[FloatArray, np.ndarray]:
-    """Return points of the manifold near x, and where they were reached."""
-    size = np.full(len(x), np.inf)
-    for _ in range(CORRECTIONS):
-        step = _least(model, t, x, u, rows, D)
-        x = x + step
-        size = np.max(np.abs(step) / scales, axis=1)
-        if not (size > 1e-8).any():  # the next step would be the square of that: rounding
-            break
-    found = model.constraint_gradient(t, x, u)
-    assert found is not None  # noqa: S101 - it was asked before
-    distance = np.abs(found[0]) / np.maximum(np.linalg.norm(found[1] * scales, axis=-1), 1e-300)
-    return x, np.isfinite(x).all(axis=1) & (size <= 1e-6) & (np.max(distance, axis=1, initial=0.0) <= REACHED)
+    def _corrected(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, np.ndarray]:
+        """Return points of the manifold near x, and where they were reached."""
+        size = np.full(len(x), np.inf)
+        for _ in range(CORRECTIONS):
+            step = self._least(x, u)
+            x = x + step
+            size = np.max(np.abs(step) / self.scales, axis=1)
+            if not (size > 1e-8).any():  # the next step would be the square of that: rounding
+                break
+        h, H = self._asked(x, u)
+        distance = np.abs(h) / np.maximum(np.linalg.norm(H * self.scales, axis=-1), 1e-300)
+        return x, np.isfinite(x).all(axis=1) & (size <= 1e-6) & (np.max(distance, axis=1, initial=0.0) <= REACHED)

@@ -189,8 +189,8 @@ def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark,
     return (
         Remark(
             "unit",
-            f"'{states.names[i]}' is in rad: {x[i]:.6g} is {abs(x[i]) / (2 * np.pi):.3g} turns. {x[i]:.6g} degrees would "
-            f"be {np.deg2rad(x[i]):.6g}.",
+            f"'{states.names[i]}' is in rad: {x[i]:.6g} is {abs(x[i]) / (2 * np.pi):.3g} turns. {x[i]:.6g} degrees "
+            f"would be {np.deg2rad(x[i]):.6g}.",
         ),
     )
 

@@ -146,7 +146,12 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
-        if gradient.is_exact and size <= ALMOST_THERE and size <= 1e-3 * previous and (np.abs(h) <= REACHED**2 * sizes).all():
+        if (
+            gradient.is_exact
+            and size <= ALMOST_THERE
+            and size <= 1e-3 * previous
+            and (np.abs(h) <= REACHED**2 * sizes).all()
+        ):
             return x, h, np.abs(h) / sizes  # each step squares the last one: the next would be rounding
         previous = size
     return x, h, distance_beyond_noise(invariants, t, x)

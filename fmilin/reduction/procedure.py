@@ -73,7 +73,8 @@ class Conditioning:
         """
         if self.order is not None and self.order > len(linear.states):
             raise UsageError(
-                f"--reduce {self.order}: the linear model has order {len(linear.states)}, and a smaller one was asked for."
+                f"--reduce {self.order}: the linear model has order {len(linear.states)}, and a smaller one was asked "
+                "for."
             )
         if self.minimal:
             linear = minimal_realization(linear)

@@ -55,7 +55,7 @@ class Balanced:
         return large
 
     def step(self, r: FloatArray, damping: float = 0.0, drop: float = 0.0) -> FloatArray:
-        """Return the shortest step that makes |W (r + J dz)| small, damped as by Levenberg and Marquardt, shape (n,)."""
+        """Return the shortest step, shape (n,), that makes |W (r + J dz)| small; damped as by Levenberg and Marquardt."""
         if not len(self.sigma):
             return np.zeros(len(self.columns))
         sigma = self.sigma

@@ -15,9 +15,9 @@ __all__ = ["Corrected", "affine", "corrected", "rounding_of"]
 
 ITERATIONS = 40
 LONGEST = 0.5
-"""Of the first step, in sizes of the states: what lies farther away is another solution. It grows while all goes well."""
+"""Of the first step, in sizes of the states: what lies farther away is another solution. It grows while steps help."""
 DROP = 1e-9
-"""Singular values of the balanced Jacobian below this fraction of the largest are directions that nothing is known of."""
+"""Singular values of the balanced Jacobian below this fraction of the largest: nothing is known of their directions."""
 DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
 LAST = 2

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -108,7 +109,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     tried: list[str] = []
     exact = True
     for name, search in _attempts(equations, z0):
-        found = search(exact)
+        found = search(exact=exact)
         if found is None:
             continue
         tried.append(name)
@@ -116,7 +117,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         if not best.is_zero and exact and len(tried) == 1 and best.is_exact and not _products_agree(equations, best.z):
             exact = False
             tried.append(f"{name} with measured slopes")
-            best = _better(best, _assessed(equations, search(exact) or found, exact=exact))
+            best = _better(best, _assessed(equations, search(exact=exact) or found, exact=exact))
         if best.is_zero:
             return _tidied(equations, best)
     best, beside = _searched_beside(equations, z0, best, exact=exact)
@@ -124,27 +125,33 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
 
 
-Search = Callable[[bool], Corrected | None]
+class Search(Protocol):
+    """A way from the guess, with the model's own products or without."""
+
+    def __call__(self, *, exact: bool) -> Corrected | None: ...
 
 
 def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Search]]:
     """Return the ways from the guess, with their names."""
 
-    def balanced_first(exact: bool) -> Corrected | None:
+    def balanced_first(*, exact: bool) -> Corrected | None:
         start = affine(equations, z0, exact=exact)
         return None if start is None else corrected(equations, start, exact=exact)
 
-    def least_squares_too(exact: bool) -> Corrected:
+    def from_guess(*, exact: bool) -> Corrected:
+        return corrected(equations, z0, exact=exact)
+
+    def least_squares_too(*, exact: bool) -> Corrected:
         return _least_squares_rounds(equations, z0, _row_weights(equations, z0), exact=exact)
 
-    def homotopy(exact: bool) -> Corrected | None:
+    def homotopy(*, exact: bool) -> Corrected | None:
         start = affine(equations, z0, exact=exact)
         end = released(equations, z0 if start is None else start, exact=exact)
         return None if end is None else corrected(equations, end, exact=exact)
 
     if len(equations.unknowns.inputs):
         yield "the free inputs that balance the guess best, by one linear solve", balanced_first
-    yield "Newton's method from the guess", lambda exact: corrected(equations, z0, exact=exact)
+    yield "Newton's method from the guess", from_guess
     yield "least squares from the guess", least_squares_too
     yield "the guess held by forces that were then taken away step by step", homotopy
 

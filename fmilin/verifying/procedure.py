@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from fmilin.verifying.excitation import Excitation, excitations, fastest_period,
 from fmilin.verifying.integration import Integrator
 from fmilin.verifying.reduced import Reduced, reduced_model
 from fmilin.verifying.relaxation import Relaxation, ResponseError
-from fmilin.verifying.result import Channel, Verification
+from fmilin.verifying.result import Channel, Validity, Verification
 from fmilin.verifying.slopes import Comparison, Sizes, compare_slopes
 from fmilin.verifying.validity import trace_at, validity_of
 
@@ -196,7 +196,8 @@ def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end
     except ResponseError as error:
         nothing = (0.0, np.inf, np.nan)
         return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
-    validity, found = None, {}
+    validity: Validity | None = None
+    found: Mapping[float, FloatArray] = {}
     if check.error <= allowed:
         validity, found = validity_of(comparison, check, end)
     shown = check.amplitude if validity is None else validity.limit

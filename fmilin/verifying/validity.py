@@ -74,7 +74,6 @@ class _Search:
         ]
         return float(D.max()) / self._largest
 
-
     def _deviation(self, amplitude: float) -> FloatArray:
         """Return D(a), beginning with the last one, as it grows with a power of the amplitude."""
         before, D = self._last
@@ -95,13 +94,11 @@ class _Search:
         return self._comparison.relaxation.affordable(self._end) < 2
 
 
-def validity_of(
-    comparison: Comparison, check: SlopeCheck, end: float
-) -> tuple[Validity, Mapping[float, FloatArray]]:
+def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[Validity, Mapping[float, FloatArray]]:
     """Return the largest amplitude with a deviation of 5 % or less, by secants in the logarithms and bisection.
 
-    And the deviations that were looked at, by amplitude. After ``end`` evaluations of the model, all in all, the largest amplitude that
-    was found to be right is returned as a lower bound.
+    And the deviations that were looked at, by amplitude. After ``end`` evaluations of the model, all in all, the
+    largest amplitude that was found to be right is returned as a lower bound.
     """
     search = _Search(comparison, check, end)
     return _limit(comparison, check, search), search.found

@@ -55,7 +55,9 @@ def test_an_angle_of_many_turns_may_have_been_meant_in_degrees() -> None:
     ]
     eye = Loop("eye", "point_on_line", "ground", "right", Placement((1, 0, 0)), Placement((1, 0, 0)))
     triangle = Mechanism(MechanismDescription("triangle", rods, joints, [eye]))
-    with pytest.raises(fl.ConstraintError, match=r"'a\.q' is in rad: 28\.6 is 4\.55 turns\. 28\.6 degrees would be 0\.499"):
+    with pytest.raises(
+        fl.ConstraintError, match=r"'a\.q' is in rad: 28\.6 is 4\.55 turns\. 28\.6 degrees would be 0\.499"
+    ):
         fl.operating_point(triangle, {"a.q": 28.6})
 
 
@@ -76,9 +78,7 @@ def test_expressions_are_solved_before_the_model_is_asked() -> None:
         return np.array([vx, vz, -tension * x, -9.81 - tension * z])
 
     start = {"px": sin(0.3), "pz": -cos(0.3), "vx": 0.0, "vz": 0.0}
-    model = AskedOnTheManifoldOnly("crane", start, rates).with_constraints(
-        [fl.Constraint.from_text("px^2 + pz^2 = 1")]
-    )
+    model = AskedOnTheManifoldOnly("crane", start, rates).with_constraints([fl.Constraint.from_text("px^2 + pz^2 = 1")])
     point = fl.operating_point(model, {"pz": 0.0})
     np.testing.assert_allclose(point.states, [1.0, 0.0, 0.0, 0.0], atol=1e-12)
 
@@ -100,17 +100,18 @@ def test_gaps_and_their_slopes_without_dynamics_are_those_with(moving: bool) -> 
         procedure = model.exact_slopes(0.0, x, model.start.inputs)
         assert found is not None
         assert procedure is not None
+        assert procedure.constraint_gradient is not None
         np.testing.assert_allclose(found[0], procedure.values.residuals, atol=1e-14)
         np.testing.assert_allclose(found[1], procedure.constraint_gradient, atol=1e-13)
 
 
 def test_many_points_are_those_found_one_by_one() -> None:
     model = loader()
-    angles = {"boom.q": np.linspace(-0.2, 0.3, 7) + model.start.states[0], "lift_force": 3.0}
-    points = fl.operating_points(model, angles)
+    angles = np.linspace(-0.2, 0.3, 7) + model.start.states[0]
+    points = fl.operating_points(model, {"boom.q": angles, "lift_force": 3.0})
     assert len(points) == 7
     for k, point in enumerate(points):
-        alone = fl.operating_point(model, {"boom.q": float(angles["boom.q"][k]), "lift_force": 3.0})  # type: ignore[index]
+        alone = fl.operating_point(model, {"boom.q": float(angles[k]), "lift_force": 3.0})
         np.testing.assert_allclose(point.states, alone.states, atol=1e-12)
         np.testing.assert_array_equal(point.inputs, alone.inputs)
 

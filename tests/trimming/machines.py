@@ -6,9 +6,9 @@ motion vanishes, dV/dq = sum F dL/dq for each angle q: one linear equation for e
 
 from __future__ import annotations
 
-import numpy as np
-
 from collections.abc import Callable
+
+import numpy as np
 
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.models.mechanism.assembly import assemble
@@ -122,9 +122,7 @@ def _turned(point: tuple[float, float], angle: complex) -> np.ndarray:
 
 def _cylinder_weight(foot: np.ndarray, along: np.ndarray, length: complex) -> complex:
     """Return mass times height of barrel and rod."""
-    return complex(
-        BARREL[0] * (foot + BARREL[1] * along)[1] + ROD[0] * (foot + (length + ROD[1]) * along)[1]
-    )
+    return complex(BARREL[0] * (foot + BARREL[1] * along)[1] + ROD[0] * (foot + (length + ROD[1]) * along)[1])
 
 
 def _arm(name: str, part: tuple[float, tuple[float, float]], inertia: float) -> list[Body]:

@@ -60,14 +60,16 @@ def test_no_unit_of_a_force_changes_what_is_found(unit: float) -> None:
 
 def test_what_cannot_be_held_is_said_with_what_was_tried() -> None:
     """One cylinder cannot hold both angles."""
-    with pytest.raises(TrimError, match=r"no equilibrium was found\. Tried: the free inputs .* linear solve") as failure:
+    with pytest.raises(
+        TrimError, match=r"no equilibrium was found\. Tried: the free inputs .* linear solve"
+    ) as failure:
         trim(excavator(), fixed={"boom_pin.q": 0.5, "stick_pin.q": -1.6}, free=["boom_force"])
     assert "There is no" not in str(failure.value)
     assert "'stick_force'" in str(failure.value)
 
 
 def test_a_search_that_stalls_is_started_again() -> None:
-    """x^3 - 2 x + 2 has a dead end at sqrt(2/3), where Newton's and Gauss's methods from 0 stop; the zero is at -1.77."""
+    """x^3 - 2 x + 2 has a dead end at sqrt(2/3), where a search from 0.7 stops; the zero is at -1.77."""
     point = trim(OdeModel("dead end", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7}))
     assert point.states[0] == pytest.approx(-1.7692923542386314, rel=1e-13)
 
@@ -76,7 +78,7 @@ def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
     from fmilin.trimming.equations import Equations
     from fmilin.trimming.homotopy import released
-    from fmilin.trimming.procedure import TrimRequest
+    from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.unknowns import Place, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
