@@ -38,6 +38,15 @@ class Balanced:
     sigma: FloatArray
     Vt: FloatArray
 
+    @property
+    def regularity(self) -> float:
+        """The smallest singular value over the largest; 0 where there are fewer rows than columns, 1 of nothing."""
+        if not self.E.shape[1]:
+            return 1.0
+        if len(self.sigma) < self.E.shape[1] or self.sigma[0] == 0.0:
+            return 0.0
+        return float(self.sigma[-1] / self.sigma[0])
+
     def rank(self, limit: float) -> int:
         """Return how many singular values count, if there is a gap below them; else all that are not rounding.
 
@@ -55,7 +64,7 @@ class Balanced:
         return large
 
     def step(self, r: FloatArray, damping: float = 0.0, drop: float = 0.0) -> FloatArray:
-        """Return the shortest step, shape (n,), that makes |W (r + J dz)| small; damped as by Levenberg and Marquardt."""
+        """Return the shortest step, shape (n,), that makes |W (r + J dz)| small, with Marquardt's damping."""
         if not len(self.sigma):
             return np.zeros(len(self.columns))
         sigma = self.sigma

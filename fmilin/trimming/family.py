@@ -23,8 +23,10 @@ STEP = 1e-4
 """How far along a free direction the residual is looked at, in sizes of the unknowns."""
 
 
-def free_directions(equations: Equations, solution: Solution, preferred: Sequence[str]) -> tuple[FreeDirection, ...]:
-    """Return the null space of the Jacobian at a solution, each direction led by one unknown.
+def free_directions(
+    equations: Equations, solution: Solution, preferred: Sequence[str]
+) -> tuple[tuple[FreeDirection, ...], float]:
+    """Return the null space of the Jacobian at a solution, each direction led by one unknown, and how regular it is.
 
     Parameters
     ----------
@@ -36,13 +38,13 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
     unknowns = equations.unknowns
     inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))
     if not len(inside):
-        return ()
+        return (), 1.0
     seen = _seen(equations, solution)
     J = balanced(solution.J[:, inside], seen[:, inside])
     limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
     V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
     if not V.shape[1]:
-        return ()
+        return (), J.regularity
     weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
     leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
     basis = V @ np.linalg.inv(V[leaders])
@@ -54,7 +56,7 @@ def free_directions(equations: Equations, solution: Solution, preferred: Sequenc
         others = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
         along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
         found.append(FreeDirection(unknowns.names[inside[leader]], along))
-    return tuple(found)
+    return tuple(found), J.regularity
 
 
 def _seen(equations: Equations, solution: Solution) -> FloatArray:

@@ -12,7 +12,7 @@ from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Model
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
@@ -27,7 +27,7 @@ from fmilin.trimming.result import TrimmedPoint, TrimReport
 from fmilin.trimming.solver import Solution, compromise, solve
 from fmilin.trimming.unknowns import Place, Unknowns
 
-__all__ = ["search", "search_each", "trim", "trim_each"]
+__all__ = ["guess_from", "search", "search_each", "trim", "trim_each"]
 
 FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
@@ -183,6 +183,20 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     return _point(balance, solution, request, leaders, found)
 
 
+def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dict[str, float]:
+    """Return a solution as the guess for one beside it: what is free in a checked request, at the point's values.
+
+    :func:`search` from there is a predictor and a corrector at once: its first step is along the tangent, T and B, and
+    the last ones are Newton's. ``report.regularity`` falls to zero where a fold is met.
+    """
+    values = {
+        **dict(zip(model.states.names, point.states.tolist(), strict=True)),
+        **{n: v for n, v in zip(model.inputs.names, point.inputs.tolist(), strict=True) if n in request.free},
+        **{n: v for n, v in point.parameters.items() if n in request.free},
+    }
+    return {name: value for name, value in values.items() if name not in request.fixed}
+
+
 def _start(
     model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
 ) -> tuple[Place, tuple[Remark, ...]]:
@@ -204,7 +218,7 @@ def _start(
         if kind != "parameter":
             (x if kind == "state" else u)[i] = value
     place = Place(model, t, x, u, parameters)
-    if held and len(model.constraints):
+    if held and len(model.constraints) and len(held) < len(model.states):
         try:
             point = assembled_from(model, t, model.start.states, u, {n: named[n] for n in held})
             return replace(place, states=point.states), point.remarks
@@ -252,6 +266,7 @@ def _point(
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
+    directions, regularity = free_directions(equations, solution, leaders)
     report = TrimReport(
         states=place.model.states,
         inputs=place.model.inputs,
@@ -260,11 +275,12 @@ def _point(
         moving=moving,
         varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
         dragged=tuple(n for n in moving if n not in request.steady),
-        free_directions=free_directions(equations, solution, leaders),
+        free_directions=directions,
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
         residual=residual,
         exact=residual <= BALANCED_EXACTLY,
         remarks=(),
+        regularity=regularity,
     )
     resting = [names[i] for i in equations.resting if varies[i]]
     report = replace(report, remarks=(*found, *remarks_on(equations, place, report, resting)))

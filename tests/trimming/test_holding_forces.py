@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,8 @@ from fmilin.models.ode import OdeModel
 from fmilin.systems import slider_crank
 from fmilin.trimming.balance import balanced
 from fmilin.trimming.explanation import TrimError
-from fmilin.trimming.procedure import trim
+from fmilin.trimming.procedure import guess_from, search, trim
+from fmilin.trimming.request import TrimRequest
 from tests.trimming.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 
 
@@ -78,7 +82,6 @@ def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
     from fmilin.trimming.equations import Equations
     from fmilin.trimming.homotopy import released
-    from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.unknowns import Place, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
@@ -102,3 +105,29 @@ def test_ranks_of_balanced_matrices_need_a_gap() -> None:
 def test_a_mechanism_is_trimmed_on_the_branch_that_it_starts_on() -> None:
     point = trim(slider_crank(), fixed={"phi": 0.7}, free=["torque"])
     assert point.states[2] == pytest.approx(0.3694856448589392, rel=1e-12)
+
+
+def test_a_neighbour_starts_from_its_solution_and_a_fold_shows() -> None:
+    """x^2 = F: two rests that meet at F = 0, where the Jacobian is singular."""
+    model = OdeModel("fold", {"x": "v", "v": "F - x^2 - v"}, inputs=["F"], start={"x": 1.0})
+    previous = trim(model, fixed={"F": 1.0})
+    regularity = [previous.report.regularity]
+    for F in (0.5, 0.1, 0.01, 1e-4, 1e-6):
+        request = TrimRequest({"F": F}).checked(model)
+        previous = search(model, request, guess_from(previous, model, request))
+        assert previous.states[0] == pytest.approx(np.sqrt(F), rel=1e-7)
+        regularity.append(previous.report.regularity)
+    assert regularity[0] > 0.1
+    assert all(b < a for a, b in pairwise(regularity))
+    assert regularity[-1] < 0.02
+
+
+def test_postures_beside_each_other_lead_on_to_each_other() -> None:
+    machine = excavator()
+    request = TrimRequest({"boom_pin.q": 0.5, "stick_pin.q": -1.6}, free=["boom_force", "stick_force"]).checked(machine)
+    previous = search(machine, request, {})
+    for stick in (-1.5, -1.3, -1.0):
+        request = replace(request, fixed={"boom_pin.q": 0.5, "stick_pin.q": stick})
+        previous = search(machine, request, guess_from(previous, machine, request))
+        forces = excavator_forces(0.5, stick)
+        np.testing.assert_allclose(previous.inputs, forces, atol=1e-9 * np.abs(forces).max())
