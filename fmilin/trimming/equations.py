@@ -187,6 +187,11 @@ class Equations:
         J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
         return J, is_exact
 
+    def sizes_beside(self, z: FloatArray) -> FloatArray:
+        """Return the absolute entries of dr/dz for scales alone, NaN where they are not asked for."""
+        J = self._exact(z, first_order=True)
+        return np.abs(self._measured(z, np.arange(len(self.unknowns)), quick=True) if J is None else J)
+
     def described(self, place: Place) -> tuple[FloatArray, FloatArray | None]:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
         f = self._rates(place, 0.0, place.states)
@@ -256,8 +261,11 @@ class Equations:
         size = np.linalg.norm(np.nan_to_num(H), axis=1)
         return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
 
-    def _exact(self, z: FloatArray) -> FloatArray | None:
-        """Return the Jacobian from the model's own products, NaN where they say nothing; None when there are none."""
+    def _exact(self, z: FloatArray, *, first_order: bool = False) -> FloatArray | None:
+        """Return the Jacobian from the model's own products, NaN where they say nothing; None when there are none.
+
+        ``first_order``: no more than the rows of first order.
+        """
         unknowns, place = self.unknowns, self.unknowns.at(z)
         n, nu, k = len(place.states), len(place.inputs), len(unknowns.inputs)
         dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
@@ -270,7 +278,9 @@ class Equations:
                 return None
             h, rates = found
             parts = [h[:, kept], rates[np.ix_(self.resting, kept)]]
-            if self.moving:
+            if self.moving and first_order:
+                parts.append(np.full((len(self.resting), len(kept)), np.nan))
+            elif self.moving:
                 parts.append(self._change(place, rates, dx, du)[np.ix_(self.resting, kept)])
         except ModelCrashError:
             raise
