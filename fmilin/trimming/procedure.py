@@ -81,7 +81,7 @@ def trim(
     ConstraintError
         When no state is named and the model's start values violate the constraints.
     NumericalError
-        When there is no solution near the guess; with the residuals that remain, by name, in ``.residuals``.
+        When no solution was found near the guess; with the residuals that remain, by name, in ``.residuals``.
 
     Examples
     --------

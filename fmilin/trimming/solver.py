@@ -113,8 +113,15 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         if found is None:
             continue
         tried.append(name)
-        best = _better(best, _assessed(equations, found, exact=exact))
-        if not best.is_zero and exact and len(tried) == 1 and best.is_exact and not _products_agree(equations, best.z):
+        there = _assessed(equations, found, exact=exact)
+        best = _better(best, there)
+        if (
+            not best.is_zero
+            and exact
+            and len(tried) == 1
+            and there.is_exact
+            and not _products_agree(equations, there.z)
+        ):
             exact = False
             tried.append(f"{name} with measured slopes")
             best = _better(best, _assessed(equations, search(exact=exact) or found, exact=exact))
