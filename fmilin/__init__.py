@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linearization.procedure import linearize
     from fmilin.loading import load
+    from fmilin.manifold.many_points import operating_points
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.model.stepping import Stepping
@@ -68,6 +69,7 @@ _HOMES = {
     "linearize_along": "families.along",
     "load": "loading",
     "operating_point": "manifold.operating_points",
+    "operating_points": "manifold.many_points",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
     "sweep": "families.sweep",
@@ -106,6 +108,7 @@ __all__ = [
     "linearize_along",
     "load",
     "operating_point",
+    "operating_points",
     "simulate",
     "snapshots",
     "sweep",

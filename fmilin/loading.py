@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 import traceback
@@ -308,11 +309,34 @@ def _named_in_python(match: re.Match[str]) -> Any:
         public = [n for n in dir(module) if not n.startswith("_")]
         raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
     if callable(found) and not isinstance(found, Model):
+        _require_callable(found, f"{where}:{name}", arguments)
         with _explained(match[0]):
             found = found(**arguments)
     elif match["arguments"]:
         raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(found).__name__}.")
     return found
+
+
+def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse keywords that a function does not take, before the blame falls on its file.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        Naming the keyword, with the nearest ones that there are.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of builtins nothing may be known
+        return
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        for argument in arguments:
+            if argument not in known:
+                raise UnknownNameError.among(argument, known, f"a keyword of '{name}'") from None
+        raise UsageError(f"'{name}{signature}' cannot be called as asked: {error}. Give it as NAME=VALUE.") from None
 
 
 def _as_asked(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:

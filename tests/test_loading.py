@@ -184,7 +184,7 @@ def test_parameters_of_a_native_model() -> None:
         ("decay(rates=open('/etc/passwd'))", UsageError, r"only keywords with literal values"),
         ("decay(**{'rates': [1]})", UsageError, r"only keywords with literal values"),
         ("decay(rates=)", UsageError, r"only keywords with literal values"),
-        ("decay(speed=1)", ModelError, r"TypeError: decay\(\) got an unexpected keyword argument 'speed'"),
+        ("decay(speed=1)", UnknownNameError, r"'speed' is not a keyword of '.*models.py:decay'. Known: rates"),
         ("broken", ModelError, r"KeyError: 'missing key' \(.*models.py, line 35\). Correct that file"),
         ("leaves", ModelError, r"SystemExit: no more"),
     ],

@@ -27,6 +27,7 @@ from fmilin.cli.options import (
     number_option,
     one_of,
     outputs_option,
+    path_option,
     read_by,
     running_options,
     settings_option,
@@ -69,6 +70,9 @@ __all__ = ["command", "deliver", "linear_model"]
     help="One linear model per time of one motion; FILE_tT1.mat, ...",
     callback=read_by(snapshot_times),
 )
+@path_option(
+    "--input", "table", metavar="FILE.csv", help="Inputs over time on the way to --snapshots, as for simulate."
+)
 @click.option(
     "--derivatives",
     type=one_of("auto", "exact", "differences"),
@@ -95,6 +99,7 @@ def command(
     model: str,
     constrained: Constraints,
     times: tuple[float, ...],
+    table: Path | None,
     stepped: Stepped,
     steps: Steps,
     formulated: Formulated,
@@ -123,6 +128,8 @@ def command(
         if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
         checked_outputs([file_at(path, t) for path in files for t in times])
+    elif table is not None:
+        raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
     conditioning = steps.asked()
     if chosen is not None:
         others = ["--snapshots"] if times else []
@@ -130,7 +137,7 @@ def command(
 
     def job(runner: JobRunner) -> None:
         if times:
-            models = conditioned(linear_models(request, times, runner), conditioning)
+            models = conditioned(linear_models(request, times, runner, table), conditioning)
             deliver_each(models, times, files, runner, as_json=as_json)
             return
         if chosen is not None and chosen.formulation == "all":

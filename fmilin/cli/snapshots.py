@@ -39,20 +39,29 @@ def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float
     return times
 
 
-def linear_models(request: Request, times: Sequence[float], runner: JobRunner) -> Sequence[LinearModel]:
-    """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump."""
+def linear_models(
+    request: Request, times: Sequence[float], runner: JobRunner, table: Path | None = None
+) -> Sequence[LinearModel]:
+    """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump.
+
+    ``table`` is a file of inputs over time.
+    """
     import fmilin as fl
     from fmilin.cli.points import at_point
     from fmilin.model.stepping import Stepped
+    from fmilin.simulation.table_files import read_inputs
 
+    inputs = None if table is None else read_inputs(table)
     model, start = at_point(request, runner)
     if request.outputs is not None:
         model = model.with_interface(None, request.outputs)
     if isinstance(model, Stepped):
+        if inputs is not None:
+            raise UsageError("--input: a model that is stepped from time to time keeps its inputs. Leave it out.")
         return list(_one_by_one(model, start, times, request))
     view = model if request.inputs is None else model.with_interface(request.inputs, None)
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
-        points = fl.snapshots(model, start, times=times, progress=progress)
+        points = fl.snapshots(model, start, times=times, inputs=inputs, progress=progress)
         return fl.linearize_along(view, _of_view(model, points, request.inputs), **request.how())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -55,7 +56,7 @@ class Constraint:
 
     @classmethod
     def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:
-        """Parse ``text``, an expression or the name of a variable.
+        """Parse ``text``, an expression, the name of a variable, or an equation: ``a = b`` means a - (b).
 
         Raises
         ------
@@ -63,9 +64,17 @@ class Constraint:
             When the text is no expression of the grammar.
         """
         try:
-            return cls(parse(text), name, level, None if rate is None else parse(rate))
+            return cls(parse(_difference(text)), name, level, None if rate is None else parse(rate))
         except ExpressionError as error:
             raise ConstraintError(str(error)) from None
+
+
+def _difference(text: str) -> str:
+    """Return ``(a) - (b)`` for ``a = b``, and other texts as they are."""
+    sides = re.split(r"=(?=(?:[^`]*`[^`]*`)*[^`]*$)", text)  # not one inside backquotes
+    if len(sides) != 2 or not all(side.strip() for side in sides):
+        return text
+    return f"({sides[0].strip()}) - ({sides[1].strip()})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,23 +49,31 @@ class ExpressionFunctions:
         size: int,
         constants: Mapping[str, float] | None = None,
     ) -> None:
+        constants = constants or {}
         self.shape = (len(expressions), size)
-        self._expressions, self._places, self._constants = tuple(expressions), places, constants or {}
+        self._constants = np.array(list(constants.values()), dtype=np.float64)
+        self._make = partial(_made, tuple(expressions), tuple(places.items()), tuple(constants), size)
+
+    @cached_property
+    def _made(self) -> _Made:
+        """The functions, made when a number is first asked for."""
+        return self._make()
 
     def values(self, s: FloatArray) -> FloatArray:
         """Return g, shape (..., m), at one s (n,) or at many (..., n)."""
-        function = self._values
+        function = self._made.values
         if s.ndim > 1:
-            points = function.at_points(s.reshape(-1, self.shape[1]))
-            return points.reshape(*s.shape[:-1], self.shape[0])
-        function.arguments[0][:] = s
+            points = s.reshape(-1, self.shape[1])
+            every = np.hstack((points, np.broadcast_to(self._constants, (len(points), len(self._constants)))))
+            return function.at_points(every).reshape(*s.shape[:-1], self.shape[0])
+        self._set(function, s)
         function.run()
         return function.results[0].copy()
 
     def jacobian(self, s: FloatArray) -> FloatArray:
         """Return dg/ds, shape (m, n)."""
-        function, cells = self._jacobian
-        function.arguments[0][:] = s
+        function, cells = self._made.jacobian
+        self._set(function, s)
         return self._filled(function, cells)
 
     def along(self, s: FloatArray, directions: FloatArray) -> FloatArray:
@@ -73,8 +81,8 @@ class ExpressionFunctions:
         if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
             small: FloatArray = self.jacobian(s) @ directions
             return small
-        function, cells = self._jacobian
-        function.arguments[0][:] = s
+        function, cells = self._made.jacobian
+        self._set(function, s)
         function.run()
         rows, columns = np.divmod(cells, self.shape[1])
         found = np.zeros((self.shape[0], directions.shape[1]))
@@ -83,8 +91,8 @@ class ExpressionFunctions:
 
     def curvature(self, s: FloatArray, direction: FloatArray) -> FloatArray:
         """Return d/ds (dg/ds . direction), shape (m, n): the second derivative contracted with ``direction``, (n,)."""
-        function, cells = self._curvature
-        function.arguments[0][:] = s
+        function, cells = self._made.curvature
+        self._set(function, s)
         function.arguments[1][:] = direction
         return self._filled(function, cells)
 
@@ -92,7 +100,12 @@ class ExpressionFunctions:
         """Return g as a node of the graph of ``s``, a column of n symbols or nodes of CasADi."""
         import casadi as ca
 
-        return ca.Function("g", [self._graph[0]], [self._graph[1]])(s)
+        return ca.Function("g", [self._made.graph[0]], [self._made.graph[1]])(ca.vertcat(s, *self._constants.tolist()))
+
+    def _set(self, function: Buffered, s: FloatArray) -> None:
+        argument = function.arguments[0]
+        argument[: len(s)] = s
+        argument[len(s) :] = self._constants
 
     def _filled(self, function: Buffered, cells: NDArray[np.intp]) -> FloatArray:
         function.run()
@@ -100,45 +113,67 @@ class ExpressionFunctions:
         matrix.put(cells, function.results[0])
         return matrix
 
+
+@lru_cache(maxsize=64)
+def _made(
+    expressions: tuple[Expression, ...], places: tuple[tuple[str, int], ...], constants: tuple[str, ...], size: int
+) -> _Made:
+    """Return the functions of these expressions; the same for all values of the constants."""
+    return _Made(expressions, dict(places), constants, size)
+
+
+class _Made:
+    """The functions of s and, behind it, the constants: one column of numbers."""
+
+    def __init__(
+        self, expressions: Sequence[Expression], places: Mapping[str, int], constants: Sequence[str], size: int
+    ) -> None:
+        self._expressions, self._size = expressions, size
+        self._places = {**places, **{name: size + i for i, name in enumerate(constants)}}
+        self._length = size + len(constants)
+
     @cached_property
-    def _graph(self) -> tuple[SX, SX]:
-        """S and g, shapes (n, 1) and (m, 1)."""
+    def graph(self) -> tuple[SX, SX]:
+        """(s, constants) and g, columns."""
         import casadi as ca
 
         from fmilin.constraints.in_graph import InGraph
 
-        s, arithmetic = ca.SX.sym("s", self.shape[1]), InGraph()
+        s = ca.SX.sym("s", self._length)
         scalars = ca.vertsplit(s)
         nodes = {name: scalars[place] for name, place in self._places.items()}
-        nodes |= {name: arithmetic.number(value) for name, value in self._constants.items()}
-        return s, ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(arithmetic, nodes) for e in self._expressions)))
+        return s, ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(InGraph(), nodes) for e in self._expressions)))
 
     @cached_property
-    def _values(self) -> Buffered:
-        s, g = self._graph
+    def values(self) -> Buffered:
+        """G."""
+        s, g = self.graph
         return _function([s], g)
 
     @cached_property
-    def _jacobian(self) -> tuple[Buffered, NDArray[np.intp]]:
+    def jacobian(self) -> tuple[Buffered, NDArray[np.intp]]:
+        """Entries of dg/ds, and where they lie."""
         import casadi as ca
 
-        s, g = self._graph
-        J = ca.sparsify(ca.jacobian(g, s))
+        s, g = self.graph
+        J = ca.sparsify(ca.jacobian(g, s)[:, : self._size])
         return _function([s], J), self._cells(J)
 
     @cached_property
-    def _curvature(self) -> tuple[Buffered, NDArray[np.intp]]:
+    def curvature(self) -> tuple[Buffered, NDArray[np.intp]]:
+        """Entries of d/ds (dg/ds . d), and where they lie; takes d, too."""
         import casadi as ca
 
-        s, g = self._graph
-        d = ca.SX.sym("d", self.shape[1])
-        H = ca.sparsify(ca.jacobian(ca.jtimes(g, s, d), s))
+        s, g = self.graph
+        d = ca.SX.sym("d", self._size)
+        along = ca.vertcat(d, ca.SX(self._length - self._size, 1))
+        H = ca.sparsify(ca.jacobian(ca.jtimes(g, s, along), s)[:, : self._size])
         return _function([s, d], H), self._cells(H)
 
     def _cells(self, matrix: SX) -> NDArray[np.intp]:
         """Return where the nonzeros of ``matrix`` lie in a flat array, row by row."""
         rows, columns = (np.array(indices, dtype=np.intp) for indices in matrix.sparsity().get_triplet())
-        cells: NDArray[np.intp] = rows * self.shape[1] + columns
+        cells: NDArray[np.intp] = rows * self._size + columns
         return cells
 
 

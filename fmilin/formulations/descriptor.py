@@ -170,7 +170,8 @@ def difference_to(linear: LinearModel, found: Descriptor) -> float:
         Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
     residual = np.abs(A @ Z - E @ Z * s)
     terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
-    return float(np.max(np.max(residual, axis=0) / np.max(terms, axis=0)))
+    worst, size = np.max(residual, axis=0), np.max(terms, axis=0)
+    return float(np.max(np.divide(worst, size, out=np.zeros_like(worst), where=size > 0)))  # 0/0 where nothing acts
 
 
 def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: FloatArray) -> Basis:

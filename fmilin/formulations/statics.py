@@ -123,7 +123,7 @@ def equilibrium(
     if not converged or np.max(rest, initial=0.0) > BALANCED * _stiffness(form, sizes):
         fastest = model.states.names[int(form.positions[int(np.argmax(rest))])]
         raise NumericalError(
-            f"There is no equilibrium of '{model.info.name}' near the guess: where the search ends, '{fastest}' still "
+            f"Near the guess no equilibrium of '{model.info.name}' was found: where the search ends, '{fastest}' still "
             f"accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to one with other values, or leave "
             "the point where it is: the formulations take any consistent point."
         )

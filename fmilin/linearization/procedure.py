@@ -181,7 +181,7 @@ def _linearized(
     motion = motion_at(visited, point, base, frame, slopes)
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
-    remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame, motion)]
+    remarks = [*point.remarks, *frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
         from fmilin.formulations.descriptor import with_descriptor

@@ -169,7 +169,7 @@ def frame_at(
         When the coordinates are singular or the point is a singular configuration.
     """
     known = known or VerifiedFacts()
-    invariants = _invariants_at(model, point, known)
+    invariants = _invariants_at(model, point, known, named)
     if known.rank is None:
         require_content(invariants, point.time, point.states)
     residual = require_on_manifold(invariants, point.time, point.states)
@@ -233,12 +233,13 @@ def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) 
     UsageError, NumericalError
         As :func:`frame_at`.
     """
-    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts()), point)[0]
+    manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named), point)[0]
     return _selected(manifold, named, "partition", {}).kept or ()
 
 
-def _invariants_at(model: Model, point: OperatingPoint, known: VerifiedFacts) -> Invariants:
-    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) else {})
+def _invariants_at(model: Model, point: OperatingPoint, known: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
+    halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities are asked for
+    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) or halved else {})
     known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
     return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=known.moving)
 

@@ -99,6 +99,8 @@ class Invariants:
         Sizes of the states.
     moving : bool, optional
         Whether constraints depend on time, where that is known already.
+    declared_alone : bool
+        Leave out what is hidden: expressions over the states need no visit to the model then.
 
     Raises
     ------
@@ -114,6 +116,7 @@ class Invariants:
         scales: FloatArray,
         *,
         moving: bool | None = None,
+        declared_alone: bool = False,
     ) -> None:
         self.model = model
         self.inputs = inputs
@@ -122,7 +125,7 @@ class Invariants:
         constraints = model.constraints
         self.declared = len(constraints)
         self._last: tuple[tuple[float, bytes, bytes], Gradient] | None = None
-        self.hidden = constraints.hidden
+        self.hidden = [] if declared_alone else constraints.hidden
         paired = sorted(self.pairs)
         self._paired = np.array(paired, dtype=np.intp)
         self._partners = np.array([self.pairs[i] for i in paired], dtype=np.intp)
@@ -330,6 +333,8 @@ class Invariants:
         if self._analytic:
             G = self.model.constraints.partials(t, x, u, np.empty(0)).states
             return G, np.zeros_like(G)
+        if (alone := self.model.constraint_gradient(t, x, u)) is not None:
+            return alone[1], np.zeros_like(alone[1])
         procedure = self.model.exact_slopes(t, x, u)
         if procedure is not None and procedure.constraint_gradient is not None:
             return procedure.constraint_gradient, np.zeros_like(procedure.constraint_gradient)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.manifold import projection
+from fmilin.manifold.branch import followed
 from fmilin.manifold.content import require_content
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import CONSISTENT
 
 if TYPE_CHECKING:
     from fmilin.model.sparse_equations import SparseEquations
 
-__all__ = ["consistent_states", "model_at", "operating_point", "require_sizes"]
+__all__ = ["assembled_from", "consistent_states", "model_at", "operating_point", "require_sizes"]
 
 WRONG = "The start values do not satisfy the constraints"
 START = (
@@ -78,13 +81,121 @@ def operating_point(
     if (equations := model.sparse_equations()) is not None:
         projected = consistent_states(model, equations, t, x, u, held, project=project)
         return _adjusted(point, projected, scales)
-    visited = RememberingModel(model)
-    invariants = Invariants(visited, u, kinematic_pairs(visited, point), scales)
-    require_content(invariants, t, x)
+    invariants = _invariants(RememberingModel(model), u, scales)
+    require_content(invariants, t, model.start.states)
     if not held and not project:
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=START)
-    projected = projection.project(invariants, t, x, held)
-    return _adjusted(point, projected, scales)
+    if not held:
+        return _adjusted(point, _projected(invariants, t, x, ()), scales)
+    projected, remarks = _assembled(invariants, t, model.start.states, x, held)
+    return replace(_adjusted(point, projected, scales), remarks=remarks)
+
+
+def assembled_from(
+    model: Model, t: float, start: FloatArray, u: FloatArray, values: Mapping[str, float]
+) -> OperatingPoint:
+    """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say.
+
+    Raises
+    ------
+    ConstraintError, NumericalError
+        As :func:`operating_point`.
+    """
+    x, held = start.copy(), [model.states.positions[name] for name in values]
+    x[held] = list(values.values())
+    invariants = _invariants(RememberingModel(model), u, model.states.scales(x))
+    projected, remarks = _assembled(invariants, t, start, x, held)
+    return OperatingPoint(t, projected, u, model.start.parameters, remarks=remarks)
+
+
+def _invariants(visited: RememberingModel, u: FloatArray, scales: FloatArray) -> Invariants:
+    """Return what the point must satisfy; which rates are states is asked where the model starts, no farther off."""
+    hidden = visited.constraints.hidden
+    return Invariants(visited, u, kinematic_pairs(visited, visited.start) if hidden else {}, scales)
+
+
+def _easily(invariants: Invariants) -> Invariants:
+    """Return the part of the invariants that needs no visit to the model: declared expressions, where all are that."""
+    constraints = invariants.model.constraints
+    if not (constraints.hidden and constraints.analytic.all()):
+        return invariants
+    return Invariants(invariants.model, invariants.inputs, {}, invariants.scales, declared_alone=True)
+
+
+def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]) -> FloatArray:
+    """Return the nearest point with the held states; declared expressions first, so that no model is asked far off.
+
+    An FMU may refuse, or fail, at states that its own loops do not allow.
+    """
+    alone = _easily(invariants)
+    if alone is not invariants:
+        try:
+            return projection.project(invariants, t, projection.project(alone, t, x, held), held)
+        except NumericalError:  # the model cannot be asked there: from where it can be
+            pass
+    return projection.project(invariants, t, x, held)
+
+
+def _assembled(
+    invariants: Invariants, t: float, start: FloatArray, x: FloatArray, held: Sequence[int]
+) -> tuple[FloatArray, tuple[Remark, ...]]:
+    """Return the point with the held states of x on the branch of the start values, or else the nearest that there is.
+
+    Raises
+    ------
+    ConstraintError
+        When no point with these states is found.
+    """
+    states = invariants.model.states
+    try:
+        origin: FloatArray | None = _projected(invariants, t, start, ())
+    except (ConstraintError, NumericalError):
+        origin = None
+    reached = 0.0
+    if origin is not None:
+        found, reached = followed(_easily(invariants), t, origin, x, held)
+        if found is not None:
+            return _projected(invariants, t, found, held), _turns(states, x, held)
+    try:
+        found = _projected(invariants, t, x, held)
+    except ConstraintError as error:
+        hint = " ".join(remark.message for remark in _turns(states, x, held))
+        if hint:
+            raise ConstraintError(f"{error} {hint}", residuals=error.residuals) from error
+        raise
+    if origin is None:
+        return found, _turns(states, x, held)
+    return found, (_lost(states, origin, x, held, reached), *_turns(states, x, held))
+
+
+def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
+    """Return what is said where the branch of the start values was left."""
+    i = held[0]
+    names = ", ".join(states.names[k] for k in held)
+    if reached == 0.0:
+        how = f"the start values are a turning point of {names}, which leads on in more than one way: one was taken"
+    else:
+        value = origin[i] + reached * (x[i] - origin[i])
+        how = (
+            f"the start values could be followed to {states.names[i]} = {value:.6g}, and from there not to {x[i]:.6g} "
+            "without a jump: the point may be assembled another way round"
+        )
+    return Remark("branch", f"Assembling the point, {how}. Hold more states (--set) to choose.")
+
+
+def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark, ...]:
+    """Return a hint where an angle in rad was given more than a turn: it may have been meant in degrees."""
+    given = [i for i in held if states[i].unit == "rad" and abs(x[i]) > 2 * np.pi]
+    if not given:
+        return ()
+    i = given[0]
+    return (
+        Remark(
+            "unit",
+            f"'{states.names[i]}' is in rad: {x[i]:.6g} is {abs(x[i]) / (2 * np.pi):.3g} turns. {x[i]:.6g} degrees "
+            f"would be {np.deg2rad(x[i]):.6g}.",
+        ),
+    )
 
 
 def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) -> OperatingPoint:

@@ -22,6 +22,9 @@ __all__ = ["LocalParametrization"]
 
 EPSILON = float(np.finfo(np.float64).eps)
 ITERATIONS = 30
+SQUARED = 1e-9
+"""A step of Newton's method, in sizes of the states, whose square is rounding."""
+
 SLOW = 0.25
 """Contraction rate above which the matrix of the iteration is renewed."""
 
@@ -102,7 +105,7 @@ class LocalParametrization:
         inputs : array, shape (nu,), optional
             Where the constraints depend on inputs; those of the point by default.
         near : array, shape (N,), optional
-            States to begin from; those of the tangent at the point by default.
+            A guess of x; where the tangent leads by default.
 
         Raises
         ------
@@ -135,6 +138,9 @@ class LocalParametrization:
             return x
         none = np.zeros(len(y))
         for iteration in range(ITERATIONS):
+            cheap = self._is_cheap(t, x, inputs)
+            if cheap:
+                solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
             h = self.invariants.values(t, x, inputs)[self.rows]
             r = none if self.coordinates.is_linear else self.coordinates.values(x) - y
             if not (np.isfinite(h).all() and (r is none or np.isfinite(r).all())):
@@ -144,16 +150,25 @@ class LocalParametrization:
             x += step
             rho = size / previous if previous < np.inf else 0.0
             # Section 2.3.1: |x_{j+1} - x| <= rho / (1 - rho) |x_{j+1} - x_j|
-            if size <= limit or (rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0):
+            if (
+                size <= limit
+                or (cheap and size <= SQUARED)
+                or (rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0)
+            ):
                 return x
             if rho >= 0.5 and previous <= 1e3 * limit:
                 return x  # rounding keeps it from getting any better
             if size > FAR or (iteration > 5 and rho > 1.0):
                 raise self._failure(x, t, "Newton's iteration left the neighbourhood of the point")
-            if rho > SLOW:
+            if rho > SLOW and not cheap:
                 solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
             previous = size
         raise self._failure(x, t, "Newton's iteration converges too slowly")
+
+    def _is_cheap(self, t: float, x: FloatArray, inputs: FloatArray | None) -> bool:
+        """Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then."""
+        u = self.invariants.inputs if inputs is None else inputs
+        return self.invariants.model.constraint_gradient(t, x, u) is not None
 
     def _factored(self, H: FloatArray, x: FloatArray) -> Solver:
         return self.coordinates.solver(H[self.rows] / self._row_scales[:, None], x)

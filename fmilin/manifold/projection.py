@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg.lapack import dgesdd
 
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
@@ -13,15 +14,27 @@ from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
-__all__ = ["distance_beyond_noise", "distance_from_manifold", "not_on_manifold", "project", "require_on_manifold"]
+__all__ = [
+    "distance_beyond_noise",
+    "distance_from_manifold",
+    "not_on_manifold",
+    "predicted",
+    "project",
+    "require_on_manifold",
+]
 
 ITERATIONS = 100
+
+ALMOST_THERE = 1e-7
+"""A step of Newton's method, in sizes of the states, whose square is rounding."""
 
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
 
 
-def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = ()) -> FloatArray:
+def project(
+    invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = (), *, beside: bool = True
+) -> FloatArray:
     """Return the nearest point with h(t, x) = 0, distances scaled by the states' sizes.
 
     Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant
@@ -34,6 +47,8 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     x : array, shape (N,)
     held : sequence of int
         States that must not move.
+    beside : bool
+        Whether to start again beside x when that leads nowhere.
 
     Raises
     ------
@@ -45,11 +60,15 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     start = x
     D = invariants.scales.copy()
     D[list(held)] = 0.0
-    x, h = _descended(invariants, t, x, D)
-    remaining = distance_beyond_noise(invariants, t, x)
-    if not (remaining <= REACHED).all():
-        x, h = _kicked(invariants, t, start, D) or (x, h)
-        remaining = distance_beyond_noise(invariants, t, x)
+    try:
+        x, h, remaining = _descended(invariants, t, x, D)
+    except NumericalError:  # a model that cannot be asked here may answer beside
+        found = _kicked(invariants, t, start, D) if beside else None
+        if found is None:
+            raise
+        return found[0]
+    if beside and not (remaining <= REACHED).all():
+        x, h, remaining = _kicked(invariants, t, start, D) or (x, h, remaining)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
     if bad:
         held_names = [invariants.model.states.names[i] for i in held]
@@ -63,22 +82,62 @@ def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]
     return x
 
 
-def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return where Gauss-Newton ends, and h there; D (N,) holds the sizes of the states, 0 where held."""
+def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int], moved: FloatArray) -> FloatArray:
+    """Return where the tangent leads when the held states of a point on the manifold move, the shortest way.
+
+    Parameters
+    ----------
+    invariants : Invariants
+    t : float
+    x : array, shape (N,)
+    held : sequence of int
+    moved : array, shape (N,)
+        How far; zero but for the held states.
+    """
+    gradient = invariants.gradient(t, x)
+    D = invariants.scales.copy()
+    D[list(held)] = 0.0
+    if not np.isfinite(gradient.H).all():
+        return x + moved
+    Hs = gradient.scaled
+    inverse = _pinv(Hs * (D / invariants.scales), gradient.threshold)
+    along: FloatArray = x + moved - D * (inverse @ (Hs @ (moved / invariants.scales)))
+    return along
+
+
+def _pinv(matrix: FloatArray, threshold: float) -> FloatArray:
+    """Return the pseudo-inverse of a small finite matrix."""
+    U, sigma, Vt, failed = dgesdd(matrix, full_matrices=0)
+    if failed:
+        raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
+    kept = sigma > threshold * sigma[0]
+    inverse: FloatArray = (Vt[kept].T / sigma[kept]) @ U[:, kept].T
+    return inverse
+
+
+Descended = tuple[FloatArray, FloatArray, FloatArray]
+"""x, h, and the distance from the manifold beyond noise."""
+
+
+def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended:
+    """Return where Gauss-Newton ends; D (N,) holds the sizes of the states, 0 where held."""
     x = start.copy()
+    invariants.gradient(t, x)
     h = invariants.values(t, x)
-    previous = np.inf
+    previous, sizes = np.inf, None
     for _ in range(ITERATIONS):
         if not np.isfinite(h).all():
             break
         gradient = invariants.gradient(t, x)
+        if not np.isfinite(gradient.H).all():
+            break
         sizes = gradient.sizes.copy()
         Hs, zero = gradient.scaled.copy(), gradient.threshold
         if not gradient.is_exact:
             redundant = np.ones(len(h), dtype=bool)
             redundant[independent_rows(Hs, decide_rank(Hs, zero).rank, invariants.declared)] = False
             Hs[redundant], sizes[redundant] = 0.0, np.inf
-        step = -D * (linalg.pinv(Hs * (D / invariants.scales), rtol=zero) @ (h / sizes))
+        step = -D * (_pinv(Hs * (D / invariants.scales), zero) @ (h / sizes))
         size = float(np.max(np.abs(step) / invariants.scales, initial=0.0))
         moved = _damped(invariants, t, x, step, h, sizes)
         if moved is None:
@@ -87,29 +146,37 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
+        if (
+            gradient.is_exact
+            and size <= ALMOST_THERE
+            and size <= 1e-3 * previous
+            and (np.abs(h) <= REACHED**2 * sizes).all()
+        ):
+            return x, h, np.abs(h) / sizes  # each step squares the last one: the next would be rounding
         previous = size
-    return x, h
+    return x, h, distance_beyond_noise(invariants, t, x)
 
 
-def _kicked(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def _kicked(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended | None:
     """Start anew beside the start: where a gradient vanishes, as that of x^2 + y^2 along x at x = 0, nothing moves.
 
     Returns the nearest point that was reached, or None.
     """
     random = np.random.default_rng(1801)
-    found: list[tuple[float, int, FloatArray, FloatArray]] = []
+    found: list[tuple[float, int, Descended]] = []
     for size in (0.01, 0.1, 0.1, 0.3, 0.3):
         kick = size * D * random.choice([-1.0, 1.0], len(D))
         try:
-            x, h = _descended(invariants, t, start + kick, D)
+            there = _descended(invariants, t, start + kick, D)
             for _ in range(3):  # the kick has moved what need not move: go back along the manifold
-                x, h = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
-            reached = bool((distance_beyond_noise(invariants, t, x) <= REACHED).all())
+                x = there[0]
+                there = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
+            reached = bool((there[2] <= REACHED).all())
         except NumericalError:  # the model cannot be evaluated there: another kick may lead elsewhere
             continue
         if reached:
-            found.append((float(np.linalg.norm((x - start) / invariants.scales)), len(found), x, h))
-    return min(found, key=lambda f: f[:2])[2:] if found else None
+            found.append((float(np.linalg.norm((there[0] - start) / invariants.scales)), len(found), there))
+    return min(found, key=lambda f: f[:2])[2] if found else None
 
 
 def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, D: FloatArray) -> FloatArray:
@@ -210,6 +277,7 @@ def _damped(
 def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
     """Return h, NaN where the model refuses to be evaluated, as FMUs do far away from where they were made for."""
     try:
+        invariants.model.constraint_gradient(t, x, invariants.inputs)  # where it is cheap, both are known then
         return invariants.values(t, x)
     except NumericalError:
         return np.full(len(invariants), np.nan)

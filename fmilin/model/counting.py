@@ -57,6 +57,12 @@ class CountedModel(Model):
         self.evaluations += 0 if found is None else 1
         return found
 
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Pass on and count."""
+        found = self.source.constraint_gradient(t, x, u)
+        self.evaluations += 0 if found is None else 1
+        return found
+
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Pass on."""
         return self.source.second_order_form(t, x, u)
@@ -112,6 +118,7 @@ class RememberingModel(CountedModel):
         self._seen: dict[_Key, Evaluation] = {}
         self._residuals: dict[_Key, FloatArray | None] = {}
         self._procedures: dict[_Key, ExactSlopes | None] = {}
+        self._gradients: dict[_Key, tuple[FloatArray, FloatArray] | None] = {}
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return what is known of the point, or visit it."""
@@ -144,3 +151,15 @@ class RememberingModel(CountedModel):
         if key not in self._residuals:
             self._residuals[key] = super().constraint_residuals(t, x, u)
         return self._residuals[key]
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return what is known of the point, or visit it; the residuals are known then, too."""
+        key = (t, x.tobytes(), u.tobytes())
+        if key not in self._gradients:
+            procedure = self._procedures.get(key)
+            if procedure is not None and procedure.constraint_gradient is not None:
+                return procedure.values.residuals, procedure.constraint_gradient
+            found = self._gradients[key] = super().constraint_gradient(t, x, u)
+            if found is not None:
+                self._residuals[key] = found[0]
+        return self._gradients[key]

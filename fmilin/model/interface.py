@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class OperatingPoint:
     adjusted : float
         How far the projection onto the manifold moved the states that were asked for: the largest
         change, scaled by nominals; 0 when nothing moved.
+    remarks : tuple of Remark
+        What is to be said of how the point was found; warnings of a linear model there.
     """
 
     time: float
@@ -90,6 +93,7 @@ class OperatingPoint:
     inputs: FloatArray
     parameters: Mapping[str, float] = field(default_factory=dict)
     adjusted: float = 0.0
+    remarks: tuple[Remark, ...] = ()
 
     def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
         """Return the same point with other states."""
@@ -99,6 +103,7 @@ class OperatingPoint:
             self.inputs,
             self.parameters,
             self.adjusted if adjusted is None else adjusted,
+            self.remarks,
         )
 
 
@@ -309,6 +314,14 @@ class Model(ABC):
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest."""
+        del t, x, u
+        return None
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the residuals (m,) and their gradient (m, N), exact; None where they cost as much as all the rest.
+
+        With ``batches`` also at many points, x (batch, N) and u (batch, nu), or None.
+        """
         del t, x, u
         return None
 

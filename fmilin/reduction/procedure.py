@@ -71,6 +71,11 @@ class Conditioning:
         UsageError, NumericalError
             When a step does not fit the model.
         """
+        if self.order is not None and self.order > len(linear.states):
+            raise UsageError(
+                f"--reduce {self.order}: the linear model has order {len(linear.states)}, and a smaller one was asked "
+                "for."
+            )
         if self.minimal:
             linear = minimal_realization(linear)
         if self.frequencies is not None:

@@ -13,7 +13,7 @@ the dependent ones go: those are dragged along by the constraints (the rolling d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,20 @@ __all__ = ["Equations", "Row"]
 FOLLOWING = 32
 """Steps in which a steady motion is followed."""
 
+UNIFORM = 1e-9
+"""Change of a rate along a motion, beside the fastest, that is rounding."""
+
 QUICK_STEP = 2.0**-14
 """For Jacobians that only show the way, in sizes of the unknowns."""
+
+SEEN = 1e-3
+"""Change of a rate, beside the largest one that there is, at which the size of an input can be told."""
+
+LARGER_STEPS = 6
+"""How often the step of an input is made a thousand times larger until it is seen."""
+
+ALONG = 1e-5
+"""How far along a motion exact slopes are compared, in sizes of the fastest state."""
 
 NEGLIGIBLE = 1e-7
 """Entries of such a Jacobian below this fraction of their row are noise."""
@@ -74,6 +86,7 @@ class Equations:
         self.pairs = pairs
         self.moving = moving
         self.resting = np.array(resting, dtype=np.intp)
+        self._last: Invariants | None = None
         start = unknowns.start
         self.state_scales = start.model.states.scales(start.states)
         invariants = self._invariants(start)
@@ -85,6 +98,40 @@ class Equations:
         self.rows = tuple(rows)
         self._sizes = np.array([row.size for row in rows])
         self.first_order = ~self.kinds("change of rate")
+        self._size_inputs()
+
+    def _size_inputs(self) -> None:
+        """Measure free inputs by what they do: one unit of z is then a force that the residual would show.
+
+        Newtons beside a mass of tons are too small, and an input starts at 0: neither its value nor its unit says
+        how large it is.
+        """
+        unknowns = self.unknowns
+        if not len(unknowns.inputs):
+            return
+        place = unknowns.at(unknowns.z0)
+        r = self.values_at(place)
+        if not np.isfinite(r).all():
+            return
+        wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
+        found = np.array([self._effect(place, int(i), wanted) for i in unknowns.inputs])
+        unknowns.resize_inputs(np.where(found > 0, wanted / np.where(found > 0, found, 1.0), 0.0))
+
+    def _effect(self, place: Place, i: int, wanted: float) -> float:
+        """Return the largest slope of a rate along an input, 0 where it has none: over steps that grow until seen."""
+        step = float(place.model.inputs.scales(place.inputs)[i])
+        base = self.values_at(place)
+        for _ in range(LARGER_STEPS):
+            u = place.inputs.copy()
+            u[i] += step
+            change = np.abs(self.values_at(replace(place, inputs=u)) - base)[self.first_order]
+            size = float(np.max(change, initial=0.0))
+            if not np.isfinite(size):
+                return 0.0
+            if size >= SEEN * wanted:
+                return size / step
+            step *= 1e3
+        return 0.0
 
     def kinds(self, kind: str) -> NDArray[np.bool_]:
         """Return which rows are of a kind."""
@@ -96,17 +143,25 @@ class Equations:
 
     def values_at(self, place: Place) -> FloatArray:
         """Return r at a place."""
+        return self._residual(place, first_order=False)
+
+    def balance(self, z: FloatArray) -> FloatArray:
+        """Return the rows of r that are of first order."""
+        return self._residual(self.unknowns.at(z), first_order=True)
+
+    def _residual(self, place: Place, *, first_order: bool) -> FloatArray:
+        sizes = self._sizes[self.first_order] if first_order else self._sizes
         try:
-            h = self._invariants(place).values(place.time, place.states)
             f = self._rates(place, 0.0, place.states)
+            h = self._invariants(place).values(place.time, place.states, place.inputs)
             parts = [h, f[self.resting]]
-            if self.moving:
+            if self.moving and not first_order:
                 parts.append(change_of_rates(place, f, self.state_scales)[self.resting])
         except ModelCrashError:
             raise
         except FmilinError:
-            return np.full(len(self.rows), np.nan)
-        r: FloatArray = np.concatenate(parts) / self._sizes
+            return np.full(len(sizes), np.nan)
+        r: FloatArray = np.concatenate(parts) / sizes
         return r
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
@@ -121,17 +176,21 @@ class Equations:
             Whether differences may be plain central ones: good enough to find the way.
         """
         n = len(self.unknowns)
-        known = self._exact(z) if exact else None
-        if known is None:
+        J = self._exact(z) if exact else None
+        if J is None:
             return self._measured(z, np.arange(n), quick=quick), False
-        J = np.full((len(self.rows), n), np.nan)
-        J[: len(known)] = known
         missing = np.flatnonzero(~np.isfinite(J).all(axis=0))
         if not len(missing):
             return J, True
+        is_exact = bool(np.isfinite(J[self.first_order]).all())
         measured = self._measured(z, missing, quick=quick)
         J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
-        return J, bool(np.isfinite(known).all())
+        return J, is_exact
+
+    def sizes_beside(self, z: FloatArray) -> FloatArray:
+        """Return the absolute entries of dr/dz for scales alone, NaN where they are not asked for."""
+        J = self._exact(z, first_order=True)
+        return np.abs(self._measured(z, np.arange(len(self.unknowns)), quick=True) if J is None else J)
 
     def described(self, place: Place) -> tuple[FloatArray, FloatArray | None]:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
@@ -156,6 +215,8 @@ class Equations:
             return np.where(held, 0.0, self._rates(place, t, x))
 
         try:
+            if self._is_uniform(place, f, h * FOLLOWING):
+                return f
             for t in h * np.arange(FOLLOWING):
                 k1 = slope(t, x)
                 k2 = slope(t + h / 2, x + h / 2 * k1)
@@ -168,46 +229,97 @@ class Equations:
             return None
         return f if np.isfinite(f).all() else None
 
+    def _is_uniform(self, place: Place, f: FloatArray, duration: float) -> bool:
+        """Whether straight on, half the way and all of it, every rate is as it was: nothing need be followed then."""
+        speed = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
+        rest = np.zeros(len(f), dtype=bool)
+        rest[self.resting] = True
+        w, limit = np.where(rest, 0.0, f), UNIFORM * speed * self.state_scales
+        try:
+            later = [self._rates(place, s, place.states + s * w) for s in (duration / 2, duration)]
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return False
+        return all(bool((np.abs(rates - f) <= limit).all()) for rates in later)
+
     # -- the parts -----------------------------------------------------------------------------
 
     def _rates(self, place: Place, delay: float, x: FloatArray) -> FloatArray:
         return place.model.evaluate(place.time + delay, x, place.inputs).derivatives
 
     def _invariants(self, place: Place) -> Invariants:
-        return Invariants(place.model, place.inputs, self.pairs, self.state_scales)
+        """Return the invariants of a place's model; to be asked with the inputs of the place."""
+        if self._last is None or self._last.model is not place.model:
+            self._last = Invariants(place.model, place.inputs, self.pairs, self.state_scales)
+        return self._last
 
     def _constraint_sizes(self, invariants: Invariants, start: Place) -> FloatArray:
         if not len(invariants):
             return np.empty(0)
-        H = invariants.gradient(start.time, start.states).H * self.state_scales
+        H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
         size = np.linalg.norm(np.nan_to_num(H), axis=1)
         return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
 
-    def _exact(self, z: FloatArray) -> FloatArray | None:
-        """Return the first-order rows of the Jacobian, NaN where there is no exact answer; None when there is none."""
+    def _exact(self, z: FloatArray, *, first_order: bool = False) -> FloatArray | None:
+        """Return the Jacobian from the model's own products, NaN where they say nothing; None when there are none.
+
+        ``first_order``: no more than the rows of first order.
+        """
         unknowns, place = self.unknowns, self.unknowns.at(z)
-        t, x, u = place.time, place.states, place.inputs
+        n, nu, k = len(place.states), len(place.inputs), len(unknowns.inputs)
+        dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
+        du[unknowns.inputs, n + np.arange(k)] = 1.0
         columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
-        dx, du = np.zeros((len(x), len(columns))), np.zeros((len(u), len(columns)))
-        dx[unknowns.states, unknowns.state_columns] = unknowns.scales[unknowns.state_columns]
-        du[unknowns.inputs, unknowns.input_columns] = unknowns.scales[unknowns.input_columns]
+        kept = np.concatenate((unknowns.states, n + np.arange(k)))
         try:
-            answer = place.model.products(t, x, u, dx, du)
-            if answer is None:
+            found = self._first_order(place, dx, du)
+            if found is None:
                 return None
-            invariants = self._invariants(place)
-            H = invariants.gradient(t, x).H
+            h, rates = found
+            parts = [h[:, kept], rates[np.ix_(self.resting, kept)]]
+            if self.moving and first_order:
+                parts.append(np.full((len(self.resting), len(kept)), np.nan))
+            elif self.moving:
+                parts.append(self._change(place, rates, dx, du)[np.ix_(self.resting, kept)])
         except ModelCrashError:
             raise
         except FmilinError:
             return None
-        J = np.full((len(H) + len(self.resting), len(unknowns)), np.nan)
-        J[: len(H), unknowns.state_columns] = H @ dx[:, unknowns.state_columns]
-        J[len(H) :, columns] = answer.derivatives[self.resting]
-        if len(H) and len(unknowns.inputs) and not invariants_see_inputs(invariants):
-            J[: len(H), unknowns.input_columns] = 0.0
-        result: FloatArray = J / self._sizes[: len(J), None]
+        J = np.full((len(self.rows), len(unknowns)), np.nan)
+        J[:, columns] = np.concatenate(parts) * unknowns.scales[columns]
+        result: FloatArray = J / self._sizes[:, None]
         return result
+
+    def _first_order(self, place: Place, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the slopes of the invariants and of all rates along columns, the first ones along the states."""
+        t, x, u, n = place.time, place.states, place.inputs, len(place.states)
+        answer = place.model.products(t, x, u, dx, du)
+        if answer is None:
+            return None
+        invariants = self._invariants(place)
+        if not invariants.hidden and np.isfinite(answer.residuals).all():
+            return answer.residuals, answer.derivatives
+        h = np.full((len(invariants), dx.shape[1]), np.nan)
+        h[:, :n] = invariants.gradient(t, x, u).H
+        if not invariants_see_inputs(invariants):
+            h[:, n:] = 0.0
+        return h, answer.derivatives
+
+    def _change(self, place: Place, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
+        """Return the slopes of d/dt f = f_t + f_x f along columns: f_x times theirs, and f_x as it changes on the way.
+
+        The second part is a difference of exact slopes: good to ten digits.
+        """
+        t, x, u, n = place.time, place.states, place.inputs, len(place.states)
+        f = self._rates(place, 0.0, x)
+        s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
+        ahead = place.model.products(t + s, x + s * f, u, dx, du)
+        behind = place.model.products(t - s, x - s * f, u, dx, du)
+        if ahead is None or behind is None:
+            return np.full_like(rates, np.nan)
+        change: FloatArray = rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
+        return change
 
     def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
         """Return some columns of the Jacobian by differences, NaN where that fails.

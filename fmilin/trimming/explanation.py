@@ -1,4 +1,4 @@
-"""Why there is no solution: the residuals that remain, and what might be freed."""
+"""That no solution was found: what was tried, the residuals that remain, and what might be freed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray, rate_unit
+from fmilin.tolerances import RANK_MEASURED
+from fmilin.trimming.balance import balanced
 from fmilin.trimming.equations import Equations, Row
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.solver import Solution
@@ -18,9 +20,12 @@ __all__ = ["TrimError", "no_solution"]
 
 SHOWN = 4
 
+VANISHES = 1e-4
+"""Part of what is left that a quantity leaves over, to first order, when freeing it helps."""
+
 
 class TrimError(NumericalError):
-    """There is no equilibrium or steady motion near the guess.
+    """No equilibrium or steady motion was found near the guess.
 
     Parameters
     ----------
@@ -53,9 +58,10 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
     limits = _limits(equations, best)
     helpers = _what_would_help(equations, best, request)
-    hint = f"Freeing {' or '.join(helpers)} would let it vanish. " if helpers else ""
+    hint = f"Freeing {' or '.join(helpers)} would let it vanish, to first order. " if helpers else ""
+    tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     message = (
-        f"There is no {what}{moving} near the guess. The best compromise leaves {listed}{more}{limits}. {hint}"
+        f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
         "Release a fixed quantity, free an input (--free), let a state move (--steady), or start elsewhere (--guess)."
     )
     names = (*place.model.states.names, *place.model.inputs.names)
@@ -92,18 +98,25 @@ def _what_would_help(equations: Equations, best: Solution, request: TrimRequest)
     found = []
     for name in dict.fromkeys(held):
         column = _column(equations, place, name)
-        if np.isfinite(column).all() and _left(best, column) <= 1e-6 * np.linalg.norm(best.residual):
+        if column is not None and _left(best, column) <= VANISHES * _left(best, np.zeros_like(column)):
             found.append(f"'{name}'")
     return found[:SHOWN]
 
 
-def _column(equations: Equations, place: Place, name: str) -> FloatArray:
-    """Return how the residuals change with a quantity that is held."""
+def _column(equations: Equations, place: Place, name: str) -> FloatArray | None:
+    """Return how the residuals change with a quantity that is held, over a step that shows; None where none does."""
     kind, i = quantity(place.model, name)
     value = place.parameters[name] if kind == "parameter" else (place.states if kind == "state" else place.inputs)[i]
     step = 1e-5 * max(abs(float(value)), 1.0)
-    ahead = equations.values_at(_moved(place, name, step))
-    return (ahead - equations.values_at(_moved(place, name, -step))) / (2 * step)
+    for _ in range(5 if kind == "input" else 1):
+        ahead = equations.values_at(_moved(place, name, step))
+        column = (ahead - equations.values_at(_moved(place, name, -step))) / 2
+        if not np.isfinite(column).all():
+            return None
+        if np.max(np.abs(column), initial=0.0) > 1e-6:
+            return column
+        step *= 1e3
+    return None
 
 
 def _moved(place: Place, name: str, step: float) -> Place:
@@ -117,6 +130,5 @@ def _moved(place: Place, name: str, step: float) -> Place:
 
 
 def _left(best: Solution, column: FloatArray) -> float:
-    J = np.column_stack((best.J, column))
-    step = np.linalg.lstsq(J, -best.residual, rcond=1e-9)[0]
-    return float(np.linalg.norm(J @ step + best.residual))
+    """Return what a step along the unknowns and one more column cannot remove, rows in sizes of the Jacobian."""
+    return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))

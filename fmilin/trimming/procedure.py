@@ -9,9 +9,11 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, NumericalError, UsageError
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.projection import project
+from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.trimming.equations import Equations
@@ -25,7 +27,7 @@ from fmilin.trimming.result import TrimmedPoint, TrimReport
 from fmilin.trimming.solver import Solution, compromise, solve
 from fmilin.trimming.unknowns import Place, Unknowns
 
-__all__ = ["search", "search_each", "trim", "trim_each"]
+__all__ = ["guess_from", "search", "search_each", "trim", "trim_each"]
 
 FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
@@ -79,7 +81,7 @@ def trim(
     ConstraintError
         When no state is named and the model's start values violate the constraints.
     NumericalError
-        When there is no solution near the guess; with the residuals that remain, by name, in ``.residuals``.
+        When no solution was found near the guess; with the residuals that remain, by name, in ``.residuals``.
 
     Examples
     --------
@@ -156,12 +158,14 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     """
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
+    if not model.sparse:
+        model = RememberingModel(model)
     equations = model.sparse_equations()
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
         return search_sparse(model, equations, request, guess, anywhere=anywhere)
-    start = _start(model, request, guess, anywhere=anywhere)
+    start, found = _start(model, request, guess, anywhere=anywhere)
     unknowns = Unknowns(start, request)
-    pairs = kinematic_pairs(start.model, OperatingPoint(start.time, start.states, start.inputs))
+    pairs = kinematic_pairs(start.model, start.model.start)
     listed = [model.states.positions[name] for name in request.steady]
     resting = list(range(len(model.states)))
     if listed:
@@ -171,15 +175,32 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     if not np.isfinite(solution.residual).all():
         _refuse_start(balance, unknowns)
     if not solution.is_zero:
-        solution = compromise(balance, [unknowns.z0, solution.z])
+        tried = solution.tried
+        solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
         raise no_solution(balance, solution, request)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
-    return _point(balance, solution, request, leaders)
+    return _point(balance, solution, request, leaders, found)
 
 
-def _start(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool) -> Place:
-    """Return the guess, on the manifold where it can be brought there with the fixed states held."""
+def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dict[str, float]:
+    """Return a solution as the guess for one beside it: what is free in a checked request, at the point's values.
+
+    :func:`search` from there is a predictor and a corrector at once: its first step is along the tangent, T and B, and
+    the last ones are Newton's. ``report.regularity`` falls to zero where a fold is met.
+    """
+    values = {
+        **dict(zip(model.states.names, point.states.tolist(), strict=True)),
+        **{n: v for n, v in zip(model.inputs.names, point.inputs.tolist(), strict=True) if n in request.free},
+        **{n: v for n, v in point.parameters.items() if n in request.free},
+    }
+    return {name: value for name, value in values.items() if name not in request.fixed}
+
+
+def _start(
+    model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
+) -> tuple[Place, tuple[Remark, ...]]:
+    """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
     named = {**request.fixed, **guess}
     changed = {n: v for n, v in named.items() if quantity(model, n)[0] == "parameter"}
     if changed:
@@ -190,29 +211,30 @@ def _start(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     if not held and not anywhere:
         values = {n: v for n, v in named.items() if n not in changed}
         point = operating_point(model, values, time=t)  # refuses start values that are off the manifold
-        return Place(model, t, point.states, point.inputs, parameters)
+        return Place(model, t, point.states, point.inputs, parameters), ()
     x, u = model.start.states.copy(), model.start.inputs.copy()
     for name, value in named.items():
         kind, i = quantity(model, name)
         if kind != "parameter":
             (x if kind == "state" else u)[i] = value
     place = Place(model, t, x, u, parameters)
-    firm = [n for n in held if n in request.fixed]
-    return replace(place, states=_projected(place, held, firm))
-
-
-def _projected(place: Place, *choices: Sequence[str]) -> FloatArray:
-    """Return the nearest point of the manifold with the first choice of states held for which there is one."""
-    model = place.model
-    pairs = kinematic_pairs(model, OperatingPoint(place.time, place.states, place.inputs))
-    for held in choices:
+    if held and len(model.constraints) and len(held) < len(model.states):
         try:
-            return project(
-                invariants_at(place, pairs), place.time, place.states, [model.states.positions[n] for n in held]
-            )
+            point = assembled_from(model, t, model.start.states, u, {n: named[n] for n in held})
+            return replace(place, states=point.states), point.remarks
         except (ConstraintError, NumericalError):
-            continue
-    return place.states
+            pass  # a guess need not be kept
+    firm = [model.states.positions[n] for n in held if n in request.fixed]
+    return replace(place, states=_projected(place, firm)), ()
+
+
+def _projected(place: Place, held: Sequence[int]) -> FloatArray:
+    """Return the nearest point of the manifold with these states held, or else the place as it is."""
+    pairs = kinematic_pairs(place.model, place.model.start)
+    try:
+        return project(invariants_at(place, pairs), place.time, place.states, held)
+    except (ConstraintError, NumericalError):
+        return place.states
 
 
 def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
@@ -228,7 +250,9 @@ def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
     )
 
 
-def _point(equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str]) -> TrimmedPoint:
+def _point(
+    equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str], found: tuple[Remark, ...]
+) -> TrimmedPoint:
     unknowns = equations.unknowns
     place = unknowns.at(solution.z)
     f, changes = equations.described(place)
@@ -242,6 +266,7 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
+    directions, regularity = free_directions(equations, solution, leaders)
     report = TrimReport(
         states=place.model.states,
         inputs=place.model.inputs,
@@ -250,14 +275,15 @@ def _point(equations: Equations, solution: Solution, request: TrimRequest, leade
         moving=moving,
         varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
         dragged=tuple(n for n in moving if n not in request.steady),
-        free_directions=free_directions(equations, solution, leaders),
+        free_directions=directions,
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
         residual=residual,
         exact=residual <= BALANCED_EXACTLY,
         remarks=(),
+        regularity=regularity,
     )
     resting = [names[i] for i in equations.resting if varies[i]]
-    report = replace(report, remarks=tuple(remarks_on(equations, place, report, resting)))
+    report = replace(report, remarks=(*found, *remarks_on(equations, place, report, resting)))
     return TrimmedPoint(
         time=place.time, states=place.states, inputs=place.inputs, parameters=place.parameters, report=report
     )

@@ -56,6 +56,9 @@ class TrimReport:
     exact : bool
         False when the residual is above 1e-10 and only the model's own noise or rounding explains it.
     remarks : tuple of Remark
+    regularity : float
+        The smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
+        meet, and inside a family; NaN where it was not looked at.
     """
 
     states: Signals
@@ -70,6 +73,7 @@ class TrimReport:
     residual: float
     exact: bool
     remarks: tuple[Remark, ...]
+    regularity: float = np.nan
 
     @property
     def is_equilibrium(self) -> bool:

@@ -81,6 +81,14 @@ class Unknowns:
     def __len__(self) -> int:
         return len(self.names)
 
+    def resize_inputs(self, sizes: FloatArray) -> None:
+        """Measure the free inputs in other sizes, (k,); those given as 0 keep theirs."""
+        columns = self.input_columns[sizes > 0]
+        ratio = sizes[sizes > 0] / self.scales[columns]
+        self.scales[columns] *= ratio
+        for part in (self.low, self.high, self.z0):
+            part[columns] /= ratio
+
     def at(self, z: FloatArray) -> Place:
         """Return the point that z means."""
         values = z * self.scales

@@ -9,7 +9,8 @@ from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DRIFT_AGREES, EQUILIBRIUM
-from fmilin.verifying.integration import Integrator, ResponseError
+from fmilin.verifying.integration import Integrator
+from fmilin.verifying.relaxation import ResponseError
 from fmilin.verifying.result import Channel, Trace, Validity
 from fmilin.verifying.validity import ACCEPTED
 
@@ -89,7 +90,7 @@ def _followed(linear: LinearModel, integrator: Integrator, horizon: float) -> tu
         times = np.linspace(0.0, duration, SAMPLES)
         unit = max(duration * float(np.max(np.abs(r.f0) / r.y_sizes)), 1e-12)
         try:
-            real = integrator.solved(r.moving_rate, r.y0, r.point.time + times, unit=unit, tolerance=1e-8) - r.y0
+            real = integrator.solved(r.moving_rate, r.y0, r.point.time + times, unit=unit, tolerance=1e-6) - r.y0
             break
         except ResponseError:
             duration /= 4

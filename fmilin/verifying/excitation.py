@@ -12,7 +12,7 @@ from scipy import linalg
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
-__all__ = ["Excitation", "excitations", "horizon_of", "linear_response", "slowest_period"]
+__all__ = ["Excitation", "excitations", "fastest_period", "horizon_of", "linear_response", "slowest_period"]
 
 MOST_FREQUENCIES = 5
 
@@ -104,6 +104,12 @@ def slowest_period(linear: LinearModel) -> float:
     eigenvalues = linear.eigenvalues()
     counting, _ = _modes(eigenvalues[_swings(eigenvalues)])
     return 2 * np.pi / float(counting[0]) if len(counting) else 0.0
+
+
+def fastest_period(linear: LinearModel) -> float:
+    """Return the period of the fastest mode that swings, in seconds; 0 when none does."""
+    _, swinging = _modes(linear.eigenvalues())
+    return 2 * np.pi / swinging if swinging > 0 else 0.0
 
 
 def _modes(eigenvalues: NDArray[np.complex128], norm: float = 0.0) -> tuple[FloatArray, float]:

@@ -1,4 +1,4 @@
-"""The nonlinear answer to an excitation, by integration of the reduced model."""
+"""The undisturbed motion of the reduced model, by integration, and the noise of its rates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from fmilin.derivatives.noise import POINTS, noise_from_table
-from fmilin.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.signals import FloatArray
-from fmilin.verifying.excitation import Excitation
 from fmilin.verifying.reduced import Reduced
+from fmilin.verifying.relaxation import ResponseError
 
-__all__ = ["Integrator", "ResponseError"]
+__all__ = ["Integrator"]
 
 MOST_EVALUATIONS = 30_000
 """For one response: a model that needs more is too stiff or too noisy for what is asked."""
@@ -23,12 +23,8 @@ STIFF = 300.0
 """Fastest decay times the horizon above which an implicit method takes over."""
 
 
-class ResponseError(NumericalError):
-    """The nonlinear model has no response at this amplitude: it or its coordinates end, or it takes too long."""
-
-
 class Integrator:
-    """Integrates the reduced model in deviations, scaled by the amplitude.
+    """Integrates the reduced model in deviations.
 
     Parameters
     ----------
@@ -43,45 +39,6 @@ class Integrator:
         self.noise = _noise(reduced)
         """Of y', in sizes of the coordinates per second, shape (P,)."""
 
-    def response(
-        self, excitation: Excitation, amplitude: float, times: FloatArray, *, unit: float, tolerance: float
-    ) -> FloatArray:
-        """Return the deviations of y, x and out, shape (nt, P + N + ny).
-
-        Parameters
-        ----------
-        excitation : Excitation
-        amplitude : float
-            In the unit of the coordinate or input; may be negative.
-        times : array, shape (nt,)
-        unit : float
-            The size of the deviations to be expected, in sizes of the coordinates.
-        tolerance : float
-            Of the integration, relative to ``unit``.
-
-        Raises
-        ------
-        ResponseError
-            When there is no such response.
-        """
-        r = self.reduced
-        nu = len(r.u0)
-        y_start = r.y0 + amplitude * excitation.offset(len(r.y0))
-
-        def u(t: float) -> FloatArray:
-            return r.u0 + amplitude * excitation.input_change(t, nu)
-
-        y = self.solved(lambda t, y: r.rate(y, u(t)), y_start, times, unit=unit, tolerance=tolerance)
-        try:
-            seen = np.array([r.seen(y_t, u(t)) for t, y_t in zip(times, y, strict=True)])
-        except ModelCrashError:
-            raise
-        except FmilinError as error:
-            raise ResponseError(str(error)) from None
-        if not np.isfinite(seen).all():
-            raise ResponseError("The model returns no number.")
-        return seen
-
     def solved(
         self,
         rate: Callable[[float, FloatArray], FloatArray],
@@ -91,7 +48,24 @@ class Integrator:
         unit: float,
         tolerance: float,
     ) -> FloatArray:
-        """Return y at ``times``, shape (nt, P); ``unit`` and ``tolerance`` as in :meth:`response`."""
+        """Return y at ``times``, shape (nt, P).
+
+        Parameters
+        ----------
+        rate : callable
+            (t, y) -> y'.
+        start : array, shape (P,)
+        times : array, shape (nt,)
+        unit : float
+            The size of the deviations to be expected, in sizes of the coordinates.
+        tolerance : float
+            Of the integration, relative to ``unit``.
+
+        Raises
+        ------
+        ResponseError
+            When the model or its coordinates end, or when it takes too long.
+        """
         if not len(start):
             return np.zeros((len(times), 0))
         sizes, y0 = self.reduced.y_sizes * unit, self.reduced.y0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
@@ -14,17 +15,31 @@ from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.verifying.drift import at_rest, drift_channel
-from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response, slowest_period
-from fmilin.verifying.integration import Integrator, ResponseError
+from fmilin.verifying.excitation import Excitation, excitations, fastest_period, horizon_of, slowest_period
+from fmilin.verifying.integration import Integrator
 from fmilin.verifying.reduced import Reduced, reduced_model
-from fmilin.verifying.result import Channel, Verification
+from fmilin.verifying.relaxation import Relaxation, ResponseError
+from fmilin.verifying.result import Channel, Validity, Verification
 from fmilin.verifying.slopes import Comparison, Sizes, compare_slopes
 from fmilin.verifying.validity import trace_at, validity_of
 
 __all__ = ["verify"]
 
-SAMPLES = 49
-"""Times at which responses are compared."""
+EVALUATIONS, FOR_EACH = 5000, 200
+"""Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
+verdict is asked for in any case; limits of validity are looked for with what is left."""
+
+IN_CHANNELS, DRIFTING = 0.9, 0.7
+"""Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
+
+NODES, FEWEST, MOST_NODES = 24, 12, 400
+"""Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
+
+PER_PERIOD = 8.0
+"""Of them in a period of the fastest mode that swings."""
+
+SWEEPS = 11
+"""Along each response, for the verdict and the limit."""
 
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
@@ -94,22 +109,47 @@ def verify(
         raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
     reduced = reduced_model(model, linear)
     duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
-    times = np.linspace(0.0, duration, SAMPLES)
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
     integrator = Integrator(reduced, float(-np.min(rates, initial=0.0)))
+    rests = at_rest(linear, reduced.y_sizes)
+    budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
     wanted = excitations(linear, duration)
-    responses = [linear_response(linear, excitation, times) for excitation in wanted]
+    cost = _cost(reduced)
+    affordable = budget / (SWEEPS * cost * max(len(wanted), 1))
+    nodes, resolved = _nodes(linear, duration, affordable)
+    if horizon is None and resolved < 1.0:
+        duration *= resolved
+        wanted = excitations(linear, duration)
+    relaxation = Relaxation(reduced, linear, duration, nodes, cost)
+    responses = [relaxation.linear_response(excitation) for excitation in wanted]
     sizes = _sizes(reduced, linear, wanted, responses)
     channels = [_point_channel(reduced, linear)]
     for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
+        end = reduced.evaluations + (budget - reduced.evaluations) / (len(wanted) - done)
         if done >= EARLY:
             _require_affordable(reduced.evaluations / done, len(wanted), duration)
-        channels.append(_channel(Comparison(excitation, response, times, integrator, sizes), linear))
+        channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
         progress((done + 1) / len(wanted))
-    if not at_rest(linear, reduced.y_sizes):
+    if not rests:
         channels.append(drift_channel(linear, integrator, duration))
     remarks = (*reduced.remarks, *_remarks(linear, duration))
     return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
+
+
+def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
+    """Return in how many intervals the nonlinear model is visited, and the part of the duration that they resolve."""
+    period = fastest_period(linear) if len(linear.states) else 0.0
+    wanted = max(NODES, PER_PERIOD * duration / period if period > 0 else 0.0)
+    nodes = int(np.clip(np.ceil(min(wanted, max(affordable, FEWEST))), FEWEST, MOST_NODES))
+    return nodes, min(1.0, 2 * nodes / wanted)
+
+
+def _cost(reduced: Reduced) -> float:
+    """Return how many evaluations a visit takes, beside the point: some models need several to find the states."""
+    before = reduced.evaluations
+    with contextlib.suppress(NumericalError, ModelError):
+        reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
+    return float(max(reduced.evaluations - before, 1))
 
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:
@@ -145,20 +185,24 @@ def _remarks(linear: LinearModel, duration: float) -> list[Remark]:
     ]
 
 
-def _channel(comparison: Comparison, linear: LinearModel) -> Channel:
+def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end: float) -> Channel:
     excitation, sizes = comparison.excitation, comparison.sizes
     signal = (linear.states if excitation.kind == "offset" else linear.inputs)[excitation.index]
-    natural = _natural(comparison.integrator.reduced, excitation)
+    natural = _natural(comparison.relaxation.reduced, excitation)
     frequency = excitation.frequency if excitation.kind == "sine" else None
-    allowed = _tolerance(linear, comparison)
+    allowed = _tolerance(linear, comparison, noise)
     try:
         check = compare_slopes(comparison, natural)
     except ResponseError as error:
         nothing = (0.0, np.inf, np.nan)
         return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
-    validity = validity_of(comparison, check) if check.error <= allowed else None
+    validity: Validity | None = None
+    found: Mapping[float, FloatArray] = {}
+    if check.error <= allowed:
+        validity, found = validity_of(comparison, check, end)
     shown = check.amplitude if validity is None else validity.limit
-    trace = trace_at(comparison, shown, beyond=validity is not None and not validity.at_least)
+    more = validity is not None and not validity.at_least
+    trace = trace_at(comparison, shown, found, sweeps=comparison.relaxation.affordable(end) if more else 0)
     return Channel(
         excitation.kind,
         signal.name,
@@ -174,12 +218,12 @@ def _channel(comparison: Comparison, linear: LinearModel) -> Channel:
     )
 
 
-def _tolerance(linear: LinearModel, comparison: Comparison) -> float:
+def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
     """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
     a = linear.accuracy
     matrices = max(a.A, a.B, a.C, a.D, a.T)
-    noise = float(np.max(comparison.integrator.noise, initial=0.0)) * 1e3 * comparison.times[-1]
-    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noise, SLOPES_AT_WORST))
+    noisy = float(np.max(noise, initial=0.0)) * 1e3 * comparison.times[-1]
+    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noisy, SLOPES_AT_WORST))
 
 
 def _natural(reduced: Reduced, excitation: Excitation) -> float:

@@ -19,7 +19,7 @@ from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.model.counting import CountedModel
+from fmilin.model.counting import CountedModel, RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
@@ -88,11 +88,19 @@ class Reduced:
         rate: FloatArray = self.psi.coordinates.jacobian(x) @ self.model.evaluate(t, x, self.u0).derivatives
         return rate
 
-    def seen(self, y: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the deviations of y, all x and the outputs from the point, shape (P + N + ny,)."""
-        x = self.psi.psi(y, inputs=u)
-        out = self.model.evaluate(self.point.time, x, u).outputs
-        return np.concatenate((y - self.y0, x - self.x0, out - self.out0))
+    def visited(
+        self, y: FloatArray, u: FloatArray, near: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit.
+
+        Raises
+        ------
+        NumericalError, ModelError
+            Where the coordinates or the model end.
+        """
+        x = self.psi.psi(y, inputs=u, near=near)
+        found = self.model.evaluate(self.point.time, x, u)
+        return self.psi.coordinates.jacobian(x) @ found.derivatives - self.f0, x, found.outputs
 
 
 def reduced_model(model: Model, linear: LinearModel) -> Reduced:
@@ -130,7 +138,7 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
-    visited = CountedModel(model)
+    visited = RememberingModel(model)
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = frame_at(visited, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)

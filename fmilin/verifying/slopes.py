@@ -16,7 +16,7 @@ import numpy as np
 
 from fmilin.signals import FloatArray
 from fmilin.verifying.excitation import Excitation
-from fmilin.verifying.integration import Integrator
+from fmilin.verifying.relaxation import Relaxation
 
 __all__ = ["Comparison", "Sizes", "SlopeCheck", "compare_slopes"]
 
@@ -28,11 +28,8 @@ BENT = 3e-3
 
 TRIES = 8
 
-FEW = 4
-"""Every fourth sample is enough to compare slopes at."""
-
-INTEGRATED = 1e-9
-"""Tolerance of the integration, relative to the size of the response."""
+MAY_BE_ROUNDING = 5e-8
+"""A deviation below this part of the response may be rounding: nothing is said of its order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +62,19 @@ class Comparison:
     excitation : Excitation
     linear : array, shape (nt, ns)
         The response to amplitude one.
-    times : array, shape (nt,)
-    integrator : Integrator
+    relaxation : Relaxation
     sizes : Sizes
     """
 
     excitation: Excitation
     linear: FloatArray
-    times: FloatArray
-    integrator: Integrator
+    relaxation: Relaxation
     sizes: Sizes
+
+    @property
+    def times(self) -> FloatArray:
+        """When responses are compared, in seconds."""
+        return self.relaxation.times
 
     @property
     def largest(self) -> float:
@@ -85,33 +85,30 @@ class Comparison:
     @property
     def effect(self) -> float:
         """The size of the motion at amplitude one, in sizes of the states; 0 when the states do not move."""
-        reduced = self.integrator.reduced
+        reduced = self.relaxation.reduced
         p, n = len(reduced.y0), len(reduced.x0)
         sizes = np.concatenate((reduced.y_sizes, reduced.x_sizes))
         return float(np.max(np.abs(self.linear[:, : p + n]) / sizes, initial=0.0))
 
-    def deviation(self, amplitude: float, *, tolerance: float, every: int) -> FloatArray:
-        """Return D(a) at every so many of the times, in sizes of the signals, shape (nt, ns).
+    def deviation(
+        self, amplitude: float, *, sweeps: int = 1, close: float = 0.0, first: FloatArray | None = None
+    ) -> FloatArray:
+        """Return D(a), in sizes of the signals, shape (nt, ns).
+
+        One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation. ``first`` is a
+        guess of D.
 
         Raises
         ------
         ResponseError
             When the nonlinear model has no response at this amplitude.
         """
-        nonlinear = self.nonlinear(amplitude, tolerance=tolerance, every=every)
-        D: FloatArray = (nonlinear / amplitude - self.linear[::every]) / self.sizes.signals
+        guess = None if first is None else amplitude * first * self.sizes.signals
+        found = self.relaxation.deviation(
+            self.excitation, self.linear, amplitude, sweeps=sweeps, close=close, first=guess
+        )
+        D: FloatArray = found.values / amplitude / self.sizes.signals
         return D
-
-    def nonlinear(self, amplitude: float, *, tolerance: float, every: int = 1) -> FloatArray:
-        """Return the nonlinear response, shape (nt, ns).
-
-        Raises
-        ------
-        ResponseError
-            When there is none at this amplitude.
-        """
-        unit = max(self.effect * abs(amplitude), 1e-12)
-        return self.integrator.response(self.excitation, amplitude, self.times[::every], unit=unit, tolerance=tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +127,8 @@ class SlopeCheck:
         The signal with that error.
     relative : float
         The largest |D(a)| of the signals that count, relative to their largest linear response.
+    deviation : array, shape (nt, ns)
+        D(a).
     """
 
     amplitude: float
@@ -137,6 +136,7 @@ class SlopeCheck:
     order: float
     worst: int
     relative: float
+    deviation: FloatArray
 
 
 def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
@@ -157,21 +157,21 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     a = FIRST / effect if effect > 0 else FIRST * natural
     a = float(2.0 ** np.round(np.log2(a)))
     largest, previous = comparison.largest, np.inf
-    D1 = comparison.deviation(a, tolerance=INTEGRATED, every=FEW)
+    D1 = comparison.deviation(a)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
         if relative <= BENT or relative > 0.5 * previous:
             break
         a *= float(2.0 ** np.floor(np.log2(max(0.5 * BENT / relative, 2.0**-4))))
         previous = relative
-        D1 = comparison.deviation(a, tolerance=INTEGRATED, every=FEW)
-    D2 = comparison.deviation(a / 2, tolerance=INTEGRATED, every=FEW)
-    D4 = comparison.deviation(a / 4, tolerance=INTEGRATED, every=FEW)
+        D1 = comparison.deviation(a)
+    D2 = comparison.deviation(a / 2)
+    D4 = comparison.deviation(a / 4)
     c1 = np.max(np.abs(D1 - 6 * D2 + 8 * D4) / 3, axis=0, initial=0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
-    rounding = 50 * INTEGRATED * largest
+    rounding = MAY_BE_ROUNDING * largest
     order = np.nan if rounding > E2 else float(np.log2(E1 / E2))
     relative = float(np.max(np.abs(D1[:, comparison.sizes.counts]), initial=0.0)) / largest
     return SlopeCheck(
-        a, float(np.max(c1, initial=0.0)) / largest, order, int(np.argmax(c1)) if c1.size else 0, relative
+        a, float(np.max(c1, initial=0.0)) / largest, order, int(np.argmax(c1)) if c1.size else 0, relative, D1
     )

@@ -231,3 +231,27 @@ def test_names_of_snapshot_files() -> None:
     assert file_at(Path("a/plant.mat"), 0.5) == Path("a/plant_t0.5.mat")
     assert snapshot_times("0.5, 1,2e1") == (0.5, 1.0, 20.0)
     assert snapshot_times(None) == ()
+
+
+def test_inputs_over_time_lead_to_snapshots(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("time,F\n0,0\n0.4,2\n")
+    command = ("linearize", "fmilin.systems:cartesian_pendulum", "--snapshots", "0.2,0.4", "--input", "u.csv", "--json")
+    found = json.loads(run(*command).out)
+    assert [m["point"]["inputs"]["F"] for m in found] == pytest.approx([1.0, 2.0])
+    assert found[1]["point"]["states"]["x"] > 0.01
+
+
+def test_an_equation_is_a_constraint(run: Run) -> None:
+    arguments = ("linearize", "pendulum.fmu", "--json", "--constraint")
+    equation, difference = (json.loads(run(*arguments, text).out) for text in ("x^2 + y^2 = L^2", "x^2 + y^2 - L^2"))
+    assert equation["A"] == difference["A"]
+    assert len(equation["states"]) == 2
+
+
+def test_positions_alone_name_the_coordinates_of_an_open_chain(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chain.toml").write_text(
+        'name = "chain"\ngravity = [0, -9.81, 0]\n[[body]]\nname = "arm"\nmass = 1.0\ncenter = [0.5, 0, 0]\n'
+        '[[joint]]\nname = "swing"\ntype = "revolute"\nparent = "ground"\nchild = "arm"\n'
+    )
+    found = json.loads(run("linearize", "chain.toml", "--independent", "swing.q", "--json").out)
+    assert found["states"] == ["swing.q", "swing.v"]

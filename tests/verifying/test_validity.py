@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ import pytest
 import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.models.ode import OdeModel
-from fmilin.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum, four_bar, slider_crank
 from fmilin.verifying import procedure as verifying
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
+from fmilin.verifying.reduced import reduced_model
+from fmilin.verifying.relaxation import Relaxation
 from fmilin.verifying.result import Channel
 
 
@@ -149,7 +152,35 @@ def test_many_coordinates_are_followed_for_a_shorter_time_and_that_is_said() -> 
 
 
 def test_hours_of_integration_are_refused_with_what_takes_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "MOST_EVALUATIONS", 3000)
+    monkeypatch.setattr(verifying, "MOST_EVALUATIONS", 500)
     model = oscillators(1.0, 2.0)
     with pytest.raises(UsageError, match=r"Following the 4 channels for 12\.6 s .* Choose a shorter --horizon"):
         fl.linearize(model).verify(model)
+
+
+@pytest.mark.parametrize("make", [cartesian_pendulum, four_bar, slider_crank], ids=lambda make: make.__name__)
+def test_a_verdict_takes_a_bounded_number_of_evaluations(make: Callable[[], fl.Model]) -> None:
+    model = make()
+    found = fl.linearize(model).verify(model)
+    assert found.passed
+    assert found.evaluations <= 5000 + 200 * (len(model.states) + len(model.inputs))
+    assert all(c.validity is not None for c in found.channels if c.kind in ("offset", "step"))
+
+
+def test_a_response_by_sweeps_is_that_of_the_equations() -> None:
+    """x' = -x + x^2 from a: x = a e / (1 - a (1 - e)), e = exp(-t); a sweep leaves a power of a more."""
+    model = OdeModel("bernoulli", {"x": "-x + x^2"})
+    linear = fl.linearize(model)
+    relaxation = Relaxation(reduced_model(model, linear), linear, 3.0, 48, 1.0)
+    excitation, a = Excitation("offset", 0), 0.1
+    unit = relaxation.linear_response(excitation)
+    e = np.exp(-relaxation.times)
+    exact = a * e / (1 - a * (1 - e))
+    left = []
+    for sweeps in (1, 2, 3):
+        found = relaxation.deviation(excitation, unit, a, sweeps=sweeps, close=0.0)
+        left.append(float(np.max(np.abs(a * unit[:, 0] + found.values[:, 0] - exact))))
+    assert left[0] < 0.2 * a * a
+    assert left[1] < 0.2 * left[0]
+    assert left[2] < 0.2 * left[1]
+    np.testing.assert_allclose(relaxation.marched(excitation, a)[:, 0], exact, rtol=1e-6)

@@ -369,7 +369,7 @@ class KaneModel(SymbolicModel):
 
     @cached_property
     def _is_smooth(self) -> bool:
-        return are_smooth([*self.form.expressions, *self.system.outputs])
+        return are_smooth((*self.form.expressions, *self.system.outputs))
 
     @cached_property
     def _scales(self) -> FloatArray:

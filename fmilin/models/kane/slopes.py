@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,8 @@ _KINKED = (
 )  # fmt: skip
 
 
-def are_smooth(expressions: Iterable[Any]) -> bool:
+@lru_cache(maxsize=16)
+def are_smooth(expressions: tuple[Any, ...]) -> bool:
     """Whether no function in sympy expressions has a kink: no absolute values, signs or case distinctions."""
     stack, seen = list(expressions), set()
     while stack:  # what expressions share is looked at once

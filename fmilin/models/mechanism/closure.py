@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.kinematics import displacement_of, velocities
+from fmilin.models.mechanism.kinematics import accelerations, displacement_of, motion, velocities
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
+from fmilin.models.mechanism.tree import Tree
 from fmilin.models.native_engine import Quantity
 
 __all__ = ["Closure"]
@@ -51,6 +52,25 @@ class Closure:
         slips = (W * system.rows.relative(at.V, system.places)).sum(axis=-1)
         return np.concatenate((system.g(now.p, now.e), slips), axis=-1)[..., self._order]
 
+    def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
+        system, tree, m_q = self.system, self.system.tree, self.system.m_q
+        at = velocities(tree, q, v)
+        now = system.markers.motion(at)
+        wrenches = system.rows.motion(now)
+        G = system.rows.jacobian(wrenches.W[..., system.places, :], at.S, system.places)
+        slips = (G @ v[..., None])[..., 0]
+        gradient = np.zeros((*q.shape[:-1], m_q + G.shape[-2], tree.n_q + tree.n))
+        gradient[..., :m_q, : tree.n_q] = _along_coordinates(tree, q, G[..., :m_q, :])
+        gradient[..., m_q:, tree.n_q :] = G
+        if v.any():
+            moving = motion(tree, at, accelerations(tree, at, v, system.gravity))
+            slots = system.derivatives.slots(now)
+            rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.places, :]
+            gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
+        values = np.concatenate((system.g(now.p, now.e), slips), axis=-1)
+        return values[..., self._order], gradient[..., self._order, :]
+
     def gradient(self, solution: Solution, columns: Columns) -> Array:
         """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
         tree, state, m_q = self.system.tree, solution.state, self.system.m_q
@@ -59,6 +79,16 @@ class Closure:
         upper = np.concatenate((gaps, np.zeros((*gaps.shape[:-1], tree.n))), axis=-1)
         slips = np.concatenate((columns.rate_q @ to_displacement, state.G), axis=-1)
         return np.concatenate((upper, slips), axis=-2)[..., self._order, :]
+
+
+def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
+    """Return slopes along displacements (..., k, n) as slopes along coordinates, shape (..., k, n_q)."""
+    if len(tree.balls):
+        along: Array = columns @ displacement_of(tree, q, np.eye(tree.n_q))
+        return along
+    found = np.empty((*columns.shape[:-1], tree.n_q))
+    found[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
+    return found
 
 
 def _is_closure(entry: Quantity) -> bool:

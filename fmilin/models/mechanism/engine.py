@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +15,7 @@ from fmilin.models.mechanism.description import MechanismDescription, require_fr
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import independence_of, require_mass
-from fmilin.models.mechanism.parameters import changed, parameters_of
+from fmilin.models.mechanism.parameters import changed, geometric, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
 from fmilin.models.mechanism.system import System
@@ -69,8 +70,20 @@ class MechanismEngine(AdjustableEngine):
         return available(self.system, self.states, self.inputs)
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the mechanism with other masses, springs, lengths or gravity."""
-        return type(self)(changed(self.description, values))
+        """Return the mechanism with other masses, springs, lengths or gravity.
+
+        Which constraints are independent is decided anew only where lengths change.
+        """
+        description = changed(self.description, values)
+        if geometric(self.description).intersection(values):
+            return type(self)(description)
+        other = copy(self)
+        other.__dict__.pop("available", None)
+        other.description, other.parameters = description, parameters_of(description)
+        other.system = System(description, self.independence.vanishing)
+        if any(name.endswith(".mass") for name in values):
+            require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
+        return other
 
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismEvaluator:
         """Return what computes these quantities.

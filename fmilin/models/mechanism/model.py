@@ -127,6 +127,24 @@ class Mechanism(NativeModel):
 
         return MechanismSlopes(self.equations, solution, values, gradient)
 
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their gradient from positions and velocities alone, also at many points."""
+        closure, constraints = self._evaluator.closure, self.constraints
+        if closure is None or (x.ndim > 1 and constraints.variables is None):
+            return None
+        n_q = self.system.tree.n_q
+        observed, dz = closure.values_and_gradient(x[..., :n_q], x[..., n_q:])
+        residuals = self._residuals(t, x, u, observed)
+        if constraints.variables is None:
+            g = constraints.partials(t, x, u, observed)
+            gradient: FloatArray = g.states + g.observed @ dz
+            return residuals, gradient
+        # Every row is one variable: a gap, a slip or, declared by a user, a state; an input or time moves nothing.
+        n, k = x.shape[-1], u.shape[-1]
+        rows = np.concatenate((np.zeros((1, n)), np.eye(n), np.zeros((k, n))))
+        every = np.concatenate((np.broadcast_to(rows, (*x.shape[:-1], *rows.shape)), dz), axis=-2)
+        return residuals, every[..., constraints.variables, :]
+
     def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
         """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
 

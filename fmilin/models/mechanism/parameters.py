@@ -9,7 +9,7 @@ from typing import Any
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.parts import Joint
 
-__all__ = ["changed", "parameters_of"]
+__all__ = ["changed", "geometric", "parameters_of"]
 
 FIELDS = {
     "bodies": ("mass",),
@@ -39,6 +39,12 @@ def parameters_of(description: MechanismDescription) -> dict[str, float]:
             values = getattr(joint, what)
             found |= {_numbered(f"{joint.name}.{what}", i, len(values)): value for i, value in enumerate(values)}
     return found
+
+
+def geometric(description: MechanismDescription) -> set[str]:
+    """Return the names of the parameters that constraints depend on: lengths of rods, radii of wheels."""
+    rods = {f"{loop.name}.length" for loop in description.loops if loop.type == "rod"}
+    return rods | {f"{wheel.name}.{what}" for wheel in description.wheels for what in FIELDS["wheels"]}
 
 
 def changed(description: MechanismDescription, values: Mapping[str, float]) -> MechanismDescription:

@@ -1,0 +1,261 @@
+"""Many points at once: the same states held at other values, each followed from the start along the manifold.
+
+The steps of :mod:`~fmilin.manifold.branch`, every point with its own length of step, all of them computed together
+where the model takes many points in one visit. Least-norm steps come from the normal equations: rows that depend on
+others are left out, and what the squared condition number loses the next iteration brings back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import ConstraintError, NumericalError, UsageError
+from fmilin.manifold.operating_points import assembled_from, operating_point
+from fmilin.manifold.rank import decide_rank, independent_rows
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.tolerances import REACHED
+
+__all__ = ["Assembled", "assembled", "operating_points"]
+
+BENT = 0.25
+"""How far a point may lie beside its prediction, relative to the step: beyond, the step is halved."""
+
+SHORTEST = 1e-3
+ROUNDS = 60
+CORRECTIONS = 8
+AT_ONCE = 512
+"""Points that are computed together."""
+
+RIDGE = 1e-15
+"""Keeps the normal equations solvable where rows become dependent; such steps are rejected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """States at many points.
+
+    Attributes
+    ----------
+    states : array, shape (points, N)
+        NaN where there is no point.
+    reasons : tuple of str
+        Why not; empty where there is one.
+    """
+
+    states: FloatArray
+    reasons: tuple[str, ...]
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Where there is a point, array of bool."""
+        return np.array([not reason for reason in self.reasons], dtype=bool)
+
+
+def operating_points(
+    model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
+) -> tuple[OperatingPoint, ...]:
+    """Assemble many consistent points: for each the named states held, the others solved for on the start's branch.
+
+    Parameters
+    ----------
+    model : Model
+    values : mapping of str to array, shape (points,), or float
+        States and inputs by name; a number holds at all points.
+    time : float, optional
+        In seconds; the model's own start time by default.
+
+    Raises
+    ------
+    UnknownNameError
+        When a name is neither a state nor an input.
+    UsageError
+        When the arrays differ in length.
+    ConstraintError
+        When a point cannot be assembled; naming the first.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> points = fl.operating_points(cartesian_pendulum(angle=0.5), {"x": [0.6, 0.8]})
+    >>> [round(float(p.states[1]), 12) for p in points]
+    [-0.8, -0.6]
+    """
+    count, columns = _columns(values)
+    first = operating_point(model, {n: float(c[0]) for n, c in columns.items()}, time=time) if count else None
+    if first is None:
+        return ()
+    inputs = np.tile(first.inputs, (count, 1))
+    for name, column in columns.items():
+        if model.inputs.has(name):
+            inputs[:, model.inputs.positions[name]] = column
+    held = {name: column for name, column in columns.items() if model.states.has(name)}
+    found = assembled(model, held, inputs, time=first.time)
+    if not found.ok.all():
+        bad = int(np.argmin(found.ok))
+        where = ", ".join(f"{name} = {column[bad]:g}" for name, column in columns.items())
+        raise ConstraintError(f"Point {bad + 1} of {count} ({where}): {found.reasons[bad]}")
+    parameters = model.start.parameters
+    return tuple(OperatingPoint(first.time, x, u, parameters) for x, u in zip(found.states, inputs, strict=True))
+
+
+def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tuple[int, dict[str, FloatArray]]:
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+    lengths = {name: len(a) for name, a in arrays.items() if a.ndim == 1}
+    if any(a.ndim > 1 for a in arrays.values()) or len(set(lengths.values())) > 1:
+        given = ", ".join(f"'{name}' {a.shape}" for name, a in arrays.items())
+        raise UsageError(f"The values of many points are arrays of one length, or numbers, not {given}.")
+    count = next(iter(lengths.values()), 1)
+    return count, {name: np.broadcast_to(a, (count,)) for name, a in arrays.items()}
+
+
+def assembled(
+    model: Model, held: Mapping[str, FloatArray], inputs: FloatArray, *, time: float | None = None
+) -> Assembled:
+    """Return the states at many points, with a reason instead where there is none.
+
+    Parameters
+    ----------
+    model : Model
+    held : mapping of str to array, shape (points,)
+        States by name.
+    inputs : array, shape (points, nu)
+    time : float, optional
+    """
+    t = model.start.time if time is None else float(time)
+    places = np.array([model.states.positions[name] for name in held], dtype=np.intp)
+    targets = np.stack([np.asarray(column) for column in held.values()], axis=1) if held else np.empty((len(inputs), 0))
+    start = operating_point(model, time=t, project=True).states if len(model.constraints) else model.start.states
+    states = np.full((len(inputs), len(model.states)), np.nan)
+    if not len(model.constraints) or not held:
+        states[:] = start
+        states[:, places] = targets
+        return Assembled(states, ("",) * len(inputs))
+    if _in_batches(model, t, start):
+        batch = _Batch.of(model, t, start, places)
+        for i in range(0, len(inputs), AT_ONCE):
+            some = slice(i, i + AT_ONCE)
+            states[some] = batch.followed(inputs[some], targets[some])
+    names = [model.states.names[i] for i in places]
+    reasons, previous = [], start
+    for x, u, values in zip(states, inputs, targets.tolist(), strict=True):
+        reason = (
+            "" if np.isfinite(x).all() else _alone(x, model, (t, previous, u), dict(zip(names, values, strict=True)))
+        )
+        reasons.append(reason)
+        previous = start if reason else x
+    return Assembled(states, tuple(reasons))
+
+
+def _alone(
+    x: FloatArray, model: Model, neighbour: tuple[float, FloatArray, FloatArray], values: Mapping[str, float]
+) -> str:
+    """Find one point, from its neighbour, and write its states into x; return why there is none, or nothing."""
+    t, previous, u = neighbour
+    try:
+        x[:] = assembled_from(model, t, previous, u, values).states
+    except (ConstraintError, NumericalError) as error:
+        return str(error)
+    return ""
+
+
+def _in_batches(model: Model, t: float, x: FloatArray) -> bool:
+    """Whether the model says what its constraints are at many points in one visit, hidden ones included."""
+    if model.constraints.hidden or not model.batches:
+        return False
+    return model.constraint_gradient(t, x[None], model.start.inputs[None]) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """What the points have in common.
+
+    Attributes
+    ----------
+    start : array, shape (N,)
+    places : array of int
+        The held states.
+    rows : list of int
+        Constraints that are independent at the start.
+    scales, D : array, shape (N,)
+        Sizes of the states; of those that are not held, 0 for the others.
+    """
+
+    model: Model
+    t: float
+    start: FloatArray
+    places: np.ndarray
+    rows: list[int]
+    scales: FloatArray
+    D: FloatArray
+
+    @classmethod
+    def of(cls, model: Model, t: float, start: FloatArray, places: np.ndarray) -> _Batch:
+        """Return the batch; which constraints are independent is decided at the start."""
+        scales = model.states.scales(start)
+        D = scales.copy()
+        D[places] = 0.0
+        found = model.constraint_gradient(t, start, model.start.inputs)
+        assert found is not None  # noqa: S101 - it was asked before
+        H = found[1] * scales
+        norms = np.linalg.norm(H, axis=1, keepdims=True)
+        Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
+        return cls(model, t, start, places, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), scales, D)
+
+    def followed(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the states (points, N), NaN where the way could not be followed."""
+        start, places, count = self.start, self.places, len(inputs)
+        way = targets - start[places]
+        x, done, length = np.tile(start, (count, 1)), np.zeros(count), np.ones(count)
+        for _ in range(ROUNDS):
+            some = np.flatnonzero((done < 1.0) & (length > SHORTEST))
+            if not len(some):
+                break
+            step = np.minimum(length[some], 1.0 - done[some])
+            last = done[some] + step >= 1.0
+            moved = np.zeros((len(some), len(start)))
+            moved[:, places] = step[:, None] * way[some]
+            ahead = x[some] + moved + self._least(x[some], inputs[some], moved)
+            on_the_way = start[places] + (done[some] + step)[:, None] * way[some]
+            ahead[:, places] = np.where(last[:, None], targets[some], on_the_way)
+            there, good = self._corrected(ahead, inputs[some])
+            beside = np.max(np.abs(there - ahead) / self.scales, axis=1)
+            good &= beside <= BENT * np.max(np.abs(ahead - x[some]) / self.scales, axis=1) + REACHED
+            x[some[good]], done[some[good]] = there[good], np.where(last, 1.0, done[some] + step)[good]
+            length[some] = np.where(good, 2 * step, step / 2)
+        return np.where((done >= 1.0)[:, None], x, np.nan)
+
+    def _asked(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = self.model.constraint_gradient(self.t, x, u)
+        assert found is not None  # noqa: S101 - it was asked before
+        return found
+
+    def _least(self, x: FloatArray, u: FloatArray, moved: FloatArray | None = None) -> FloatArray:
+        """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
+        h, H = self._asked(x, u)
+        h, H = h[:, self.rows], H[:, self.rows]
+        right = h if moved is None else h + (H @ moved[..., None])[..., 0]
+        A = H * self.D
+        norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
+        A, right = A / norms, right / norms[..., 0]
+        square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(len(self.rows))
+        w = np.linalg.solve(square, right[..., None])
+        step: FloatArray = -self.D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
+        return step
+
+    def _corrected(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, np.ndarray]:
+        """Return points of the manifold near x, and where they were reached."""
+        size = np.full(len(x), np.inf)
+        for _ in range(CORRECTIONS):
+            step = self._least(x, u)
+            x = x + step
+            size = np.max(np.abs(step) / self.scales, axis=1)
+            if not (size > 1e-8).any():  # the next step would be the square of that: rounding
+                break
+        h, H = self._asked(x, u)
+        distance = np.abs(h) / np.maximum(np.linalg.norm(H * self.scales, axis=-1), 1e-300)
+        return x, np.isfinite(x).all(axis=1) & (size <= 1e-6) & (np.max(distance, axis=1, initial=0.0) <= REACHED)
