@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
+    from fmilin.composition.connect import Connection, connect
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
     from fmilin.errors import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from fmilin.verifying.result import Verification
 
 _HOMES = {
+    "Connection": "composition.connect",
     "Constraint": "constraints.declared",
     "ConstraintError": "errors",
     "Differences": "derivatives.differences",
@@ -56,6 +58,7 @@ _HOMES = {
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "Verification": "verifying.result",
+    "connect": "composition.connect",
     "descriptor": "formulations.descriptor",
     "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
@@ -71,6 +74,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Connection",
     "Constraint",
     "ConstraintError",
     "Differences",
@@ -91,6 +95,7 @@ __all__ = [
     "UsageError",
     "Verification",
     "__version__",
+    "connect",
     "descriptor",
     "isolated",
     "linearize",

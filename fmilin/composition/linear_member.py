@@ -1,0 +1,184 @@
+"""Linear models as members: a LinearModel, or a system of python-control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.errors import UsageError
+from fmilin.linear_model.control_names import original_name
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import ModelInfo
+from fmilin.models.engine import Engine, EngineModel
+from fmilin.models.native_engine import Quantity
+from fmilin.signals import FloatArray, Signal, Signals
+
+if TYPE_CHECKING:
+    from fmilin.codegen.implicit import ImplicitSystem
+
+__all__ = ["LinearEngine", "from_control", "from_linear"]
+
+
+class LinearEngine(Engine):
+    """``x' = f0 + A (x - x0) + B (u - u0)``, quantities ``g0 + C (x - x0) + D (u - u0)``.
+
+    Parameters
+    ----------
+    info : ModelInfo
+    signals : tuple of Signals
+        States, inputs and quantities; where states and inputs start are x0 and u0, where quantities start is g0.
+    matrices : tuple of array
+        A, B, C, D.
+    rates : array, shape (N,)
+        f0.
+    outputs : sequence of str
+        Which quantities are outputs.
+    """
+
+    compilable = True
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        signals: tuple[Signals, Signals, Signals],
+        matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+        rates: FloatArray,
+        outputs: Sequence[str],
+    ) -> None:
+        self.info = info
+        self.states, self.inputs, self.quantities = signals
+        self.matrices, self.rates, self.outputs = matrices, rates, tuple(outputs)
+        A, B, C, D = matrices
+        self._J = np.block([[A, B], [C, D]])
+        self._base = np.concatenate((rates, self.quantities.starts))
+        self._at = np.concatenate((self.states.starts, self.inputs.starts))
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rates and quantities."""
+        del t
+        values = self._base + self._J @ (np.concatenate((x, u)) - self._at)
+        return values[: len(x)], values[len(x) :]
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the matrices times the directions."""
+        del t, u
+        changes = self._J @ np.concatenate((dx, du))
+        return changes[: len(x)], changes[len(x) :]
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph."""
+        import casadi as ca
+
+        from fmilin.codegen.implicit import ImplicitSystem
+
+        n, k = len(self.states), len(self.inputs)
+        x, u = ca.SX.sym("x", n), ca.SX.sym("u", k)
+        values = ca.DM(self._base) + ca.mtimes(ca.sparsify(ca.DM(self._J)), ca.vertcat(x, u) - ca.DM(self._at))
+        every = ca.vertcat(values, x, u)
+        first = {"rate": 0, "quantity": n, "state": len(self._base), "input": len(self._base) + n}
+
+        def node(quantity: Quantity) -> Any:
+            kind, i = quantity.source
+            return every[first[kind] + i]
+
+        nothing = ca.SX(0, 1)
+        return ImplicitSystem(
+            name=self.info.name,
+            time=ca.SX.sym("time"),
+            states=x,
+            inputs=u,
+            parameters=nothing,
+            unknowns=nothing,
+            unknown_names=(),
+            matrix=ca.SX(0, 0),
+            right_hand_side=nothing,
+            derivatives=ca.densify(values[:n]),
+            outputs=ca.vertcat(nothing, *map(node, outputs)),
+            further={q.signal.name: node(q) for q in observed},
+            state_signals=self.states,
+            input_signals=self.inputs,
+            output_signals=Signals(q.signal for q in outputs),
+            parameter_signals=Signals(),
+            parameter_values=np.empty(0),
+        )
+
+
+def from_linear(linear: LinearModel) -> EngineModel:
+    """Return a continuous linear model as a model: all its states, dependent ones too, may be outputs.
+
+    Raises
+    ------
+    UsageError
+        When it is sampled.
+    """
+    if linear.sample_time:
+        raise UsageError(
+            f"'{linear.model.name}' is sampled every {linear.sample_time:g} s. Connect a continuous linear model, or "
+            "take the sampled one into a co-simulation of that step."
+        )
+    point, own = linear.point, set(linear.states.names)
+    further = [i for i, s in enumerate(linear.full_states) if s.name not in own and not linear.outputs.has(s.name)]
+    states = Signals(s.starting_at(float(v)) for s, v in zip(linear.states, linear.y0, strict=True))
+    inputs = Signals(s.starting_at(point.inputs.get(s.name, s.start)) for s in linear.inputs)
+    quantities = Signals(
+        [
+            *(s.starting_at(point.outputs.get(s.name, s.start)) for s in linear.outputs),
+            *(s.starting_at(point.states.get(s.name, s.start)) for s in linear.full_states.select(further)),
+        ]
+    )
+    C, D = np.vstack((linear.C, linear.T[further])), np.vstack((linear.D, linear.T_u[further]))
+    matrices = (linear.A, linear.B, C, D)
+    engine = LinearEngine(linear.model, (states, inputs, quantities), matrices, linear.f0, linear.outputs.names)
+    engine.notes = tuple(str(w) for w in linear.warnings if not w.is_information)
+    return EngineModel(engine)
+
+
+def from_control(name: str, system: Any) -> EngineModel:
+    """Return a continuous linear system of python-control as a model that starts at rest.
+
+    Raises
+    ------
+    UsageError
+        When it is sampled.
+    """
+    info, signals, matrices, step = control_parts(name, system)
+    if step:
+        raise UsageError(
+            f"The member '{name}' is sampled (dt = {step}); here continuous members are connected. Convert it, or take "
+            "it into a co-simulation of that step."
+        )
+    return EngineModel(LinearEngine(info, signals, matrices, np.zeros(len(signals[0])), signals[2].names))
+
+
+def control_parts(
+    name: str, system: Any
+) -> tuple[ModelInfo, tuple[Signals, Signals, Signals], tuple[FloatArray, FloatArray, FloatArray, FloatArray], float]:
+    """Return identity, signals, matrices and sample time (0: continuous) of a linear system of python-control.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or sampled without saying how often.
+    """
+    import control
+
+    if isinstance(system, control.TransferFunction):
+        system = control.tf2ss(system) if system.ninputs == system.noutputs == 1 else control.ss(system)
+    if not isinstance(system, control.StateSpace):
+        raise UsageError(
+            f"The member '{name}' is a {type(system).__name__}: members are models (fmilin.load), linear models, or "
+            "linear systems of python-control."
+        )
+    if system.dt is True:
+        raise UsageError(f"The member '{name}' is sampled without saying how often: give it a dt in seconds.")
+    states, inputs, outputs = (
+        Signals(Signal(original_name(label)) for label in labels)
+        for labels in (system.state_labels, system.input_labels, system.output_labels)
+    )
+    matrices = tuple(np.asarray(m, dtype=np.float64) for m in (system.A, system.B, system.C, system.D))
+    A, B, C, D = matrices
+    return ModelInfo(name, tool="python-control"), (states, inputs, outputs), (A, B, C, D), float(system.dt or 0.0)
