@@ -23,7 +23,7 @@ from fmilin.composition.feedthrough import depends_at_once, input_slopes
 from fmilin.composition.loops import LoopSolver, require_solvable
 from fmilin.composition.names import in_member
 from fmilin.composition.plan import Indices, Step, planned
-from fmilin.errors import NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED
@@ -178,7 +178,7 @@ class Coupling:
         visit = _Visits(self, t, x, v)
         for number, step in enumerate(self._steps):
             if step.loop is not None:
-                self._close(number, step, visit)
+                self._close(number, step, visit, known=key in self._solved)
             elif step.member >= 0:
                 visit.at(step.member)
             self._pass_on(step.known, visit)
@@ -191,6 +191,28 @@ class Coupling:
                 self._solved.pop(next(iter(self._solved)))
             self._solved[key] = self._warm
         return Settled(v, visit.outputs, visit.rates)
+
+    def further_solutions(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[list[str], FloatArray]]:
+        """Return loops that have other solutions at a point, with those solutions, shape (solutions, loop inputs)."""
+        base, random = self.settle(t, x, w).inputs, np.random.default_rng(2028)
+        found: list[FloatArray] = []
+        for factor in (1.0, -1.0, 10.0, -10.0):
+            self._solved.clear()
+            self._warm = base + factor * np.maximum(1.0, np.abs(base)) * random.uniform(0.5, 1.5, len(base))
+            try:
+                found.append(self.settle(t, x, w).inputs)
+            except FmilinError:
+                continue
+        self._solved.clear()
+        self._warm = base
+        told = []
+        for step in self._steps:
+            if step.loop is not None:
+                which = step.loop.inputs
+                others = [v[which] for v in found if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)]
+                if others:
+                    told.append(([self.wires.names[v] for v in which], np.array([base[which], *others])))
+        return told
 
     def _external(self, w: FloatArray) -> FloatArray:
         wires = self.wires
@@ -228,7 +250,7 @@ class Coupling:
         self._plan()
         return self.settle(t, x, w)
 
-    def _close(self, number: int, step: Step, visit: _Visits) -> None:
+    def _close(self, number: int, step: Step, visit: _Visits, *, known: bool) -> None:
         assert step.loop is not None  # noqa: S101 - settle() has looked
         which, members = step.loop.inputs, step.loop.members
 
@@ -242,7 +264,10 @@ class Coupling:
             visit.inputs[which] = v
             return self._loop_slopes(which, members, visit)
 
-        visit.inputs[which] = self._loops[number].solve(visit.inputs[which].copy(), answer, slopes)
+        start = visit.inputs[which].copy()
+        if known and (np.abs(answer(start) - start) <= LOOP_CLOSED * np.maximum(1.0, np.abs(start))).all():
+            return
+        visit.inputs[which] = self._loops[number].solve(start, answer, slopes)
 
     def _loop_slopes(self, which: Indices, members: Sequence[int], visit: _Visits) -> FloatArray:
         """Return K D of a loop, shape (loop, loop)."""
@@ -307,6 +332,22 @@ class Coupling:
             rows = np.flatnonzero(which >= 0)
             found.append(sparse.csr_array((wires.factors[rows], (rows, which[rows])), shape=(nv, width)))
         return found[0], found[1]
+
+    def require_solvable(self, t: float, x: FloatArray, w: FloatArray, count: int) -> None:
+        """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes.
+
+        Raises
+        ------
+        NumericalError
+            That names the inputs.
+        """
+        if self.jacobians(t, x, w, count) is not None:
+            return
+        visit = _Visits(self, t, x, self.settle(t, x, w).inputs.copy())
+        for step in self._steps:
+            if step.loop is not None:
+                KD = self._loop_slopes(step.loop.inputs, step.loop.members, visit)
+                require_solvable(KD, [self.wires.names[v] for v in step.loop.inputs])
 
     def _closed(self, KD: Any) -> Any:
         for step in self._steps:

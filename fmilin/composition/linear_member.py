@@ -96,7 +96,7 @@ class LinearEngine(Engine):
             unknown_names=(),
             matrix=ca.SX(0, 0),
             right_hand_side=nothing,
-            derivatives=ca.densify(values[:n]),
+            derivatives=ca.densify(values[:n]) if n else nothing,
             outputs=ca.vertcat(nothing, *map(node, outputs)),
             further={q.signal.name: node(q) for q in observed},
             state_signals=self.states,

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import matrix_balance
 
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED, LOOP_SINGULAR
 
-__all__ = ["LoopSolver", "require_solvable", "solutions_beside"]
+__all__ = ["LoopSolver", "listed", "require_solvable"]
 
 MOST_ITERATIONS = 60
 SLOW = 0.05
@@ -90,7 +90,7 @@ class LoopSolver:
         self._J = None
         require_solvable(slopes(v), self._names)
         raise NumericalError(
-            f"The algebraic loop through {_listed(self._names)} has no solution near the last one: Newton's method "
+            f"The algebraic loop through {listed(self._names)} has no solution near the last one: Newton's method "
             f"stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from what feeds them. Start elsewhere, "
             "or break the loop by a state (a filter, a delay).",
             variable=self._names[0],
@@ -135,37 +135,14 @@ def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
         return
     moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3]
     raise NumericalError(
-        f"The algebraic loop through {_listed(moved or list(names))} has no solution, or infinitely many: what feeds "
+        f"The algebraic loop through {listed(moved or list(names))} has no solution, or infinitely many: what feeds "
         "these inputs follows them one to one (det(I - K D) = 0). Take out a connection, or put a state (a filter, a "
         "delay) into the loop.",
         variable=(moved or list(names))[0],
     )
 
 
-def solutions_beside(solve: Callable[[FloatArray], FloatArray], v: FloatArray, sizes: FloatArray) -> list[FloatArray]:
-    """Return further solutions that Newton's method finds from starts far from ``v``.
-
-    Parameters
-    ----------
-    solve : callable
-        From a start to a solution.
-    v : array, shape (k,)
-        The one that is known.
-    sizes : array, shape (k,)
-        Of the inputs.
-    """
-    random = np.random.default_rng(2028)
-    found: list[FloatArray] = []
-    for factor in (1.0, -1.0, 10.0, -10.0):
-        try:
-            other = solve(v + factor * sizes * random.uniform(0.5, 1.5, len(v)))
-        except FmilinError:
-            continue
-        if all(np.max(np.abs(other - s) / sizes) > 1e-6 for s in (v, *found)):
-            found.append(other)
-    return found
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names for a sentence, the first six of them."""
     shown = ", ".join(f"'{name}'" for name in names[:6])
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")

@@ -110,7 +110,8 @@ class _Planner:
             else:
                 loop = self._loop()
                 self.told[self.sources[loop.inputs]] = True
-                steps.append(Step(-1, final=False, loop=loop, known=self._learned()))
+                known = np.setdiff1d(self._learned(), loop.inputs)  # its own inputs stay as they were found
+                steps.append(Step(-1, final=False, loop=loop, known=known))
         return steps
 
     def _learned(self) -> Indices:

@@ -11,10 +11,11 @@ import numpy as np
 
 from fmilin.composition.coupling import Coupling, Jacobians, Part, Wires
 from fmilin.composition.declaration import Feed, Link, Wanted, outputs_of, signal_of
+from fmilin.composition.loops import listed
 from fmilin.composition.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
 from fmilin.composition.units import Affine
 from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.errors import FmilinError, UnknownNameError, UsageError
+from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.model.events import Hybrid, Passage
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
@@ -88,7 +89,7 @@ class ConnectedModel(Model):
         self.outputs = Signals(self._output(w) for w in declaration.wanted)
         self.copies = self._copies()
         self.independent = self._advised() if declaration.constraints is None else ()
-        self._refuse_singular_loops()
+        self._several = self._look_at_loops() if self.coupling.loops else ()
 
     def _start(self, models: Sequence[Model]) -> OperatingPoint:
         times = {m.start.time for m in models}
@@ -228,15 +229,23 @@ class ConnectedModel(Model):
             names += [qualified(name, n) for n in own]
         return tuple(names) if len(self.constraints) else ()
 
-    def _refuse_singular_loops(self) -> None:
-        """Look at every loop once, where the system starts: one with det(I - K D) = 0 is refused now."""
-        if not self.coupling.loops:
-            return
+    def _look_at_loops(self) -> tuple[str, ...]:
+        """Refuse loops without a single solution where the system starts; say which have several."""
+        at = (self.start.time, self.start.states, self.start.inputs)
         try:
-            self.coupling.jacobians(self.start.time, self.start.states, self.start.inputs, len(self.inputs))
-        except FmilinError as error:
-            if "algebraic loop" in str(error):
-                raise
+            self.coupling.require_solvable(*at, len(self.inputs))
+        except NumericalError:
+            raise
+        except FmilinError:  # it cannot be evaluated there: whoever asks for a point is told why
+            return ()
+        if not self._owner:
+            return ()
+        return tuple(
+            f"The algebraic loop through {listed(names)} has several solutions where the system starts: "
+            f"{names[0]} = {', '.join(f'{v:.6g}' for v in np.unique(values[:, 0].round(9)))}. The one nearest to the "
+            f"start values of these inputs is used, {values[0, 0]:.6g}."
+            for names, values in self.coupling.further_solutions(*at)
+        )
 
     @cached_property
     def structure(self) -> Any:  # type: ignore[override]
@@ -251,7 +260,7 @@ class ConnectedModel(Model):
     def notes(self) -> tuple[str, ...]:
         """Those of the system, and the members' own, each with its member."""
         own = [f"In the member '{name}': {note}" for name, m in self.members.items() for note in m.notes]
-        return (*self.declaration.notes, *own)
+        return (*self.declaration.notes, *self._several, *own)
 
     # -- the Model ---------------------------------------------------------------------------------------
 
@@ -352,14 +361,7 @@ class ConnectedModel(Model):
             return known[name]
         if name in fed:
             return Wanted(name, fed[name])
-        try:
-            return outputs_of(self.members, {name: name})[0]
-        except UnknownNameError as error:
-            raise UnknownNameError.among(name, self._everything(), "a variable of the system") from error
-
-    def _everything(self) -> list[str]:
-        own = [qualified(name, s.name) for name, m in self.members.items() for s in (*m.outputs, *m.inputs)]
-        return [*(w.name for w in self.declaration.wanted), *self.states.names, *own]
+        return outputs_of(self.members, {name: name})[0]
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same system with these constraints instead of its members'."""
