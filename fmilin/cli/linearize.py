@@ -106,7 +106,8 @@ def command(
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --json a table is printed.
+    MODEL is model.fmu, system.ssp (FMUs that are connected), path/to/file.py:name or package.module:name. Without -o or
+    --json a table is printed.
     """
     files = checked_outputs(output)
     request = Request(
