@@ -82,6 +82,8 @@ class System:
 
     Attributes
     ----------
+    order : tuple of str
+        The elements as the file lists them.
     references : mapping of str to str
         Elements that stand for a signal dictionary, and its name.
     dictionaries : mapping of str to mapping of str to str
@@ -99,6 +101,7 @@ class System:
     references: Mapping[str, str] = field(default_factory=dict)
     dictionaries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     wires: tuple[Wire, ...] = ()
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Flat:
                 where = f"{driver.system.where}, line {driver.wire.line}"
                 change = conversion(unit, wanted, where, driver.units).after(change)
             change = driver.wire.change.after(change)
-            unit = wanted or unit
+            unit = wanted or (unit if driver.wire.convert_units else "")
         return here, change
 
     def _unit(self, node: Node, unit_of: Callable[[Node], str]) -> str:
@@ -155,22 +155,25 @@ def _walk(
     for name, entries in system.dictionaries.items():
         for entry, unit in entries.items():
             flat.connectors[(f"{path}:{name}", entry)] = Connector(entry, "inout", "Real", unit, 0)
-    for name, component in system.components.items():
-        below = _joined(path, name)
-        inner = opened(component, level.files)
-        if inner is not None:
-            _walk(flat, _Level(inner, (*level.files, component.source)), inner.system, below, (), opened)
-            _bind(flat, below, component, inner.units)
-            continue
-        flat.placed[below] = Placed(below, component, structure)
-        for connector in component.connectors.values():
-            flat.connectors[(below, connector.name)] = connector
-        _bind(flat, below, component, structure.units)
-    for name, inner_system in system.systems.items():
-        _walk(flat, level, inner_system, _joined(path, name), scopes, opened)
+    for name in system.order:
+        if name in system.systems:
+            _walk(flat, level, system.systems[name], _joined(path, name), scopes, opened)
+        elif name in system.components:
+            _place(flat, level, system.components[name], _joined(path, name), opened)
     _bind(flat, path, system, structure.units)
     for wire in system.wires:
         _connect(flat, structure, system, scopes, wire)
+
+
+def _place(flat: Flat, level: _Level, component: Component, path: str, opened: Opened) -> None:
+    inner = opened(component, level.files)
+    if inner is not None:
+        _walk(flat, _Level(inner, (*level.files, component.source)), inner.system, path, (), opened)
+    else:
+        flat.placed[path] = Placed(path, component, level.structure)
+        for connector in component.connectors.values():
+            flat.connectors[(path, connector.name)] = connector
+    _bind(flat, path, component, level.structure.units if inner is None else inner.units)
 
 
 def _joined(path: str, name: str) -> str:

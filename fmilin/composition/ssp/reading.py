@@ -92,10 +92,12 @@ class _SsdFile:
         components: dict[str, Component] = {}
         systems: dict[str, System] = {}
         references: dict[str, str] = {}
+        order = []
         for child in reader.children(element, f"{SSD}Elements/*"):
             name = reader.required(child, "name")
             if name in components or name in systems or name in references:
                 raise reader.error(f"two elements are called '{name}'", child)
+            order.append(name)
             match local_name(child):
                 case "Component":
                     components[name] = self._component(child, name)
@@ -115,6 +117,7 @@ class _SsdFile:
             references=references,
             dictionaries=dict(self._dictionary(d) for d in reader.children(element, f"{SSD}SignalDictionaries/*")),
             wires=tuple(self._wire(c) for c in reader.children(element, f"{SSD}Connections/{SSD}Connection")),
+            order=tuple(order),
         )
 
     def _component(self, element: Any, name: str) -> Component:
