@@ -9,6 +9,7 @@ from fmilin.version import __version__
 
 if TYPE_CHECKING:
     from fmilin.composition.connect import Connection, connect
+    from fmilin.composition.cosimulation import cosimulated
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
     from fmilin.errors import (
@@ -59,6 +60,7 @@ _HOMES = {
     "UsageError": "errors",
     "Verification": "verifying.result",
     "connect": "composition.connect",
+    "cosimulated": "composition.cosimulation",
     "descriptor": "formulations.descriptor",
     "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
@@ -96,6 +98,7 @@ __all__ = [
     "Verification",
     "__version__",
     "connect",
+    "cosimulated",
     "descriptor",
     "isolated",
     "linearize",

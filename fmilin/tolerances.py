@@ -24,6 +24,7 @@ __all__ = [
     "EQUILIBRIUM",
     "FAITHFUL",
     "GROWS",
+    "GROWS_IN_STEPS",
     "INSEPARABLE",
     "INVARIANT",
     "INVARIANT_MEASURED",
@@ -220,6 +221,10 @@ Newton iteration passes for a solution."""
 LOOP_SINGULAR: Final = 1e-11
 """Smallest singular value of the balanced I - K D, relative to 1 + |K D|, below which an algebraic loop has no single
 solution. Smaller: rounding decides."""
+
+GROWS_IN_STEPS: Final = 1e-8
+"""By how much a multiplier |z| of a co-simulation may exceed 1 and count as not growing. Looser: a slow growth over
+short steps is called stable. Tighter: rounding of a double z = 1 is called growth."""
 
 # -- verification ----------------------------------------------------------------------------------------------------
 
