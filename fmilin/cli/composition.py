@@ -76,7 +76,7 @@ composition_options = grouped(
 def linearize_cosimulation(
     request: Request, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    """Deliver the discrete linear model of a co-simulation; the table of its damping where nothing else is asked for."""
+    """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
     import fmilin as fl
     from fmilin.cli.points import at_point
     from fmilin.composition.system import ConnectedModel

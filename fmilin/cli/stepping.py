@@ -73,6 +73,6 @@ def _number(text: str) -> int:
         return int(text)
     except ValueError:
         raise UsageError(
-            f"--order '{text}': a whole number, the order of an identified model. The members of a co-simulation go with "
+            f"--order '{text}': a whole number, the order of an identified model. Members of a co-simulation go with "
             "--as-cosimulated --master gauss-seidel."
         ) from None

@@ -83,9 +83,7 @@ class Master:
         if not self.order:
             return list(range(len(members)))
         if sorted(self.order) != sorted(members):
-            raise UsageError(
-                f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}."
-            )
+            raise UsageError(f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}.")
         return [list(members).index(name) for name in self.order]
 
 
@@ -193,8 +191,8 @@ class Cosimulation:
         s = self.plant.eigenvalues()
         if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
             raise NumericalError(
-                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): there is no step "
-                "at which its co-simulation is stable."
+                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
+                "step its co-simulation is stable."
             )
         if any(m.linear.sample_time for m in self.members):
             raise UsageError("A member is sampled: the step is its sample time.")
@@ -335,7 +333,7 @@ def _linear_model(of: Cosimulation) -> LinearModel:
         after[rows, -1] += members[i].drift
         last[coupling.outputs[i]] = members[i].C @ after[rows] + members[i].D @ given
     whole = np.vstack((after, last[kept]))
-    out = shown[model._shown] * model._changes[:, :1]  # noqa: SLF001 - of the same room
+    out = shown[model._shown] * model._changes[:, :1]
     return _as_linear_model(of, whole, out, [_name_of_output(model, int(j)) for j in kept])
 
 
@@ -351,9 +349,7 @@ def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held:
     nu = len(of.model.inputs)
     T = block_diag(*(m.linear.T for m in of.members)).reshape(len(of.model.states), -1)
     T = np.hstack((T, np.zeros((len(T), len(held)))))
-    coordinates = [
-        replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states
-    ]
+    coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
     known = {s.name for s in coordinates}
     memories = [Signal(name if name not in known else f"held({name})") for name in held]
     values = _held_values(of, held)
@@ -401,4 +397,3 @@ def _held_values(of: Cosimulation, held: Sequence[str]) -> FloatArray:
     at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
     names = [_name_of_output(of.model, j) for j in range(of.model.coupling.size[2])]
     return np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)
-

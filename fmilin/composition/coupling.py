@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -320,7 +321,8 @@ class Coupling:
             own = (found.derivatives[:, :n], found.derivatives[:, n:], found.outputs[:, :n], found.outputs[:, n:])
             for block, matrix in zip(blocks, own, strict=True):
                 block.append(matrix)
-        A, B, C, D = (sparse.block_diag(block, format="csr") for block in blocks)
+        joined: list[Any] = [sparse.block_diag(block, format="csr") for block in blocks]
+        A, B, C, D = joined
         K, L = self.selections(count)
         return Jacobians(A, B, C, D, K, L, self._closed(K @ D))
 
@@ -387,7 +389,8 @@ class Coupling:
                 full[n:, n:] &= depends
             for block, matrix in zip(blocks, (full[:n, :n], full[:n, n:], full[n:, :n], full[n:, n:]), strict=True):
                 block.append(matrix)
-        A, B, C, D = (sparse.block_diag([b.astype(float) for b in block], format="csr") for block in blocks)
+        joined: list[Any] = [sparse.block_diag([b.astype(float) for b in block], format="csr") for block in blocks]
+        A, B, C, D = joined
         K, L = (abs(matrix) for matrix in self.selections(count))
         direct = _pattern(sparse.hstack([K @ C, L], format="csr"))
         reached, loop = direct, _pattern(K @ D)
@@ -412,7 +415,7 @@ class _Visits:
         self.rates = np.empty(coupling.size[0])
         self._coupling = coupling
         self._seen: dict[int, bytes] = {}
-        rows, states = coupling._copies  # noqa: SLF001 - one subject, two classes
+        rows, states = coupling._copies
         self.outputs[rows] = x[states]
 
     def at(self, member: int) -> None:
@@ -431,7 +434,7 @@ class _Visits:
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
     ends = np.cumsum([0, *sizes]).tolist()
-    return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def _pattern(matrix: Any) -> Any:

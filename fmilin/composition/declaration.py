@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fmilin.composition.names import elements, in_member, qualified, split
-from fmilin.composition.units import Affine, conversion
+from fmilin.composition.units import NO_CHANGE, Affine, conversion
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import Model
 from fmilin.signals import Signal
@@ -64,7 +64,7 @@ class Wanted:
 
     name: str
     source: tuple[str, str]
-    change: Affine = Affine()
+    change: Affine = NO_CHANGE
     unit: str | None = None
 
 
@@ -97,12 +97,13 @@ def links_of(members: Mapping[str, Model], connections: Iterable[Connection | Se
 def _from_tuple(given: object) -> Connection:
     if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= 4:
         raise UsageError(
-            f"A connection is a pair ('plant.y', 'controller.u'), with a factor and an offset if need be, not {given!r}."
+            f"A connection is a pair ('plant.y', 'controller.u'), with a factor and an offset if need be, not "
+            f"{given!r}."
         )
     source, target, *numbers = given
     if not (isinstance(source, str) and isinstance(target, str) and all(isinstance(n, (int, float)) for n in numbers)):
         raise UsageError(f"A connection is two names, a factor and an offset, not {tuple(given)!r}.")
-    return Connection(source, target, *numbers)  # type: ignore[arg-type]
+    return Connection(source, target, *numbers)
 
 
 def _ends(members: Mapping[str, Model], connection: Connection) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -236,6 +237,8 @@ def outputs_of(members: Mapping[str, Model], asked: Sequence[str] | Mapping[str,
         end = split(text, members, "an output of the system")
         scalars = _scalars(members, end, outputs=True)
         for scalar in scalars:
-            label = qualified(*scalar) if name == text else name + (scalar[1][len(end[1]) :] if len(scalars) > 1 else "")
+            label = (
+                qualified(*scalar) if name == text else name + (scalar[1][len(end[1]) :] if len(scalars) > 1 else "")
+            )
             found.append(Wanted(label, scalar))
     return found

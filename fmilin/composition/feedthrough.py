@@ -60,9 +60,7 @@ def _seen(model: Model) -> NDArray[np.bool_]:
     return found if looks else np.ones_like(found)
 
 
-def input_slopes(
-    model: Model, at: tuple[float, FloatArray, FloatArray], columns: NDArray[np.intp]
-) -> FloatArray:
+def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns: NDArray[np.intp]) -> FloatArray:
     """Return D along some inputs, shape (ny, columns): exact where the model has it, else by forward differences."""
     t, x, u = at
     du = np.zeros((len(u), len(columns)))

@@ -6,26 +6,47 @@ multipliers or on itself becomes an unknown beside them: W (w, v) = r, which ask
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.composition.coupling import Coupling
 from fmilin.composition.names import in_member, of_member, qualified
 from fmilin.errors import UsageError
-from fmilin.signals import Signals
+from fmilin.signals import FloatArray, Signals
 
-if TYPE_CHECKING:
-    from fmilin.composition.system import ConnectedModel
-
-__all__ = ["in_graph"]
+__all__ = ["Drawn", "in_graph"]
 
 SX = Any
 
 
-def in_graph(model: ConnectedModel) -> ImplicitSystem | None:
+@dataclass(frozen=True)
+class Drawn:
+    """A system that becomes a graph.
+
+    Parameters
+    ----------
+    name : str
+    coupling : Coupling
+    signals : tuple of Signals
+        States, inputs and outputs.
+    shown : sequence of (int, float, float)
+        Of every output: which output of a member it is, its factor and its offset.
+    observed : mapping of str to int
+        Which outputs of members constraints observe.
+    """
+
+    name: str
+    coupling: Coupling
+    signals: tuple[Signals, Signals, Signals]
+    shown: FloatArray
+    observed: Mapping[str, int]
+
+
+def in_graph(model: Drawn) -> ImplicitSystem | None:
     """Return the equations of a system; None where a member has no graph.
 
     Raises
@@ -42,7 +63,7 @@ def in_graph(model: ConnectedModel) -> ImplicitSystem | None:
         if graph is None:
             return None
         graphs.append(graph)
-    inputs = ca.SX.sym("u", len(model.inputs))
+    inputs = ca.SX.sym("u", len(model.signals[1]))
     time = ca.SX.sym("time")
     wired = _Wired(model, graphs, inputs)
     wired.place_known()
@@ -55,18 +76,19 @@ def in_graph(model: ConnectedModel) -> ImplicitSystem | None:
     W = ca.jacobian(residual, w)
     if w.numel() and any(ca.which_depends(ca.vec(ca.densify(W)), w, 1)):
         raise UsageError(
-            f"The system '{model.info.name}' cannot be written as C: the connections to {', '.join(names)} close a loop "
+            f"The system '{model.name}' cannot be written as C: the connections to {', '.join(names)} close a "
+            "loop "
             "in which accelerations or inputs do not enter linearly. Put a state (a filter) into it."
         )
     outputs = wired.placed(ca.vertcat(ca.SX(0, 1), *(g.outputs for g in graphs)))
-    shown = [outputs[int(i)] * f + o for i, (f, o) in zip(model._shown, model._changes, strict=True)]  # noqa: SLF001
-    observed = {name: outputs[int(i)] for name, i in zip(model.constraints.observed, model._observed, strict=True)}  # noqa: SLF001
+    shown = [outputs[int(i)] * factor + offset for i, factor, offset in model.shown]
+    observed = {name: outputs[i] for name, i in model.observed.items()}
 
     def timed(e: SX) -> SX:
         return ca.substitute(e, ca.vertcat(*(g.time for g in graphs)), ca.repmat(time, len(graphs), 1))
 
     return ImplicitSystem(
-        name=model.info.name,
+        name=model.name,
         time=time,
         states=ca.vertcat(ca.SX(0, 1), *(g.states for g in graphs)),
         inputs=inputs,
@@ -81,13 +103,11 @@ def in_graph(model: ConnectedModel) -> ImplicitSystem | None:
         derivatives=timed(wired.placed(ca.vertcat(ca.SX(0, 1), *(g.derivatives for g in graphs)))),
         outputs=timed(ca.vertcat(ca.SX(0, 1), *shown)),
         further={name: timed(e) for name, e in observed.items()},
-        state_signals=model.states,
-        input_signals=model.inputs,
-        output_signals=model.outputs,
+        state_signals=model.signals[0],
+        input_signals=model.signals[1],
+        output_signals=model.signals[2],
         parameter_signals=Signals(
-            of_member(p.name, s)
-            for p, g in zip(model.coupling.parts, graphs, strict=True)
-            for s in g.parameter_signals
+            of_member(p.name, s) for p, g in zip(model.coupling.parts, graphs, strict=True) for s in g.parameter_signals
         ),
         parameter_values=np.concatenate([np.empty(0), *(g.parameter_values for g in graphs)]),
     )
@@ -97,7 +117,7 @@ def in_graph(model: ConnectedModel) -> ImplicitSystem | None:
 class _Wired:
     """The inputs of all members as expressions, as far as they are known."""
 
-    model: ConnectedModel
+    model: Drawn
     graphs: Sequence[ImplicitSystem]
     inputs: SX
 
@@ -137,7 +157,7 @@ class _Wired:
         while progress and self.unknown:
             open_ = ca.vertcat(self.w, *(self.own[j] for j in self.unknown))
             candidates = self.placed(ca.vertcat(*(self.fed(j) for j in self.unknown)))
-            depends = ca.which_depends(candidates, open_, 1, True)
+            depends = ca.which_depends(candidates, open_, 1, True)  # noqa: FBT003 - casadi's own
             found = {j: candidates[i] for i, j in enumerate(self.unknown) if not depends[i]}
             for j, e in found.items():
                 self.expressions[j] = e

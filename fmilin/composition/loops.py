@@ -55,7 +55,7 @@ class LoopSolver:
         gap = found - v
         fresh = self._J is None
         if fresh:
-            self._J = np.eye(len(v)) - slopes(v)
+            self._J = _closing(slopes(v))
         for _ in range(MOST_ITERATIONS):
             if not np.isfinite(gap).all():
                 break
@@ -77,13 +77,13 @@ class LoopSolver:
             if moved is None:
                 if fresh:
                     break
-                self._J, fresh = np.eye(len(v)) - slopes(v), True
+                self._J, fresh = _closing(slopes(v)), True
                 continue
             slow = _size(moved[2], moved[0]) > SLOW * _size(gap, v)
             v, found, gap = moved
             fresh = False
             if slow:
-                self._J, fresh = np.eye(len(v)) - slopes(v), True
+                self._J, fresh = _closing(slopes(v)), True
         if np.isfinite(gap).all() and (np.abs(gap) <= LOOP_CLOSED * np.maximum(1.0, np.abs(v))).all():
             answer(v)
             return v
@@ -102,6 +102,11 @@ class LoopSolver:
             return answer(v)
         except NumericalError:  # a step too far: a shorter one may do
             return np.full(len(v), np.nan)
+
+
+def _closing(KD: FloatArray) -> FloatArray:
+    found: FloatArray = np.eye(len(KD)) - KD
+    return found
 
 
 def _size(gap: FloatArray, v: FloatArray) -> float:

@@ -105,8 +105,8 @@ class _Planner:
                     open_.discard(m)
                     self.told[self.outputs[m]] = True
                     steps.append(Step(m, final=True, loop=None, known=self._learned()))
-            elif (m := self._early(open_)) is not None:
-                steps.append(Step(m, final=False, loop=None, known=self._learned()))
+            elif (early := self._early(open_)) is not None:
+                steps.append(Step(early, final=False, loop=None, known=self._learned()))
             else:
                 loop = self._loop()
                 self.told[self.sources[loop.inputs]] = True

@@ -125,7 +125,7 @@ class ConnectedModel(Model):
             for targets in ([t for t in f.targets if t[1] == Affine()],)
             if targets
         }
-        own = {n for n in (*model.states.positions, *model.inputs.positions, *model.constraints.parameters)}
+        own = {*model.states.positions, *model.inputs.positions, *model.constraints.parameters}
 
         def new(variable: str) -> str:
             if variable == "time" and variable not in own:
@@ -325,9 +325,12 @@ class ConnectedModel(Model):
         """
         if not self.compilable:
             return None
-        from fmilin.composition.graph import in_graph
+        from fmilin.composition.graph import Drawn, in_graph
 
-        return in_graph(self)
+        shown = np.column_stack((self._shown, self._changes))
+        observed = dict(zip(self.constraints.observed, self._observed.tolist(), strict=True))
+        signals = (self.states, self.inputs, self.outputs)
+        return in_graph(Drawn(self.info.name, self.coupling, signals, shown, observed))
 
     def stabilized(self, alpha: float, beta: float) -> Model | None:
         """Return the same with all constrained members stabilized; None where one has no way for it."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fmilin.errors import UsageError
 from fmilin.fmi.write.units import base_unit
 
-__all__ = ["AbsoluteUnit", "Affine", "conversion"]
+__all__ = ["NO_CHANGE", "AbsoluteUnit", "Affine", "conversion"]
 
 
 class Affine(NamedTuple):
@@ -20,6 +20,9 @@ class Affine(NamedTuple):
     def after(self, first: Affine) -> Affine:
         """Return what ``first`` and then this one make of a value."""
         return Affine(self.factor * first.factor, self.factor * first.offset + self.offset)
+
+
+NO_CHANGE = Affine()
 
 
 class AbsoluteUnit(NamedTuple):

@@ -33,7 +33,15 @@ def cosimulation_picture(found: Cosimulation) -> bytes:
     plane.axvline(0, color=QUIET, linewidth=0.8)
     for a, b in zip(before, after, strict=True):
         plane.annotate("", (b.real, b.imag), (a.real, a.imag), arrowprops={"arrowstyle": "->", "color": QUIET})
-    plane.plot(before.real, before.imag, "o", markersize=10, markerfacecolor="white", markeredgecolor=TRUE, label="coupled plant")
+    plane.plot(
+        before.real,
+        before.imag,
+        "o",
+        markersize=10,
+        markerfacecolor="white",
+        markeredgecolor=TRUE,
+        label="coupled plant",
+    )
     plane.plot(after.real, after.imag, "x", markersize=8, color=NAIVE, markeredgewidth=1.9, label="co-simulation")
     plane.set(xlim=(-reach, reach), xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
     plane.legend(frameon=False, fontsize=9)

@@ -138,7 +138,9 @@ def print_system_summary(summary: SystemSummary, stream: TextIO) -> None:
         wires.add_column("Feeds", overflow="fold")
         wires.add_column("By", no_wrap=True)
         for source, target, factor, offset in summary.connections[:MOST_ROWS]:
-            change = "" if (factor, offset) == (1.0, 0.0) else f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
+            change = (
+                "" if (factor, offset) == (1.0, 0.0) else f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
+            )
             wires.add_row(source, target, change)
         console.print(wires)
         for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):

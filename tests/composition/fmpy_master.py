@@ -50,7 +50,9 @@ class Stepped:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for slave in self.slaves.values():
             slave.freeInstance()
         for folder in self.folders:

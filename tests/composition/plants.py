@@ -51,9 +51,7 @@ def oscillator(mass: float = 1.0, spring: float = 1.0, damper: float = 0.1) -> O
 def coupling_spring(stiffness: float, damping: float = 0.0) -> OdeModel:
     """Return a spring between two bodies: F = c (x2 - x1) + d (v2 - v1), without states."""
     force = f"{stiffness}*(x2 - x1) + {damping}*(v2 - v1)"
-    return OdeModel(
-        "spring", {}, inputs=["x1", "v1", "x2", "v2"], outputs={"on1": force, "on2": f"-({force})"}
-    )
+    return OdeModel("spring", {}, inputs=["x1", "v1", "x2", "v2"], outputs={"on1": force, "on2": f"-({force})"})
 
 
 def oscillator_fmu() -> Path:

@@ -40,7 +40,7 @@ def connection(start: str, end: str, inside: str = "", attributes: str = "") -> 
         element, _, name = text.rpartition(".")
         return (f'{which}Element="{element}" ' if element else "") + f'{which}Connector="{name}"'
 
-    return f'<ssd:Connection {side("start", start)} {side("end", end)} {attributes}>{inside}</ssd:Connection>'
+    return f"<ssd:Connection {side('start', start)} {side('end', end)} {attributes}>{inside}</ssd:Connection>"
 
 
 def system(
@@ -54,12 +54,14 @@ def system(
     return f'<ssd:System name="{name}">{own}{more}<ssd:Elements>\n{inside}\n</ssd:Elements>{wires}</ssd:System>'
 
 
-def ssp(
-    path: Path, content: str, files: Mapping[str, Path | str], *, version: str = "1.0", more: str = ""
-) -> Path:
+def ssp(path: Path, content: str, files: Mapping[str, Path | str], *, version: str = "1.0", more: str = "") -> Path:
     """Write an archive and return its path."""
     with zipfile.ZipFile(path, "w") as archive:
-        text = content if content.startswith("<?xml") else SSD.format(version=version, name="demo", system=content, more=more)
+        text = (
+            content
+            if content.startswith("<?xml")
+            else SSD.format(version=version, name="demo", system=content, more=more)
+        )
         archive.writestr("SystemStructure.ssd", text)
         for name, source in files.items():
             if isinstance(source, Path):

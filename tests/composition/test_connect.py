@@ -78,7 +78,11 @@ def test_a_nonlinear_loop_and_its_slope_by_the_implicit_function() -> None:
 
 def test_a_loop_whose_members_have_no_exact_slopes() -> None:
     member = FunctionModel(
-        "f", {"x": 0.5}, lambda _t, x, u: [-x[0] + u[0]], inputs=["u"], outputs={"y": lambda _t, x, u: x[0] + u[0] ** 2 / 4}
+        "f",
+        {"x": 0.5},
+        lambda _t, x, u: [-x[0] + u[0]],
+        inputs=["u"],
+        outputs={"y": lambda _t, x, u: x[0] + u[0] ** 2 / 4},
     )
     linear = fl.linearize(fl.connect({"n": member}, [("n.y", "n.u")]))
     assert linear.method.derivatives == "differences"
@@ -164,7 +168,9 @@ def test_two_pendulums_joined_by_a_spring_signal() -> None:
 
 def test_a_chain_of_fifty_masses_cut_into_ten() -> None:
     members = {f"m{i}": mass_chain(5) for i in range(10)}
-    wires = [(f"m{i}.last", f"m{i + 1}.left") for i in range(9)] + [(f"m{i + 1}.first", f"m{i}.right") for i in range(9)]
+    wires = [(f"m{i}.last", f"m{i + 1}.left") for i in range(9)] + [
+        (f"m{i + 1}.first", f"m{i}.right") for i in range(9)
+    ]
     system = fl.connect(members, wires)
     linear, whole = fl.linearize(system), fl.linearize(mass_chain(50))
     order = [f"m{(i - 1) // 5}.{kind}{(i - 1) % 5 + 1}" for kind in "xv" for i in range(1, 51)]
@@ -210,7 +216,11 @@ def test_arrays_are_connected_element_by_element() -> None:
         ([("one.px", "three.F")], fl.UnknownNameError, "The members are one, two"),
         ([("one.px", "two.G")], fl.UnknownNameError, r"In the member 'two': 'G' is not an input\. Known: F"),
         ([("one.pxx", "two.F")], fl.UnknownNameError, r"In the member 'one': 'pxx' is not .*Did you mean 'px'"),
-        ([("one.px", "two.F"), ("one.pv", "two.F")], fl.UsageError, r"'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'"),
+        (
+            [("one.px", "two.F"), ("one.pv", "two.F")],
+            fl.UsageError,
+            r"'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'",
+        ),
         ([("one.px",)], fl.UsageError, "A connection is a pair"),
         ([("one.px", "two.F", "x")], fl.UsageError, "two names, a factor and an offset"),
     ],

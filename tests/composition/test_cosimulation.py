@@ -43,7 +43,9 @@ def test_the_limits_of_the_first_order_test_problem() -> None:
     jacobi = fl.cosimulated(model, step=0.1)
     E = np.exp(-a * 0.1)
     expected = np.array([E + 1j * r * (1 - E), E - 1j * r * (1 - E)])
-    np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(jacobi.linear.A)), np.sort_complex(expected), atol=1e-13)
+    np.testing.assert_allclose(
+        np.sort_complex(np.linalg.eigvals(jacobi.linear.A)), np.sort_complex(expected), atol=1e-13
+    )
     assert jacobi.largest_step == pytest.approx(np.log((r**2 + 1) / (r**2 - 1)) / a, rel=1e-6)
     seidel = fl.cosimulated(model, step=0.1, master="gauss-seidel")
     assert seidel.largest_step == pytest.approx(np.log((r + 1) / (r - 1)) / a, rel=1e-6)

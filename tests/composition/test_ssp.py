@@ -79,7 +79,8 @@ def test_nested_systems_and_connectors_of_the_whole(tmp_path: Path) -> None:
 
 def test_units_on_the_way_are_converted_once(tmp_path: Path) -> None:
     source = shared("composition_turns.fmu", lambda p: build_fmu(_turner(), p))
-    units = '<ssd:Units><ssc:Unit name="percent_turn"><ssc:BaseUnit rad="1" factor="0.0628318530717958"/></ssc:Unit></ssd:Units>'
+    base = '<ssc:BaseUnit rad="1" factor="0.0628318530717958"/>'
+    units = f'<ssd:Units><ssc:Unit name="percent_turn">{base}</ssc:Unit></ssd:Units>'
     inner = system(
         "inner",
         [component("a", "resources/t.fmu", [connector("angle", "output", "rad"), connector("u", "input", "deg")])],
@@ -93,7 +94,9 @@ def test_units_on_the_way_are_converted_once(tmp_path: Path) -> None:
     with fl.load(ssp(tmp_path / "k.ssp", kept, {"resources/t.fmu": source}, more=units)) as model:
         assert fl.linearize(model).A[0, 0] == pytest.approx(-1 + 100 / (2 * np.pi), rel=1e-12)
     wrong = outer.replace('unit="percent_turn"', 'unit="kg"')
-    with pytest.raises(fl.ModelError, match=r"SystemStructure\.ssd in 'w\.ssp', line \d+: the units do not fit, 'rad' and 'kg'"):
+    with pytest.raises(
+        fl.ModelError, match=r"SystemStructure\.ssd in 'w\.ssp', line \d+: the units do not fit, 'rad' and 'kg'"
+    ):
         fl.load(ssp(tmp_path / "w.ssp", wrong, {"resources/t.fmu": source}))
 
 
@@ -112,10 +115,13 @@ def parameter(name: str, value: object, kind: str = "Real") -> str:
 
 def test_parameter_sets_and_mappings(tmp_path: Path) -> None:
     """Inline at a component, in a file at the system (which goes before), mapped with a factor."""
-    own = BINDING.format("", f"<ssd:ParameterValues>{SET.format(parameter('c', 7) + parameter('d', 0.5))}</ssd:ParameterValues>")
+    own = BINDING.format(
+        "", f"<ssd:ParameterValues>{SET.format(parameter('c', 7) + parameter('d', 0.5))}</ssd:ParameterValues>"
+    )
     mapping = (
         "<ssd:ParameterMapping><ssm:ParameterMapping version='1.0'>"
-        '<ssm:MappingEntry source="set.stiffness" target="one.c"><ssc:LinearTransformation factor="2"/></ssm:MappingEntry>'
+        '<ssm:MappingEntry source="set.stiffness" target="one.c">'
+        '<ssc:LinearTransformation factor="2"/></ssm:MappingEntry>'
         "</ssm:ParameterMapping></ssd:ParameterMapping>"
     )
     bound = BINDING.format('source="resources/p.ssv" prefix="set."', mapping)
@@ -136,7 +142,11 @@ def test_a_parameter_handed_down_by_a_connector(tmp_path: Path) -> None:
     one = component("one", FMU, [IN, *OUT, connector("c", "parameter")])
     values = f"<ssd:ParameterValues>{SET.format(parameter('stiffness', 3))}</ssd:ParameterValues>"
     content = system(
-        "root", [one], [connection("stiffness", "one.c")], [connector("stiffness", "parameter")], BINDING.format("", values)
+        "root",
+        [one],
+        [connection("stiffness", "one.c")],
+        [connector("stiffness", "parameter")],
+        BINDING.format("", values),
     )
     with fl.load(ssp(tmp_path / "c.ssp", content, files())) as model:
         assert fl.linearize(model).A[1, 0] == -3.0
@@ -150,7 +160,9 @@ def test_a_signal_dictionary_joins_what_refers_to_it(tmp_path: Path) -> None:
     )
     reference = '<ssd:SignalDictionaryReference name="ref" dictionary="bus"/>'
     inner = system("inner", [reference, oscillator_component("two")], [connection("ref.place", "two.F")])
-    outer = system("root", [reference, oscillator_component("one"), inner], [connection("one.px", "ref.place")], (), dictionary)
+    outer = system(
+        "root", [reference, oscillator_component("one"), inner], [connection("one.px", "ref.place")], (), dictionary
+    )
     with fl.load(ssp(tmp_path / "d.ssp", outer, files())) as model:
         linear = fl.linearize(model)
     np.testing.assert_array_equal(linear.A, in_python([("one.px", "two.F")]).A)
@@ -167,7 +179,11 @@ def test_an_ssd_file_with_fmus_and_systems_beside_it(tmp_path: Path) -> None:
         [connector("f", "input")],
     )
     (tmp_path / "pair.ssd").write_text(SSD.format(version="1.0", name="pair", system=inner, more=""))
-    outer = system("root", [component("pair", "pair.ssd", [connector("f", "input")], attributes='type="application/x-ssp-definition"')], [])
+    outer = system(
+        "root",
+        [component("pair", "pair.ssd", [connector("f", "input")], attributes='type="application/x-ssp-definition"')],
+        [],
+    )
     (tmp_path / "outer.ssd").write_text(SSD.format(version="1.0", name="outer", system=outer, more=""))
     with fl.load(tmp_path / "outer.ssd") as model:
         assert model.states.names == ("pair.one.x", "pair.one.v", "pair.two.x", "pair.two.v")
@@ -186,9 +202,18 @@ CASES = [
     ([connection("one.px", "three.F")], "line 12: there is no element 'three'. There are: one, two"),
     ([connection("one.px", "two.G")], "line 12: 'two' has no connector 'G'. It has: F, px, pv"),
     ([connection("one.px", "two.pv")], r"line 12: the connection joins two sources, 'one\.px' and 'two\.pv'"),
-    ([connection("one.px", "two.F"), connection("one.pv", "two.F")], r"line 13: 'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'"),
-    ([connection("one.px", "two.F", "<ssc:BooleanMappingTransformation/>")], "line 12: a BooleanMappingTransformation is no"),
-    ([connection("one.px", "two.F", '<ssc:LinearTransformation factor="big"/>')], "line 12: factor='big' of .* is no finite"),
+    (
+        [connection("one.px", "two.F"), connection("one.pv", "two.F")],
+        r"line 13: 'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'",
+    ),
+    (
+        [connection("one.px", "two.F", "<ssc:BooleanMappingTransformation/>")],
+        "line 12: a BooleanMappingTransformation is no",
+    ),
+    (
+        [connection("one.px", "two.F", '<ssc:LinearTransformation factor="big"/>')],
+        "line 12: factor='big' of .* is no finite",
+    ),
 ]
 
 
@@ -214,10 +239,16 @@ def test_damaged_missing_and_unsupported(tmp_path: Path) -> None:
     refused(bomb, "document type with definitions of its own")
     refused(system("root", [component("one", "http://example.org/a.fmu", [])], []), "lies outside of the archive")
     refused(system("root", [component("one", "../a.fmu", [])], []), "leads out of the archive")
-    refused(system("root", [component("one", "a.xyz", [], attributes='type="application/x-other"')], []), "its type 'application/x-other'")
+    refused(
+        system("root", [component("one", "a.xyz", [], attributes='type="application/x-other"')], []),
+        "its type 'application/x-other'",
+    )
     refused(system("root", [component("one", "inner.ssp", [])], []), "SSP files inside SSP files")
     binding = BINDING.format('source="resources/none.ssv"', "")
-    refused(system("root", [oscillator_component("one", binding)], []), r"line \d+: the file 'resources/none\.ssv' is missing")
+    refused(
+        system("root", [oscillator_component("one", binding)], []),
+        r"line \d+: the file 'resources/none\.ssv' is missing",
+    )
     values = f"<ssd:ParameterValues>{SET.format(parameter('c', 'much'))}</ssd:ParameterValues>"
     refused(system("root", [oscillator_component("one", BINDING.format("", values))], []), "value='much'")
     (tmp_path / "y.ssp").write_bytes(b"no zip")
@@ -237,7 +268,9 @@ def test_an_archive_is_unpacked_as_safely_as_an_fmu(tmp_path: Path) -> None:
         fl.load(path)
     from fmilin.fmi.read.options import FmuOptions
 
-    path = ssp(tmp_path / "b.ssp", system("root", [oscillator_component("one")], []), {**files(), "resources/big": "0" * 10**6})
+    path = ssp(
+        tmp_path / "b.ssp", system("root", [oscillator_component("one")], []), {**files(), "resources/big": "0" * 10**6}
+    )
     with pytest.raises(fl.ModelError, match="was not unpacked"):
         fl.load(path, fmu=FmuOptions(most_bytes=1e6))
 
@@ -245,7 +278,9 @@ def test_an_archive_is_unpacked_as_safely_as_an_fmu(tmp_path: Path) -> None:
 def test_what_no_real_number_is_left_out_and_said(tmp_path: Path) -> None:
     one = component("one", FMU, [IN, *OUT, connector("on", "output", kind_of_number="Boolean")])
     second = component("two", FMU, [connector("F", "input", kind_of_number="Boolean"), *OUT])
-    with fl.load(ssp(tmp_path / "b.ssp", system("root", [one, second], [connection("one.on", "two.F")]), files())) as model:
+    with fl.load(
+        ssp(tmp_path / "b.ssp", system("root", [one, second], [connection("one.on", "two.F")]), files())
+    ) as model:
         assert any("carries a Boolean" in note for note in model.notes)
 
 

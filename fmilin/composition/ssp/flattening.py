@@ -204,8 +204,8 @@ def _mapped(binding: object) -> Iterator[tuple[str, Value, str]]:
         parameter = by_name.get(entry.source)
         if parameter is None:
             raise ModelError(
-                f"{binding.where}: the parameter mapping takes '{entry.source}', and the parameter set has none of that "
-                "name. Correct the mapping."
+                f"{binding.where}: the parameter mapping takes '{entry.source}', and the parameter set has none of "
+                "that name. Correct the mapping."
             )
         value = parameter.value
         if entry.change != Affine():
@@ -233,8 +233,8 @@ def _connect(
     if types & _NO_NUMBER:
         kind = sorted(types & _NO_NUMBER)[0]
         flat.notes.append(
-            f"{where}: the connection '{_named(start)}' -> '{_named(end)}' carries a {kind}, no real number; it is left "
-            "out, and the input keeps its start value."
+            f"{where}: the connection '{_named(start)}' -> '{_named(end)}' carries a {kind}, no real number; it is "
+            "left out, and the input keeps its start value."
         )
         return
     if end in flat.drivers:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.composition.connect import member_of
-from fmilin.composition.declaration import Feed, Link, Wanted, inputs_of, outputs_of, signal_of
-from fmilin.composition.names import elements, in_member
+from fmilin.composition.names import in_member
 from fmilin.composition.ssp.elements import Component, Structure, Value
 from fmilin.composition.ssp.flattening import Flat, Node, Placed, flattened
 from fmilin.composition.ssp.reading import read_structure
-from fmilin.composition.system import ConnectedModel, Declaration, system_of
+from fmilin.composition.ssp.wiring import declaration_of
+from fmilin.composition.system import ConnectedModel, system_of
 from fmilin.composition.units import Affine, conversion
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile, read_description
 from fmilin.model.interface import Model
-from fmilin.signals import Signal
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions
@@ -203,18 +202,18 @@ def open_ssp(
         When a setting is of no component, state or input.
     """
     file = SspFile(path, options)
+    flat = file.flat
+    if not flat.placed:
+        raise ModelError(f"'{path.name}' contains no component: there is nothing to linearize.")
     members: dict[str, Model] = {}
     try:
-        flat = file.flat
-        if not flat.placed:
-            raise ModelError(f"'{path.name}' contains no component: there is nothing to linearize.")
         asked = _by_component(flat, settings or {})
         for name, placed in flat.placed.items():
             found, told = file.file_of(placed.component), asked.get(name, {})
             bound = {n: v for n, v in _parameters(flat, file, placed).items() if n not in told}
             with in_member(name):
                 members[name] = member_of(name, load(found, bound, told))
-        system = system_of(_declaration(flat, members))
+        system = system_of(declaration_of(flat, members))
         for name in settings or {}:
             if not any(name.startswith(f"{member}.") for member in members):
                 system.inputs.index_of(name, "an input, state or parameter of the system")
@@ -286,112 +285,3 @@ def _in_unit(bound: tuple[Value, str, Mapping[str, object]], unit: str, node: No
     except UsageError as error:
         raise ModelError(str(error)) from None
     return change.factor * value + change.offset
-
-
-# -- connections -----------------------------------------------------------------------------------------
-
-
-def _declaration(flat: Flat, members: Mapping[str, Model]) -> Declaration:
-    """Return what :func:`fmilin.connect` would be told."""
-
-    def unit_of(node: Node) -> str:
-        model = members[node[0]]
-        if model.inputs.has(node[1]):
-            return model.inputs[model.inputs.positions[node[1]]].unit
-        try:
-            return signal_of(model, node).unit
-        except FmilinError:
-            return ""
-
-    links: list[Link] = []
-    fed: dict[str, list[tuple[tuple[str, str], Affine]]] = {}
-    notes = list(flat.notes)
-    try:
-        for name, model in members.items():
-            for node in _driven(flat, name):
-                found = flat.origin(node, unit_of)
-                if found is None:
-                    continue
-                targets = elements(node[1], model.inputs.positions)
-                if not all(model.inputs.has(t) for t in targets):
-                    if flat.connectors.get(node, None) is None or flat.connectors[node].kind == "input":
-                        notes.append(_no_input(node))
-                    continue
-                source, change = found
-                if source[0] not in members:
-                    for target in targets:
-                        fed.setdefault(source[1], []).append(((name, target), change))
-                    continue
-                sources = _scalars(members[source[0]], source[1])
-                if len(sources) != len(targets):
-                    raise ModelError(
-                        f"'{source[0]}.{source[1]}' has {len(sources)} elements, and '{name}.{node[1]}', which it "
-                        f"feeds, {len(targets)}: connected arrays have the same size."
-                    )
-                links += [Link((source[0], a), (name, b), change) for a, b in zip(sources, targets, strict=True)]
-        return Declaration(
-            flat.structure.name or flat.structure.system.name,
-            members,
-            links,
-            _feeds(flat, members, links, fed),
-            _wanted(flat, members, unit_of),
-            notes=notes,
-        )
-    except UsageError as error:
-        raise ModelError(str(error)) from None
-
-
-def _driven(flat: Flat, name: str) -> list[Node]:
-    return [node for node in flat.drivers if node[0] == name]
-
-
-def _no_input(node: Node) -> str:
-    return (
-        f"The connection to '{node[0]}.{node[1]}' is left out: the FMU has no continuous input of that name. It keeps "
-        "its start value."
-    )
-
-
-def _scalars(model: Model, name: str) -> list[str]:
-    return elements(name, [*model.outputs.positions, *model.states.positions])
-
-
-def _feeds(
-    flat: Flat,
-    members: Mapping[str, Model],
-    links: list[Link],
-    fed: Mapping[str, list[tuple[tuple[str, str], Affine]]],
-) -> list[Feed]:
-    own = [c for (path, _), c in flat.connectors.items() if path == "" and c.kind == "input"]
-    if not own:
-        return inputs_of(members, links, None)
-    feeds = []
-    for connector in own:
-        targets = fed.get(connector.name, [])
-        signal = Signal(connector.name, connector.unit)
-        if targets:
-            (member, variable), change = targets[0]
-            first = members[member].inputs[members[member].inputs.positions[variable]]
-            start = (first.start - change.offset) / change.factor if change.factor else 0.0
-            signal = Signal(connector.name, connector.unit or first.unit, None, start, first.description)
-        if ("", connector.name) in flat.values and not isinstance(value := flat.values[("", connector.name)][0], str):
-            signal = signal.starting_at(float(value))
-        feeds.append(Feed(signal, tuple(targets)))
-    return feeds
-
-
-def _wanted(flat: Flat, members: Mapping[str, Model], unit_of: Callable[[Node], str]) -> list[Wanted]:
-    own = [c for (path, _), c in flat.connectors.items() if path == "" and c.kind == "output"]
-    if not own:
-        return outputs_of(members, None)
-    wanted = []
-    for connector in own:
-        found = flat.origin(("", connector.name), unit_of)
-        if found is None or found[0][0] not in members:
-            continue
-        (member, variable), change = found
-        names = _scalars(members[member], variable)
-        for name in names:
-            label = connector.name + (name[len(variable) :] if len(names) > 1 else "")
-            wanted.append(Wanted(label, (member, name), change, connector.unit or None))
-    return wanted

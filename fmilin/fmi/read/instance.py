@@ -197,7 +197,7 @@ class Instance(VariableAccess):
         asked = [*self._state_reading(buffers)]
         readings = [call for group in self._wanted(buffers, wanted) for call in self._reading(group)]
         if buffers.n and wanted == "everything":
-            # OpenModelica computes outputs with the rates only if they are asked for first; others only after the rates.
+            # OpenModelica computes outputs with the rates if they are asked for first; others do it after the rates.
             asked += readings if self._outputs_first else ()
             asked.append(bound(self.rates_function, rates, n))
         asked += readings
