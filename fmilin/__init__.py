@@ -10,6 +10,7 @@ from fmilin.version import __version__
 if TYPE_CHECKING:
     from fmilin.composition.connect import Connection, connect
     from fmilin.composition.cosimulation import cosimulated
+    from fmilin.composition.sampled_loop import sampled_loop
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
     from fmilin.errors import (
@@ -67,6 +68,7 @@ _HOMES = {
     "linearize_along": "linearization.procedure",
     "load": "loading",
     "operating_point": "manifold.operating_points",
+    "sampled_loop": "composition.sampled_loop",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
     "to_casadi": "models.to_casadi",
@@ -105,6 +107,7 @@ __all__ = [
     "linearize_along",
     "load",
     "operating_point",
+    "sampled_loop",
     "simulate",
     "snapshots",
     "to_casadi",

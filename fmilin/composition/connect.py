@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fmilin.composition.declaration import Connection, inputs_of, links_of, outputs_of
-from fmilin.composition.linear_member import from_control, from_linear
+from fmilin.composition.linear_member import from_linear, linear_from_control
 from fmilin.composition.names import in_member
+from fmilin.composition.sampled_member import SampledMember
 from fmilin.composition.system import ConnectedModel, Declaration, system_of
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
@@ -35,7 +36,8 @@ def connect(
     ----------
     members : mapping of str to member
         By name: a :class:`~fmilin.Model` of any source, a :class:`~fmilin.LinearModel`, or a linear system of
-        python-control. A co-simulation FMU is identified first.
+        python-control. A co-simulation FMU is identified first. What is sampled holds its outputs between its samples:
+        :func:`fmilin.sampled_loop`.
     connections : iterable of (source, target), (source, target, factor) or (source, target, factor, offset)
         ``("plant.y", "controller.u")``: an input gets factor times the output plus offset, after a conversion of units
         where both ends have one. An output may feed several inputs, an input takes one output. The name of an array
@@ -91,10 +93,10 @@ def member_of(name: str, source: Any) -> Model:
     Raises
     ------
     UsageError
-        When it is no model and no linear system, or a sampled one.
+        When it is no model and no linear system.
     """
     if isinstance(source, LinearModel):
-        return from_linear(source)
+        return SampledMember(source) if source.sample_time else from_linear(source)
     if isinstance(source, Stepped):
         from fmilin.linearization.procedure import linearize
 
@@ -103,4 +105,5 @@ def member_of(name: str, source: Any) -> Model:
         return source
     if isinstance(source, (str, bytes)) or hasattr(source, "__fspath__"):
         raise UsageError(f"The member '{name}' is a text or path: load it first, fl.load({str(source)!r}).")
-    return from_control(name, source)
+    linear = linear_from_control(name, source)
+    return SampledMember(linear) if linear.sample_time else from_linear(linear)

@@ -25,17 +25,18 @@ from scipy.linalg import block_diag, expm
 from scipy.optimize import linear_sum_assignment
 
 from fmilin.composition.names import qualified
+from fmilin.composition.sampled_member import SampledMember
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import operating_point
-from fmilin.model.interface import OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import GROWS_IN_STEPS
 
-__all__ = ["MASTERS", "Cosimulation", "Master", "Mode", "cosimulated"]
+__all__ = ["MASTERS", "Cosimulation", "Master", "Member", "Mode", "cosimulated"]
 
 MASTERS = ("jacobi", "gauss-seidel")
 LOOKED_AT = 240
@@ -113,7 +114,9 @@ class Mode(NamedTuple):
         return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
+    """A member as it is linearized: continuous, or sampled at the step."""
+
     name: str
     linear: LinearModel
 
@@ -139,7 +142,7 @@ class Cosimulation:
     master: Master
     step: float
     plant: LinearModel
-    members: tuple[_Member, ...]
+    members: tuple[Member, ...]
 
     @cached_property
     def linear(self) -> LinearModel:
@@ -148,7 +151,12 @@ class Cosimulation:
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
-        """What becomes of each mode of the plant, slowest first; of a pair the one with positive frequency."""
+        """What becomes of each mode of the plant, slowest first; of a pair the one with positive frequency.
+
+        Empty where a member is sampled: there is no plant without the samples.
+        """
+        if any(m.linear.sample_time for m in self.members):
+            return ()
         s = self.plant.eigenvalues()
         z = np.linalg.eigvals(self.linear.A).astype(np.complex128)
         cost = np.abs(z[:, None] - np.exp(s * self.step))
@@ -188,14 +196,14 @@ class Cosimulation:
         UsageError
             When a member is sampled: its step is given.
         """
+        if any(m.linear.sample_time for m in self.members):
+            raise UsageError("A member is sampled: the step is its sample time.")
         s = self.plant.eigenvalues()
         if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
             raise NumericalError(
                 f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
                 "step its co-simulation is stable."
             )
-        if any(m.linear.sample_time for m in self.members):
-            raise UsageError("A member is sampled: the step is its sample time.")
         own = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
         sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
         if not len(sizes):
@@ -273,10 +281,21 @@ def cosimulated(
     point = operating_point(model) if point is None else point
     places = model.coupling.evaluated_members(point.time, point.states, point.inputs)
     members = tuple(
-        _Member(part.name, linearize(part.model, OperatingPoint(point.time, x, v)))
+        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))
         for part, (x, v) in zip(model.coupling.parts, places, strict=True)
     )
     return Cosimulation(model, point, how, float(step), linearize(model, point), members)
+
+
+def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel:
+    if not isinstance(model, SampledMember):
+        return linearize(model, point)
+    if abs(model.linear.sample_time - step) > 1e-9 * step:
+        raise UsageError(
+            f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s, so the communication step is that, not "
+            f"{step:g} s."
+        )
+    return model.shown()
 
 
 # -- one step ------------------------------------------------------------------------------------------
@@ -290,14 +309,18 @@ class _Held(NamedTuple):
     drift: FloatArray
     C: FloatArray
     D: FloatArray
+    samples: bool
+    """Whether its outputs are those of the beginning of the step, held."""
 
 
 def _held(linear: LinearModel, step: float) -> _Held:
+    if linear.sample_time:
+        return _Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
     n, k = linear.B.shape
     M = np.zeros((n + k + 1, n + k + 1))
     M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
     E = expm(M)[:n]
-    return _Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D)
+    return _Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
 
 
 def _linear_model(of: Cosimulation) -> LinearModel:
@@ -331,8 +354,14 @@ def _linear_model(of: Cosimulation) -> LinearModel:
         rows = slice(first[i], first[i + 1])
         after[rows] = members[i].Phi @ states[rows] + members[i].Gamma @ given
         after[rows, -1] += members[i].drift
-        last[coupling.outputs[i]] = members[i].C @ after[rows] + members[i].D @ given
+        x = states[rows] if members[i].samples else after[rows]
+        last[coupling.outputs[i]] = members[i].C @ x + members[i].D @ given
+        if members[i].samples:  # what it answers at this point
+            shown[coupling.outputs[i]] = last[coupling.outputs[i]]
     whole = np.vstack((after, last[kept]))
+    needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
+    columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
+    whole, shown, kept = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], kept[needed - P]
     out = shown[model._shown] * model._changes[:, :1]
     return _as_linear_model(of, whole, out, [_name_of_output(model, int(j)) for j in kept])
 
@@ -347,7 +376,7 @@ def _name_of_output(model: ConnectedModel, output: int) -> str:
 def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held: Sequence[str]) -> LinearModel:
     plant, nz = of.plant, len(whole)
     nu = len(of.model.inputs)
-    T = block_diag(*(m.linear.T for m in of.members)).reshape(len(of.model.states), -1)
+    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
     T = np.hstack((T, np.zeros((len(T), len(held)))))
     coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
     known = {s.name for s in coordinates}
@@ -370,13 +399,13 @@ def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held:
         T=T,
         f0=whole[:, -1],
         states=Signals([*coordinates, *memories]),
-        full_states=of.model.states,
+        full_states=Signals(
+            replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states
+        ),
         inputs=of.model.inputs,
         outputs=of.model.outputs,
         y0=np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), values]),
-        point=Point(
-            plant.point.time, plant.point.states, plant.point.inputs, plant.point.outputs, plant.point.parameters
-        ),
+        point=_point(of),
         accuracy=replace(plant.accuracy, A=max(plant.accuracy.A, worst)),
         method=plant.method,
         model=plant.model,
@@ -391,6 +420,14 @@ def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held:
         sample_time=of.step,
         errors=errors,
     )
+
+
+def _point(of: Cosimulation) -> Point:
+    states = {qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()}
+    inputs = dict(zip(of.model.inputs.names, of.point.inputs.tolist(), strict=True))
+    seen = of.model.evaluate(of.point.time, of.point.states, of.point.inputs).outputs
+    outputs = dict(zip(of.model.outputs.names, seen.tolist(), strict=True))
+    return Point(of.point.time, states, inputs, outputs, of.plant.point.parameters)
 
 
 def _held_values(of: Cosimulation, held: Sequence[str]) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.linear_model.control_names import original_name
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.native_engine import Quantity
@@ -18,7 +18,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
 
-__all__ = ["LinearEngine", "from_control", "from_linear"]
+__all__ = ["LinearEngine", "from_linear", "linear_from_control"]
 
 
 class LinearEngine(Engine):
@@ -108,18 +108,7 @@ class LinearEngine(Engine):
 
 
 def from_linear(linear: LinearModel) -> EngineModel:
-    """Return a continuous linear model as a model: all its states, dependent ones too, may be outputs.
-
-    Raises
-    ------
-    UsageError
-        When it is sampled.
-    """
-    if linear.sample_time:
-        raise UsageError(
-            f"'{linear.model.name}' is sampled every {linear.sample_time:g} s. Connect a continuous linear model, or "
-            "take the sampled one into a co-simulation of that step."
-        )
+    """Return a continuous linear model as a model: all its states, dependent ones too, may be outputs."""
     point, own = linear.point, set(linear.states.names)
     further = [i for i, s in enumerate(linear.full_states) if s.name not in own and not linear.outputs.has(s.name)]
     states = Signals(s.starting_at(float(v)) for s, v in zip(linear.states, linear.y0, strict=True))
@@ -137,21 +126,35 @@ def from_linear(linear: LinearModel) -> EngineModel:
     return EngineModel(engine)
 
 
-def from_control(name: str, system: Any) -> EngineModel:
-    """Return a continuous linear system of python-control as a model that starts at rest.
+def linear_from_control(name: str, system: Any) -> LinearModel:
+    """Return a linear system of python-control, continuous or sampled, as a linear model at rest at zero.
 
     Raises
     ------
     UsageError
-        When it is sampled.
+        When it is none, or sampled without saying how often.
     """
-    info, signals, matrices, step = control_parts(name, system)
-    if step:
-        raise UsageError(
-            f"The member '{name}' is sampled (dt = {step}); here continuous members are connected. Convert it, or take "
-            "it into a co-simulation of that step."
-        )
-    return EngineModel(LinearEngine(info, signals, matrices, np.zeros(len(signals[0])), signals[2].names))
+    info, (states, inputs, outputs), (A, B, C, D), step = control_parts(name, system)
+    n = len(states)
+    zeros = tuple(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs))
+    return LinearModel(
+        A=A,
+        B=B.reshape(n, len(inputs)),
+        C=C.reshape(len(outputs), n),
+        D=D.reshape(len(outputs), len(inputs)),
+        T=np.eye(n),
+        f0=np.zeros(n),
+        states=states,
+        full_states=states,
+        inputs=inputs,
+        outputs=outputs,
+        y0=np.zeros(n),
+        point=Point(0.0, *zeros),
+        accuracy=Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+        method=Method("exact", "named", 0),
+        model=info,
+        sample_time=step,
+    )
 
 
 def control_parts(
