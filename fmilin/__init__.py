@@ -119,6 +119,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import fmilin`` stays quick."""
+    if name == "export":  # fl.export.ssp
+        return import_module("fmilin.export")
     if name not in _HOMES:
         raise AttributeError(f"module 'fmilin' has no attribute '{name}'")
     return getattr(import_module(f"fmilin.{_HOMES[name]}"), name)

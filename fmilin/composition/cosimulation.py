@@ -292,7 +292,7 @@ def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel
         return linearize(model, point)
     if abs(model.linear.sample_time - step) > 1e-9 * step:
         raise UsageError(
-            f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s, so the communication step is that, not "
+            f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "
             f"{step:g} s."
         )
     return model.shown()
