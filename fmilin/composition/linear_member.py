@@ -9,16 +9,17 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.linear_model.control_names import original_name
-from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
-from fmilin.model.interface import ModelInfo
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import Evaluation, ModelInfo
 from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.native_engine import Quantity
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
 
-__all__ = ["LinearEngine", "from_linear", "linear_from_control"]
+__all__ = ["LinearEngine", "LinearMember", "from_linear", "linear_from_control"]
 
 
 class LinearEngine(Engine):
@@ -51,14 +52,16 @@ class LinearEngine(Engine):
         self.states, self.inputs, self.quantities = signals
         self.matrices, self.rates, self.outputs = matrices, rates, tuple(outputs)
         A, B, C, D = matrices
-        self._J = np.block([[A, B], [C, D]])
+        self.J = np.block([[A, B], [C, D]])
         self._base = np.concatenate((rates, self.quantities.starts))
         self._at = np.concatenate((self.states.starts, self.inputs.starts))
+        self.errors: FloatArray | None = None
+        """Of [[A, B], [C, D]], in absolute values, where they are more than rounding."""
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rates and quantities."""
         del t
-        values = self._base + self._J @ (np.concatenate((x, u)) - self._at)
+        values = self._base + self.J @ (np.concatenate((x, u)) - self._at)
         return values[: len(x)], values[len(x) :]
 
     def slopes(
@@ -66,7 +69,7 @@ class LinearEngine(Engine):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the matrices times the directions."""
         del t, u
-        changes = self._J @ np.concatenate((dx, du))
+        changes = self.J @ np.concatenate((dx, du))
         return changes[: len(x)], changes[len(x) :]
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
@@ -77,7 +80,7 @@ class LinearEngine(Engine):
 
         n, k = len(self.states), len(self.inputs)
         x, u = ca.SX.sym("x", n), ca.SX.sym("u", k)
-        values = ca.DM(self._base) + ca.mtimes(ca.sparsify(ca.DM(self._J)), ca.vertcat(x, u) - ca.DM(self._at))
+        values = ca.DM(self._base) + ca.mtimes(ca.sparsify(ca.DM(self.J)), ca.vertcat(x, u) - ca.DM(self._at))
         every = ca.vertcat(values, x, u)
         first = {"rate": 0, "quantity": n, "state": len(self._base), "input": len(self._base) + n}
 
@@ -107,6 +110,32 @@ class LinearEngine(Engine):
         )
 
 
+class LinearMember(EngineModel):
+    """The model of a :class:`LinearEngine`, whose own errors travel on."""
+
+    engine: LinearEngine
+
+    def product_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Evaluation | None:
+        """Return the errors of the matrices along the directions."""
+        errors = self.engine.errors
+        if errors is None:
+            return None
+        del t, x, u
+        n, k = len(self.states), dx.shape[1]
+        inputs = np.zeros((len(self.engine.inputs), k))
+        inputs[self._kept] = du
+        found = errors @ np.abs(np.concatenate((dx, inputs)))
+        rows = {"rate": 0, "quantity": n}
+        outputs = np.zeros((len(self.outputs), k))
+        for i, quantity in enumerate(self._chosen):
+            kind, place = quantity.source
+            if kind in rows:
+                outputs[i] = found[rows[kind] + place]
+        return Evaluation(found[:n], outputs, np.zeros((len(self.constraints), k)))
+
+
 def from_linear(linear: LinearModel) -> EngineModel:
     """Return a continuous linear model as a model: all its states, dependent ones too, may be outputs."""
     point, own = linear.point, set(linear.states.names)
@@ -119,11 +148,19 @@ def from_linear(linear: LinearModel) -> EngineModel:
             *(s.starting_at(point.states.get(s.name, s.start)) for s in linear.full_states.select(further)),
         ]
     )
-    C, D = np.vstack((linear.C, linear.T[further])), np.vstack((linear.D, linear.T_u[further]))
+    C, D = linear.C, linear.D
+    if further:
+        C, D = np.vstack((C, linear.T[further])), np.vstack((D, linear.T_u[further]))
     matrices = (linear.A, linear.B, C, D)
     engine = LinearEngine(linear.model, (states, inputs, quantities), matrices, linear.f0, linear.outputs.names)
     engine.notes = tuple(str(w) for w in linear.warnings if not w.is_information)
-    return EngineModel(engine)
+    own = linear.errors
+    T = own.T[further] if further else np.zeros((0, len(states)))
+    T_u = np.zeros((len(further), len(inputs)))
+    errors = np.block([[own.A, own.B], [np.vstack((own.C, T)), np.vstack((own.D, T_u))]])
+    if (errors > ROUNDING * np.abs(engine.J)).any():
+        engine.errors = errors
+    return LinearMember(engine)
 
 
 def linear_from_control(name: str, system: Any) -> LinearModel:
@@ -135,13 +172,13 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
         When it is none, or sampled without saying how often.
     """
     info, (states, inputs, outputs), (A, B, C, D), step = control_parts(name, system)
-    n = len(states)
+    n, k, p = len(states), len(inputs), len(outputs)
     zeros = tuple(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs))
     return LinearModel(
         A=A,
-        B=B.reshape(n, len(inputs)),
-        C=C.reshape(len(outputs), n),
-        D=D.reshape(len(outputs), len(inputs)),
+        B=B.reshape(n, k),
+        C=C.reshape(p, n),
+        D=D.reshape(p, k),
         T=np.eye(n),
         f0=np.zeros(n),
         states=states,
@@ -154,6 +191,7 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
         method=Method("exact", "named", 0),
         model=info,
         sample_time=step,
+        errors=EntryErrors(*(np.zeros(shape) for shape in ((n, n), (n, k), (p, n), (p, k), (n, n)))),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from fmilin.composition.coupling import Coupling, Jacobians, Part, Wires
 from fmilin.composition.declaration import Feed, Link, Wanted, outputs_of, signal_of
+from fmilin.composition.linear_member import LinearMember
 from fmilin.composition.loops import listed
 from fmilin.composition.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
 from fmilin.composition.units import Affine
@@ -294,6 +295,41 @@ class ConnectedModel(Model):
         dz = outputs[self._observed]
         z = self.coupling.settle(t, x, u).outputs[self._observed]
         return Evaluation(rates, shown, self.constraints.along((t, x, u, z), np.concatenate((dx, du, dz))))
+
+    def product_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Evaluation | None:
+        """Return what the errors of members that were identified make of the products; None where there are none.
+
+        To first order: dv is wrong by |S K| e with e the errors of the outputs, and S = (I - K D)^-1.
+        """
+        measured = any(isinstance(m, (LinearMember, ConnectedModel)) for m in self.members.values())
+        J = self.coupling.jacobians(t, x, u, len(self.inputs)) if measured else None
+        if J is None:
+            return None
+        dv = np.asarray(J.closed(_times(J.K, _times(J.C, dx)) + J.L @ du))
+        found = self._own_errors(t, x, u, dx, dv)
+        if found is None:
+            return None
+        rates, outputs = found
+        shifted = np.abs(np.asarray(J.closed(J.K.toarray()))) @ outputs
+        outputs = outputs + abs(J.D) @ shifted
+        shown = outputs[self._shown] * np.abs(self._changes[:, :1])
+        return Evaluation(rates + abs(J.B) @ shifted, shown, np.zeros((len(self.constraints), dx.shape[1])))
+
+    def _own_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, dv: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the errors of all rates and all outputs of members along their own directions; None without any."""
+        coupling = self.coupling
+        n, _, ny = coupling.size
+        rates, outputs, any_at_all = np.zeros((n, dx.shape[1])), np.zeros((ny, dx.shape[1])), False
+        for i, (part, (own, v)) in enumerate(zip(coupling.parts, coupling.evaluated_members(t, x, u), strict=True)):
+            found = part.model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
+            if found is not None:
+                any_at_all = True
+                rates[coupling.states[i]], outputs[coupling.outputs[i]] = found.derivatives, found.outputs
+        return (rates, outputs) if any_at_all else None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return those of all members; see :meth:`fmilin.Model.event_indicators`."""
