@@ -19,6 +19,7 @@ NAMES = (
     "exports",
     "fmu",
     "cosimulation",
+    "composition",
     "adapters",
 )
 

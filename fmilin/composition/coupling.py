@@ -1,12 +1,7 @@
 """The numbers of a connected system at a point: inputs of all members found, members visited, slopes through loops.
 
 Members x_i' = f_i(x_i, v_i), y_i = g_i(x_i, v_i); every input v_j is fed by one output, ``factor * y + offset``, by an
-input of the system, or held: v = K y + L w + v_0 with one entry in each row of K and L together. Slopes follow from the
-implicit function,
-
-    dy = C dx + D dv,  dv = K dy + L dw   =>   (I - K D) dv = K C dx + L dw,
-
-with block-diagonal C and D.
+input of the system, or held: v = K y + L w + v_0 with one entry in each row of K and L together.
 """
 
 from __future__ import annotations
@@ -24,12 +19,13 @@ from fmilin.composition.feedthrough import depends_at_once, input_slopes
 from fmilin.composition.loops import LoopSolver, require_solvable
 from fmilin.composition.names import in_member
 from fmilin.composition.plan import Indices, Step, planned
+from fmilin.composition.slopes import Jacobians, MemberSlopes
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_CLOSED
 
-__all__ = ["Coupling", "Jacobians", "Part", "Settled", "Wires"]
+__all__ = ["Coupling", "Part", "Settled", "Wires"]
 
 REMEMBERED = 256
 """Points whose loops are known, so that the same point has the same last digit again."""
@@ -82,28 +78,6 @@ class Settled:
     rates: FloatArray
 
 
-@dataclass(frozen=True)
-class Jacobians:
-    """Slopes of all members side by side, and the inverse of the loop, at one point; sparse.
-
-    Attributes
-    ----------
-    A, B, C, D : sparse array, shapes (N, N), (N, nv), (ny, N), (ny, nv)
-    K : sparse array, shape (nv, ny)
-    L : sparse array, shape (nv, nw)
-    closed : callable
-        (I - K D)^-1 times columns.
-    """
-
-    A: Any
-    B: Any
-    C: Any
-    D: Any
-    K: Any
-    L: Any
-    closed: Any
-
-
 class Coupling:
     """Members and wires.
 
@@ -134,6 +108,7 @@ class Coupling:
         self._warm = np.concatenate([np.empty(0), *(m.start.inputs for m in models)])
         self._solved: dict[tuple[float, bytes, bytes], FloatArray] = {}
         self._last: tuple[tuple[float, bytes, bytes], Jacobians | None] | None = None
+        self._latest: tuple[tuple[float, bytes, bytes], Settled] | None = None
         self._plan()
 
     @property
@@ -160,6 +135,11 @@ class Coupling:
             for i, step in enumerate(self._steps)
             if step.loop is not None
         }
+
+    def forget(self) -> None:
+        """Forget what was found at points: the members are in another mode now."""
+        self._solved.clear()
+        self._last = self._latest = None
 
     # -- values ------------------------------------------------------------------------------------------
 
@@ -191,7 +171,9 @@ class Coupling:
             if len(self._solved) >= REMEMBERED:
                 self._solved.pop(next(iter(self._solved)))
             self._solved[key] = self._warm
-        return Settled(v, visit.outputs, visit.rates)
+        found = Settled(v, visit.outputs, visit.rates)
+        self._latest = (key, found)
+        return found
 
     def further_solutions(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[list[str], FloatArray]]:
         """Return loops that have other solutions at a point, with those solutions, shape (solutions, loop inputs)."""
@@ -289,15 +271,8 @@ class Coupling:
 
     # -- slopes ------------------------------------------------------------------------------------------
 
-    def jacobians(self, t: float, x: FloatArray, w: FloatArray, count: int) -> Jacobians | None:
+    def jacobians(self, t: float, x: FloatArray, w: FloatArray) -> Jacobians | None:
         """Return the exact slopes of all members at a point; None where one of them has none.
-
-        Parameters
-        ----------
-        t, x, w
-            The point.
-        count : int
-            Inputs of the system.
 
         Raises
         ------
@@ -306,25 +281,58 @@ class Coupling:
         """
         key = (t, x.tobytes(), w.tobytes())
         if self._last is None or self._last[0] != key:
-            self._last = (key, self._jacobians(self.settle(t, x, w), t, x, count))
+            self._last = (key, self._jacobians(self._settled_at(key, w), t, x))
         return self._last[1]
 
-    def _jacobians(self, at: Settled, t: float, x: FloatArray, count: int) -> Jacobians | None:
-        blocks: list[list[FloatArray]] = [[], [], [], []]
-        for i, part in enumerate(self.parts):
-            n, k = len(part.model.states), len(part.model.inputs)
+    def _settled_at(self, key: tuple[float, bytes, bytes], w: FloatArray) -> Settled:
+        """Return the last point, if it is this one: it has mostly just been evaluated."""
+        if self._latest is not None and self._latest[0] == key:
+            return self._latest[1]
+        return self.settle(key[0], np.frombuffer(key[1]), w)
+
+    def _jacobians(self, at: Settled, t: float, x: FloatArray) -> Jacobians | None:
+        members: list[MemberSlopes] = []
+        places = zip(self.parts, self.states, self.inputs, self.outputs, strict=True)
+        for part, states, inputs, outputs in places:
+            n, k = states.stop - states.start, inputs.stop - inputs.start
             seeds = np.eye(n + k)
             with in_member(part.name):
-                found = part.model.products(t, x[self.states[i]], at.inputs[self.inputs[i]], seeds[:n], seeds[n:])
+                found = part.model.products(t, x[states], at.inputs[inputs], seeds[:n], seeds[n:])
             if found is None:
                 return None
-            own = (found.derivatives[:, :n], found.derivatives[:, n:], found.outputs[:, :n], found.outputs[:, n:])
-            for block, matrix in zip(blocks, own, strict=True):
-                block.append(matrix)
-        joined: list[Any] = [sparse.block_diag(block, format="csr") for block in blocks]
-        A, B, C, D = joined
-        K, L = self.selections(count)
-        return Jacobians(A, B, C, D, K, L, self._closed(K @ D))
+            own = np.concatenate((found.derivatives, found.outputs))
+            members.append(MemberSlopes(own[:, :n], own[:, n:], states, inputs, outputs))
+        around = self._around([m.over_inputs[m.states.stop - m.states.start :] for m in members])
+        return Jacobians(members, self._feeds, self._leads, self._closed(around), self.size)
+
+    def _feeds(self, outputs: FloatArray) -> FloatArray:
+        """Return K times columns."""
+        found = np.zeros((len(self.wires.sources), outputs.shape[1]))
+        rows = np.flatnonzero(self.wires.sources >= 0)
+        found[rows] = self.wires.factors[rows, None] * outputs[self.wires.sources[rows]]
+        return found
+
+    def _leads(self, inputs: FloatArray) -> FloatArray:
+        """Return L times columns."""
+        found = np.zeros((len(self.wires.inputs), inputs.shape[1]))
+        rows = np.flatnonzero(self.wires.inputs >= 0)
+        found[rows] = self.wires.factors[rows, None] * inputs[self.wires.inputs[rows]]
+        return found
+
+    def _around(self, D: Sequence[FloatArray]) -> Any:
+        """Return K D, sparse; None where it is zero."""
+        wires, nv = self.wires, len(self.wires.sources)
+        entries: list[tuple[FloatArray, Indices, Indices]] = []
+        fed = np.flatnonzero(wires.sources >= 0)
+        for i in [i for i, block in enumerate(D) if block.any()]:
+            rows = fed[self._owners[1][wires.sources[fed]] == i]
+            values = wires.factors[rows, None] * D[i][wires.sources[rows] - self.outputs[i].start]
+            r, col = np.nonzero(values)
+            entries.append((values[r, col], rows[r], col + self.inputs[i].start))
+        if not entries:
+            return None
+        data, at, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+        return sparse.csr_array((data, (at, columns)), shape=(nv, nv))
 
     def selections(self, count: int) -> tuple[Any, Any]:
         """Return K (nv, ny) and L (nv, ``count``), sparse."""
@@ -335,7 +343,7 @@ class Coupling:
             found.append(sparse.csr_array((wires.factors[rows], (rows, which[rows])), shape=(nv, width)))
         return found[0], found[1]
 
-    def require_solvable(self, t: float, x: FloatArray, w: FloatArray, count: int) -> None:
+    def require_solvable(self, t: float, x: FloatArray, w: FloatArray) -> None:
         """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes.
 
         Raises
@@ -343,7 +351,7 @@ class Coupling:
         NumericalError
             That names the inputs.
         """
-        if self.jacobians(t, x, w, count) is not None:
+        if self.jacobians(t, x, w) is not None:
             return
         visit = _Visits(self, t, x, self.settle(t, x, w).inputs.copy())
         for step in self._steps:
@@ -352,6 +360,8 @@ class Coupling:
                 require_solvable(KD, [self.wires.names[v] for v in step.loop.inputs])
 
     def _closed(self, KD: Any) -> Any:
+        if KD is None:
+            return lambda columns: columns
         for step in self._steps:
             if step.loop is not None:
                 which = step.loop.inputs

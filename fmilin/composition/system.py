@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.composition.coupling import Coupling, Jacobians, Part, Wires
+from fmilin.composition.coupling import Coupling, Part, Wires
 from fmilin.composition.declaration import Feed, Link, Wanted, outputs_of, signal_of
 from fmilin.composition.linear_member import LinearMember
 from fmilin.composition.loops import listed
@@ -234,7 +234,7 @@ class ConnectedModel(Model):
         """Refuse loops without a single solution where the system starts; say which have several."""
         at = (self.start.time, self.start.states, self.start.inputs)
         try:
-            self.coupling.require_solvable(*at, len(self.inputs))
+            self.coupling.require_solvable(*at)
         except NumericalError:
             raise
         except FmilinError:  # it cannot be evaluated there: whoever asks for a point is told why
@@ -285,10 +285,10 @@ class ConnectedModel(Model):
 
         None when a member has none.
         """
-        J = self.coupling.jacobians(t, x, u, len(self.inputs))
+        J = self.coupling.jacobians(t, x, u)
         if J is None:
             return None
-        rates, outputs = _through(J, dx, du)
+        rates, outputs, _ = J.through(dx, du)
         shown = outputs[self._shown] * (1.0 if self._plain else self._changes[:, :1])
         if not len(self.constraints):
             return Evaluation(rates, shown, np.zeros((0, dx.shape[1])))
@@ -304,18 +304,15 @@ class ConnectedModel(Model):
         To first order: dv is wrong by |S K| e with e the errors of the outputs, and S = (I - K D)^-1.
         """
         measured = any(isinstance(m, (LinearMember, ConnectedModel)) for m in self.members.values())
-        J = self.coupling.jacobians(t, x, u, len(self.inputs)) if measured else None
+        J = self.coupling.jacobians(t, x, u) if measured else None
         if J is None:
             return None
-        dv = np.asarray(J.closed(_times(J.K, _times(J.C, dx)) + J.L @ du))
-        found = self._own_errors(t, x, u, dx, dv)
+        found = self._own_errors(t, x, u, dx, J.through(dx, du)[2])
         if found is None:
             return None
-        rates, outputs = found
-        shifted = np.abs(np.asarray(J.closed(J.K.toarray()))) @ outputs
-        outputs = outputs + abs(J.D) @ shifted
+        rates, outputs = J.spread(*found)
         shown = outputs[self._shown] * np.abs(self._changes[:, :1])
-        return Evaluation(rates + abs(J.B) @ shifted, shown, np.zeros((len(self.constraints), dx.shape[1])))
+        return Evaluation(rates, shown, np.zeros((len(self.constraints), dx.shape[1])))
 
     def _own_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, dv: FloatArray
@@ -425,26 +422,6 @@ class ConnectedModel(Model):
             model.close()
 
 
-def _through(J: Jacobians, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the slopes of all rates and all outputs along the columns of dx and du."""
-    dv = np.asarray(J.closed(_times(J.K, _times(J.C, dx)) + J.L @ du))
-    return _times(J.A, dx) + _times(J.B, dv), _times(J.C, dx) + _times(J.D, dv)
-
-
-def _times(matrix: Any, columns: FloatArray) -> FloatArray:
-    """Return a sparse matrix times columns; what is unknown (NaN) spreads only where it is met."""
-    if np.isfinite(matrix.data).all() and np.isfinite(columns).all():
-        found: FloatArray = matrix @ columns
-        return found
-    known = matrix.copy()
-    unknown = matrix.copy()
-    unknown.data = np.isnan(unknown.data).astype(float)
-    known.data = np.nan_to_num(known.data)
-    result: FloatArray = known @ np.nan_to_num(columns)
-    met = abs(unknown) @ (columns != 0).astype(float) + abs(known) @ np.isnan(columns).astype(float)
-    return np.where(met > 0, np.nan, result)
-
-
 class HybridSystem(ConnectedModel, Hybrid):
     """A connected system with members that have events."""
 
@@ -453,6 +430,7 @@ class HybridSystem(ConnectedModel, Hybrid):
 
     def restart(self) -> None:
         """Return all members to the mode in which they start."""
+        self.coupling.forget()
         for name, member in self._hybrids().items():
             with in_member(name):
                 member.restart()
@@ -472,6 +450,7 @@ class HybridSystem(ConnectedModel, Hybrid):
             return act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
 
         found = self._at_members(t, x, u, of_hybrids)
+        self.coupling.forget()
         states = np.concatenate([np.empty(0), *(p.states for p in found)])
         return Passage(states, any(p.wants_event for p in found), any(p.terminates for p in found))
 
