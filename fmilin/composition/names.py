@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from fmilin.errors import FmilinError, UnknownNameError
 from fmilin.model.interface import Model
+from fmilin.sandbox.watchdog import belong_to
 from fmilin.signals import Signal
 
 __all__ = ["Prefixed", "elements", "in_member", "of_member", "qualified", "split"]
@@ -110,7 +111,8 @@ class Prefixed(Mapping[str, float]):
 
 @contextmanager
 def in_member(name: str) -> Iterator[None]:
-    """Let what goes wrong inside say in which member."""
+    """Let what goes wrong inside say in which member; a crash, too."""
+    belong_to(f"the member '{name}'")
     try:
         yield
     except FmilinError as error:
@@ -118,6 +120,7 @@ def in_member(name: str) -> Iterator[None]:
         if not str(error).startswith(told):
             error.args = (told + str(error), *error.args[1:])
         raise
+    belong_to("")
 
 
 def parameters_by_member(values: Mapping[str, float], members: Mapping[str, Model]) -> dict[str, dict[str, float]]:

@@ -303,3 +303,12 @@ def test_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     damaged = two(tmp_path, [connection("one.px", "two.G")])
     assert main(["linearize", str(damaged)]) == 3
     assert "'two' has no connector 'G'" in capfd.readouterr().err
+
+
+def test_a_member_that_crashes_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from tests.fmus.make import build
+
+    parts = [oscillator_component("good"), component("bad", "resources/c.fmu", [])]
+    path = ssp(tmp_path / "c.ssp", system("root", parts, []), files(c__fmu=build("crashes", tmp_path)))
+    assert main(["linearize", str(path)]) == 6
+    assert "in fmi2GetDerivatives of the member 'bad'" in capfd.readouterr().err
