@@ -70,8 +70,8 @@ def exactness(folder: Path) -> None:
     for way in ("step", "response"):
         with fl.load(fmu, interface="cs") as plant:
             identified = fl.linearize(plant, stepping=fl.Stepping(way=way))
-        found = fl.linearize(fl.connect({"plant": identified, "reg": regulator}, wires))
-        error = float(np.max(np.abs(np.sort_complex(found.eigenvalues()) - true)) / np.max(np.abs(true)))
+        closed = fl.linearize(fl.connect({"plant": identified, "reg": regulator}, wires))
+        error = float(np.max(np.abs(np.sort_complex(closed.eigenvalues()) - true)) / np.max(np.abs(true)))
         line(f"eigenvalues with a member identified by {way}", f"{error:.1e}", "1e-6")
 
 

@@ -247,7 +247,7 @@ def _from_ssp(path: Path, request: LoadRequest) -> Model:
     def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
         return load_as(fmu, LoadRequest(None, None, parameters, request.time, None, request.fmu, _numbers(settings)))
 
-    settings = {**request.settings, **request.parameters}
+    settings: dict[str, Any] = {**request.settings, **request.parameters}
     found = open_ssp(path, member, settings=settings, options=request.fmu)
     variables = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
     declared = _declared(request, variables.__contains__)

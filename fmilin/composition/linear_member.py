@@ -154,10 +154,10 @@ def from_linear(linear: LinearModel) -> EngineModel:
     matrices = (linear.A, linear.B, C, D)
     engine = LinearEngine(linear.model, (states, inputs, quantities), matrices, linear.f0, linear.outputs.names)
     engine.notes = tuple(str(w) for w in linear.warnings if not w.is_information)
-    own = linear.errors
-    T = own.T[further] if further else np.zeros((0, len(states)))
+    error = linear.errors
+    T = error.T[further] if further else np.zeros((0, len(states)))
     T_u = np.zeros((len(further), len(inputs)))
-    errors = np.block([[own.A, own.B], [np.vstack((own.C, T)), np.vstack((own.D, T_u))]])
+    errors = np.block([[error.A, error.B], [np.vstack((error.C, T)), np.vstack((error.D, T_u))]])
     if (errors > ROUNDING * np.abs(engine.J)).any():
         engine.errors = errors
     return LinearMember(engine)

@@ -118,10 +118,9 @@ def _solved(J: FloatArray, gap: FloatArray) -> FloatArray:
     if not np.isfinite(J).all():
         return gap
     try:
-        step: FloatArray = np.linalg.solve(J, gap)
+        return np.asarray(np.linalg.solve(J, gap), dtype=np.float64)
     except np.linalg.LinAlgError:
-        step = np.linalg.lstsq(J, gap)[0]
-    return step
+        return np.asarray(np.linalg.lstsq(J, gap)[0], dtype=np.float64)
 
 
 def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:

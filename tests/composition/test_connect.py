@@ -237,7 +237,7 @@ def test_wrong_requests() -> None:
     with pytest.raises(fl.UsageError, match=r"'one\.F' is fed twice"):
         fl.connect({"one": one}, [("one.px", "one.F")], inputs=["one.F"])
     with pytest.raises(fl.UsageError, match=r"sequence of names"):
-        fl.connect({"one": one}, inputs="one.F")  # type: ignore[arg-type]
+        fl.connect({"one": one}, inputs="one.F")
     with pytest.raises(fl.UsageError, match="members are models"):
         fl.connect({"one": 3})
     with pytest.raises(fl.UsageError, match="with one member at least"):

@@ -137,8 +137,7 @@ def test_an_output_with_feedthrough_is_a_state_of_the_co_simulation() -> None:
     a, b = (fl.linearize(part.model) for part in model.coupling.parts)
     rng = np.random.default_rng(1)
     x, F = rng.normal(size=4), float(rng.normal())
-    held = lambda lin: expm(np.block([[lin.A, lin.B], [np.zeros((lin.B.shape[1], sum(lin.B.shape)))]]) * h)[:2]  # noqa: E731
-    Ea, Eb = held(a), held(b)
+    Ea, Eb = (expm(np.block([[m.A, m.B], [np.zeros((m.B.shape[1], sum(m.B.shape)))]]) * h)[:2] for m in (a, b))
     xa = Ea[:, :2] @ x[:2] + Ea[:, 2] * F
     xb = Eb[:, :2] @ x[2:] + Eb[:, 2:] @ x[:2]
     Fb = b.C @ xb + b.D @ x[:2]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
 from fmilin.systems import four_bar
 from tests.composition.plants import motor, oscillator
@@ -19,9 +20,9 @@ def regulator(dt: float = DT, gain: float = 0.7) -> control.StateSpace:
     return control.ss([[0.9]], [[0.1]], [[2.0]], [[gain]], dt, inputs=["e"], outputs=["F"])
 
 
-def loop(**options: object) -> fl.Model:
+def loop() -> ConnectedModel:
     wires = [("plant.px", "reg.e", -1.0), ("reg.F", "plant.F")]
-    return fl.connect({"plant": oscillator(damper=0.3), "reg": regulator()}, wires, **options)  # type: ignore[arg-type]
+    return fl.connect({"plant": oscillator(damper=0.3), "reg": regulator()}, wires)
 
 
 def test_the_sampled_loop_of_python_control() -> None:
@@ -73,4 +74,4 @@ def test_wrong_loops() -> None:
     with pytest.raises(fl.UsageError, match="give it a dt"):
         fl.connect({"a": control.ss([[0.5]], [[1.0]], [[1.0]], [[0.0]], True)})
     with pytest.raises(fl.UsageError, match="the step is its sample time"):
-        _ = fl.cosimulated(loop(), step=DT).largest_step  # type: ignore[arg-type]
+        _ = fl.cosimulated(loop(), step=DT).largest_step

@@ -22,7 +22,9 @@ WIRES = [("plant.px", "reg.y"), ("reg.F", "plant.F")]
 
 
 def test_fmpy_runs_a_plant_with_its_regulator(tmp_path: Path) -> None:
-    path = fl.export.ssp(tmp_path / "closed.ssp", {"plant": oscillator_fmu(), "reg": REGULATOR}, WIRES, outputs={"x": "plant.px"})
+    path = fl.export.ssp(
+        tmp_path / "closed.ssp", {"plant": oscillator_fmu(), "reg": REGULATOR}, WIRES, outputs={"x": "plant.px"}
+    )
     h = 0.01
     found = simulate_ssp(str(path), stop_time=2.0, step_size=h)
     system = fl.connect({"plant": oscillator(), "reg": REGULATOR}, WIRES)
@@ -44,7 +46,9 @@ def _plant_step(h: float) -> np.ndarray:
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     wires = [("plant.px", "reg.y", -2.0, 0.5), ("reg.F", "plant.F")]
-    path = fl.export.ssp(tmp_path / "f.ssp", {"plant": oscillator(), "reg": REGULATOR}, wires, outputs={"speed": "plant.pv"})
+    path = fl.export.ssp(
+        tmp_path / "f.ssp", {"plant": oscillator(), "reg": REGULATOR}, wires, outputs={"speed": "plant.pv"}
+    )
     read_ssd(str(path))  # valid by FMPy's schema
     expected = fl.linearize(fl.connect({"plant": oscillator(), "reg": REGULATOR}, wires, outputs={"speed": "plant.pv"}))
     with fl.load(path) as model:
@@ -69,7 +73,9 @@ def test_a_linear_model_in_place_of_a_member_and_a_sampled_regulator(tmp_path: P
 
 def test_units_are_declared_and_inputs_led_in(tmp_path: Path) -> None:
     bar = shared("composition_bar.fmu", lambda path: build_fmu(four_bar(), path))
-    path = fl.export.ssp(tmp_path / "b.ssp", {"bar": bar}, [], inputs={"torque": "bar.torque"}, outputs={"angle": "bar.phi"})
+    path = fl.export.ssp(
+        tmp_path / "b.ssp", {"bar": bar}, [], inputs={"torque": "bar.torque"}, outputs={"angle": "bar.phi"}
+    )
     text = zipfile.ZipFile(path).read("SystemStructure.ssd").decode()
     assert '<ssc:Unit name="N.m">' in text
     assert 'unit="rad"' in text
@@ -81,7 +87,9 @@ def test_wrong_requests(tmp_path: Path) -> None:
     members = {"plant": oscillator_fmu(), "reg": REGULATOR}
     with pytest.raises(fl.UsageError, match=r"has to end in \.ssp"):
         fl.export.ssp(tmp_path / "a.zip", members, WIRES)
-    with pytest.raises(fl.UnknownNameError, match=r"'plant\.pxx' -> 'reg\.y': 'pxx' is not a real variable of 'plant'\. Did you mean"):
+    with pytest.raises(
+        fl.UnknownNameError, match=r"'plant\.pxx' -> 'reg\.y': 'pxx' is not a real variable of 'plant'\. Did you mean"
+    ):
         fl.export.ssp(tmp_path / "a.ssp", members, [("plant.pxx", "reg.y")])
     with pytest.raises(fl.UsageError, match=r"'plant\.F' is fed twice"):
         fl.export.ssp(tmp_path / "a.ssp", members, [*WIRES, ("plant.pv", "plant.F")])
