@@ -1,4 +1,4 @@
-"""A linkage, its motor and a regulator, each a piece of its own: the linear model of the whole, and of its co-simulation.
+"""A linkage, its motor and a regulator, a piece each: the linear model of the whole, and of its co-simulation.
 
 Run it anywhere: ``python run.py``. It writes drive.ssp and damping_lost.png into the working directory.
 """
