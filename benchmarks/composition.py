@@ -69,7 +69,7 @@ def exactness(folder: Path) -> None:
     true = np.sort_complex(expected.eigenvalues())
     for way in ("step", "response"):
         with fl.load(fmu, interface="cs") as plant:
-            identified = fl.linearize(plant, stepping=fl.Stepping(way=way))
+            identified = fl.linearize(plant, stepping=fl.Stepping(method=way))
         closed = fl.linearize(fl.connect({"plant": identified, "reg": regulator}, wires))
         error = float(np.max(np.abs(np.sort_complex(closed.eigenvalues()) - true)) / np.max(np.abs(true)))
         line(f"eigenvalues with a member identified by {way}", f"{error:.1e}", "1e-6")

@@ -9,7 +9,7 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.singular import singularity_of
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.remarks import Remark, held_remarks, off_equilibrium
+from fmilin.remarks import Remark, discrete_states_remarks, off_equilibrium
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
@@ -60,7 +60,7 @@ def remarks_on(model: RememberingModel, point: OperatingPoint, base: Evaluation,
                 f"{frame.condition_number:.3g}); {frame.better} would be better.",
             )
         )
-    remarks += held_remarks(model.source.held())
+    remarks += discrete_states_remarks(model.source.discrete_states())
     remarks += [Remark("model", note) for note in model.notes]
     return remarks
 

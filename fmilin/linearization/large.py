@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.errors import NumericalError
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
 from fmilin.linearization.assembly import point_of
 from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
+from fmilin.manifold.projection import not_on_manifold
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.sparse_equations import SparseEquations
@@ -78,10 +79,7 @@ def _linearized(
 ) -> LinearModel:
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     if not (distance := equations.distance(x, u, t)) <= ON_MANIFOLD:
-        raise ConstraintError(
-            f"The point is {distance:.3g} sizes of the states off the constraints at time {t:g}. Take one from "
-            "fmilin.operating_point, or with --project on the command line."
-        )
+        raise not_on_manifold(_residuals(model, equations, point))
     counted = RememberingModel(model)
     base = visited_at(counted, point)
     W, r = equations.matrix(t, x, u)
@@ -124,6 +122,16 @@ def _linearized(
         warnings=(*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
     )
+
+
+def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) -> dict[str, float]:
+    """Return by name what is left of the constraints and of their rates, the largest first."""
+    values = equations.residuals(point.time, point.states, point.inputs)
+    names = model.constraints.names
+    every = (*names, *(f"hidden rate of {name}" for name in names))
+    order = np.argsort(-np.abs(values), kind="stable")
+    least = ON_MANIFOLD * float(np.max(np.abs(values), initial=0.0))
+    return {every[i]: float(values[i]) for i in order if not abs(values[i]) <= least}
 
 
 def _null_space(G: Any, kept: Sequence[int], model: Model) -> Any:

@@ -81,6 +81,21 @@ def test_constraints_from_a_file(run: Run, tmp_path: Path) -> None:
     assert json.loads(done.out)["states"] == ["x", "vx"]
 
 
+def test_coordinates_that_a_file_recommends_are_refused_where_they_are_singular(run: Run, tmp_path: Path) -> None:
+    """The pendulum hangs: y has an extremum there. The four-bar's phi is known to no digit at 9e9 rad."""
+    (tmp_path / "rod.toml").write_text(
+        '[[constraint]]\nexpression = "x^2 + y^2 - L^2"\n[coordinates]\nindependent = ["y", "vy"]\n'
+    )
+    beside = run("linearize", "pendulum.fmu", "--constraints", tmp_path / "rod.toml")
+    inside = run("linearize", "four_bar.fmu", "--set", "phi=9e9")
+    for done, wanted, better in ((beside, "y, vy", "x, vx"), (inside, "phi, w", "x0, vx0")):
+        assert done.status == 5
+        assert done.is_one_paragraph()
+        assert f"{wanted} do not determine the other states at this point" in done.err
+        assert f"{better} would (condition number" in done.err
+    assert run("linearize", "four_bar.fmu", "--set", "phi=9e9", "--coordinates", "tangent").status == 0
+
+
 @pytest.mark.parametrize("source", ["four_bar.fmu", "fmilin.systems:four_bar"])
 def test_no_constraints_gives_all_states_and_a_warning(run: Run, source: str) -> None:
     done = run("linearize", source, "--no-constraints", "--json")

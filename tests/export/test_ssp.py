@@ -50,7 +50,8 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
         tmp_path / "f.ssp", {"plant": oscillator(), "reg": REGULATOR}, wires, outputs={"speed": "plant.pv"}
     )
     read_ssd(str(path))  # valid by FMPy's schema
-    expected = fl.linearize(fl.connect(members, wires, outputs=outputs))
+    members = {"plant": oscillator(), "reg": REGULATOR}
+    expected = fl.linearize(fl.connect(members, wires, outputs={"speed": "plant.pv"}))
     with fl.load(path) as model:
         linear = fl.linearize(model)
         assert linear.outputs.names == ("speed",)
