@@ -102,7 +102,7 @@ def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunne
     from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps
 
-    runner.come_home()
+    runner.restore_directory()
     contents = {path: dumps(found.linear, path) for path in files}
     if wanted.plot is not None:
         from fmilin.report.cosimulation_picture import cosimulation_picture

@@ -18,7 +18,7 @@ from fmilin.composition.ssp.reading import read_structure
 from fmilin.composition.ssp.wiring import declaration_of
 from fmilin.composition.system import ConnectedModel, system_of
 from fmilin.composition.units import Affine, conversion
-from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.fmi.read.archive import FmuFile, read_description
 from fmilin.model.interface import Model
 
@@ -85,7 +85,7 @@ class SspFile:
             When it is missing, damaged or not supported: with its place.
         """
         if not self.path.exists():
-            raise ModelError(f"There is no file '{self.path}'. Check the path and the working directory.")
+            raise missing_file(self.path)
         return read_structure(self.read, self.start, self.path.name)
 
     @cached_property
