@@ -82,7 +82,7 @@ class SampledMember(Model, Hybrid):
         k = dx.shape[1]
         return Evaluation(np.zeros((0, k)), np.zeros((len(self.outputs), k)), np.zeros((0, k)))
 
-    def held(self) -> Mapping[str, str]:
+    def discrete_states(self) -> Mapping[str, str]:
         """Return the outputs, by name."""
         return {s.name: f"{v:.6g}" for s, v in zip(self.linear.outputs, self._mode.held, strict=True)}
 

@@ -90,6 +90,7 @@ class ConnectedModel(Model):
         self.outputs = Signals(self._output(w) for w in declaration.wanted)
         self.copies = self._copies()
         self.independent = self._advised() if declaration.constraints is None else ()
+        self.independent_by_default = all(m.independent_by_default for m in models if len(m.constraints))
         self._several = self._look_at_loops() if self.coupling.loops else ()
 
     def _start(self, models: Sequence[Model]) -> OperatingPoint:
@@ -160,7 +161,10 @@ class ConnectedModel(Model):
         parts = []
         for name, model in self.members.items():
             with in_member(name):
-                parts.append(Part(name, model.with_interface(None, list(taps[name]))))
+                asked = list(taps[name])
+                parts.append(
+                    Part(name, model if model.outputs.names == tuple(asked) else model.with_interface(None, asked))
+                )
         first = np.cumsum([0, *(len(t) for t in taps.values())])
         self._taps = {
             (name, own): int(first[i]) + place
@@ -344,9 +348,9 @@ class ConnectedModel(Model):
                 found.append(act(part.model, own, v))
         return found
 
-    def held(self) -> Mapping[str, str]:
+    def discrete_states(self) -> Mapping[str, str]:
         """Return what stays as it is between two events, in all members."""
-        return {qualified(name, n): text for name, m in self.members.items() for n, text in m.held().items()}
+        return {qualified(name, n): text for name, m in self.members.items() for n, text in m.discrete_states().items()}
 
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations of all members as one graph, algebraic loops among its linear unknowns.

@@ -285,3 +285,26 @@ def test_the_closed_loop_of_python_control() -> None:
 def test_verify_holds_for_a_system() -> None:
     system = fl.connect({"one": oscillator(damper=0.8), "two": oscillator(damper=0.9)}, [("one.px", "two.F", 0.5)])
     assert fl.verify(system, fl.linearize(system)).passed
+
+
+def test_a_system_is_a_member_of_another_and_an_output_feeds_two() -> None:
+    inner = fl.connect({"one": oscillator(), "two": oscillator()}, [("one.px", "two.F")], inputs={"f": "one.F"})
+    wires = [("pair.two.px", "three.F"), ("pair.two.px", "four.F"), ("three.px", "pair.f", -0.5)]
+    system = fl.connect({"pair": inner, "three": oscillator(), "four": oscillator()}, wires)
+    linear = fl.linearize(system)
+    assert system.states.names[:4] == ("pair.one.x", "pair.one.v", "pair.two.x", "pair.two.v")
+    assert linear.method.derivatives == "exact"
+    assert (linear.A[5, 2], linear.A[7, 2], linear.A[1, 4]) == (1.0, 1.0, -0.5)
+    assert system.parameters["pair.two.c"] == 1.0
+    assert fl.linearize(system.with_parameters({"pair.two.c": 4.0})).A[3, 2] == -4.0
+
+
+def test_members_with_events_are_simulated_together() -> None:
+    """A switched plant: the events of a member happen in the system, and its mode is told."""
+    from tests.simulation.hybrids import Ball
+
+    alone = fl.simulate(Ball(), stop_time=1.5)
+    system = fl.connect({"ball": Ball(), "one": oscillator()})
+    together = fl.simulate(system, stop_time=1.5)
+    assert len(together.events) == len(alone.events) > 0
+    np.testing.assert_allclose(together.states[-1, :2], alone.states[-1], atol=1e-7)
