@@ -30,7 +30,7 @@ from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.procedure import linearize
-from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal, Signals
@@ -279,6 +279,7 @@ def cosimulated(
     how = Master(master, tuple(order))
     how.places(list(model.members))
     point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
     places = model.coupling.evaluated_members(point.time, point.states, point.inputs)
     members = tuple(
         Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))

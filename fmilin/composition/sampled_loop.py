@@ -17,7 +17,7 @@ from fmilin.composition.units import NO_CHANGE
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.procedure import linearize
-from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import Signal, Signals
 
@@ -53,6 +53,7 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
         told = ", ".join(f"{t:g} s" for t in sorted(times))
         raise UsageError(f"Sample times differ: {told}." if times else f"No member of '{model.info.name}' is sampled.")
     point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
     split = _split(model, sampled)
     plant = linearize(split.plant, _plant_point(split.plant, model, point))
     whole = system_of(replace(split.whole, members={_PLANT: from_linear(plant), **sampled}))

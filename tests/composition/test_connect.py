@@ -308,3 +308,14 @@ def test_members_with_events_are_simulated_together() -> None:
     together = fl.simulate(system, stop_time=1.5)
     assert len(together.events) == len(alone.events) > 0
     np.testing.assert_allclose(together.states[-1, :2], alone.states[-1], atol=1e-7)
+
+
+def test_a_loop_that_is_none_where_the_system_starts_is_found_later() -> None:
+    """y = max(u - 5, 0) follows nothing at u = 0; at z = 10 the loop u = z + 0.1 (u - 5) has the solution 9.5/0.9."""
+    a = OdeModel("a", {"x": "-x"}, inputs=["u"], outputs={"y": "max(u - 5, 0)"})
+    b = OdeModel("b", {"z": "-z"}, inputs=["u"], outputs={"y": "z + 0.1*u"})
+    system = fl.connect({"a": a, "b": b}, [("a.y", "b.u"), ("b.y", "a.u")], outputs=["a.u"])
+    assert system.evaluate(0.0, np.array([0.0, 1.0]), np.empty(0)).outputs[0] == 1.0
+    far = system.evaluate(0.0, np.array([0.0, 10.0]), np.empty(0))
+    assert far.outputs[0] == pytest.approx(9.5 / 0.9, rel=1e-14)
+    assert system.coupling.loops == [["a.u", "b.u"]]

@@ -15,6 +15,7 @@ from fmilin.cli.main import main
 from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
 from fmilin.models.ode import OdeModel
+from fmilin.report.cosimulation_table import limit_in_words
 from tests.composition.fmpy_master import Stepped, seen_limit
 from tests.composition.plants import oscillator
 from tests.composition.ssp_files import component, connection, connector, ssp, system
@@ -160,11 +161,14 @@ def test_external_inputs_and_drift_are_held_over_the_step() -> None:
     np.testing.assert_allclose(found.linear.B, [[(1 - E) / 2]])
     np.testing.assert_allclose(found.linear.f0, [-5 * (1 - E) / 2])
     assert found.largest_step == float("inf")
+    assert limit_in_words(found) == "every step that was looked at is stable"
 
 
 def test_an_undamped_oscillator_is_stable_at_no_step() -> None:
     members, wires = double_oscillator(1.0, 0.0)
-    assert fl.cosimulated(fl.connect(members, wires), step=0.1).largest_step is None
+    found = fl.cosimulated(fl.connect(members, wires), step=0.1)
+    assert found.largest_step is None
+    assert "no step is stable" in limit_in_words(found)
 
 
 def test_wrong_requests() -> None:
