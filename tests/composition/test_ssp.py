@@ -299,6 +299,8 @@ def test_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert linear["point"]["states"]["two.x"] == 0.5
     assert main(["linearize", str(path), "--set", "three.c=4"]) == 2
     assert "'three.c' is not" in capfd.readouterr().err
+    assert main(["linearize", str(path), "--set", "two.F=4"]) == 2
+    assert "'two.F' cannot be set: it is fed by a connection" in capfd.readouterr().err
     assert main(["linearize", str(tmp_path / "none.ssp")]) == 3
     damaged = two(tmp_path, [connection("one.px", "two.G")])
     assert main(["linearize", str(damaged)]) == 3

@@ -214,9 +214,7 @@ def open_ssp(
             with in_member(name):
                 members[name] = member_of(name, load(found, bound, told))
         system = system_of(declaration_of(flat, members))
-        for name in settings or {}:
-            if not any(name.startswith(f"{member}.") for member in members):
-                system.inputs.index_of(name, "an input, state or parameter of the system")
+        _require_free(system, asked, settings or {})
     except BaseException:
         for model in members.values():
             model.close()
@@ -227,6 +225,29 @@ def open_ssp(
 
 
 # -- parameters ------------------------------------------------------------------------------------------
+
+
+def _require_free(
+    system: ConnectedModel, asked: Mapping[str, Mapping[str, Value]], settings: Mapping[str, Value]
+) -> None:
+    """Refuse what would be set without effect.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When it is an input of a member that is none of the system, or nothing that is known.
+    """
+    told = {f"{member}.{name}" for member, own in asked.items() for name in own}
+    for name in settings:
+        if name not in told:
+            system.inputs.index_of(name, "an input, state or parameter of the system")
+    for member, own in asked.items():
+        for name in own:
+            if system.members[member].inputs.has(name) and not system.inputs.has(f"{member}.{name}"):
+                raise UsageError(
+                    f"'{member}.{name}' cannot be set: it is fed by a connection, or no connector of the system leads "
+                    "to it."
+                )
 
 
 def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
