@@ -21,6 +21,7 @@ NAMES = (
     "cosimulation",
     "kills",
     "threads",
+    "composition",
     "adapters",
     "families",
 )

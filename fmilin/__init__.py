@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
+    from fmilin.composition.connect import Connection, connect
+    from fmilin.composition.cosimulation import cosimulated
+    from fmilin.composition.sampled_loop import sampled_loop
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
     from fmilin.errors import (
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from fmilin.verifying.result import Verification
 
 _HOMES = {
+    "Connection": "composition.connect",
     "Constraint": "constraints.declared",
     "ConstraintError": "errors",
     "Differences": "derivatives.differences",
@@ -63,6 +67,8 @@ _HOMES = {
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "Verification": "verifying.result",
+    "connect": "composition.connect",
+    "cosimulated": "composition.cosimulation",
     "descriptor": "formulations.descriptor",
     "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
@@ -70,6 +76,7 @@ _HOMES = {
     "load": "loading",
     "operating_point": "manifold.operating_points",
     "operating_points": "manifold.many_points",
+    "sampled_loop": "composition.sampled_loop",
     "simulate": "simulation.run",
     "snapshots": "simulation.run",
     "sweep": "families.sweep",
@@ -80,6 +87,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Connection",
     "Constraint",
     "ConstraintError",
     "Differences",
@@ -102,6 +110,8 @@ __all__ = [
     "UsageError",
     "Verification",
     "__version__",
+    "connect",
+    "cosimulated",
     "descriptor",
     "isolated",
     "linearize",
@@ -109,6 +119,7 @@ __all__ = [
     "load",
     "operating_point",
     "operating_points",
+    "sampled_loop",
     "simulate",
     "snapshots",
     "sweep",
@@ -121,6 +132,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import fmilin`` stays quick."""
+    if name == "export":  # fl.export.ssp
+        return import_module("fmilin.export")
     if name not in _HOMES:
         raise AttributeError(f"module 'fmilin' has no attribute '{name}'")
     return getattr(import_module(f"fmilin.{_HOMES[name]}"), name)

@@ -44,8 +44,8 @@ _PYTHON = re.compile(
 )
 _UNDERSTOOD = (
     "'model.fmu', 'path/to/file.py:name' and 'package.module:name' (a Model or a function that returns one, with "
-    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), and mechanisms as 'file.toml' or "
-    "'robot.urdf'"
+    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml' or "
+    "'robot.urdf', and systems as 'system.ssp'"
 )
 
 
@@ -90,7 +90,7 @@ def load(
         The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
         a :class:`~fmilin.Model` or a function that returns one, with literal keyword arguments if any; or a
         file that an installed adapter claims, ``ADAPTER:FILE`` where several could; or a mechanism, ``file.toml`` or
-        ``robot.urdf`` (see ``docs/mechanism.md``).
+        ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
         (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
@@ -257,6 +257,22 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
+def _from_ssp(path: Path, request: LoadRequest) -> Model:
+    from fmilin.composition.ssp.opening import open_ssp
+
+    if request.interface is not None:
+        raise UsageError(f"'{path}' is a system: 'interface' is for single FMUs.")
+
+    def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
+        return load_as(fmu, LoadRequest(None, None, parameters, request.time, None, request.fmu, _numbers(settings)))
+
+    settings: dict[str, Any] = {**request.settings, **request.parameters}
+    found = open_ssp(path, member, settings=settings, options=request.fmu)
+    variables = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
+    declared = _declared(request, variables.__contains__)
+    return found if declared is None else found.with_constraints(declared)
+
+
 def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
     from fmilin.models.mechanism import Mechanism
     from fmilin.models.mechanism.files import mechanism_from
@@ -265,6 +281,8 @@ def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
 
 
 _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
+    ".ssd": _from_ssp,
+    ".ssp": _from_ssp,
     ".toml": _from_mechanism_file,
     ".urdf": _from_mechanism_file,
 }

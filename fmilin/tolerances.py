@@ -24,10 +24,13 @@ __all__ = [
     "EQUILIBRIUM",
     "FAITHFUL",
     "GROWS",
+    "GROWS_IN_STEPS",
     "INSEPARABLE",
     "INVARIANT",
     "INVARIANT_MEASURED",
     "KINK",
+    "LOOP_CLOSED",
+    "LOOP_SINGULAR",
     "MISSES",
     "MOVES",
     "NEAR_NYQUIST",
@@ -218,6 +221,20 @@ which is not scaled, :data:`CANCELLED`. Looser: eigenvalues of a mass that nobod
 UNTURNED: Final = 1e-12
 """Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
 called an oscillation."""
+
+# -- connected systems -----------------------------------------------------------------------------------------------
+
+LOOP_CLOSED: Final = 1e-9
+"""Gap between an input and what feeds it, relative to its size, up to which a system is settled. Looser: a stalled
+Newton iteration passes for a solution."""
+
+LOOP_SINGULAR: Final = 1e-11
+"""Smallest singular value of the balanced I - K D, relative to 1 + |K D|, below which an algebraic loop has no single
+solution. Smaller: rounding decides."""
+
+GROWS_IN_STEPS: Final = 1e-8
+"""By how much a multiplier |z| of a co-simulation may exceed 1 and count as not growing. Looser: a slow growth over
+short steps is called stable. Tighter: rounding of a double z = 1 is called growth."""
 
 # -- verification ----------------------------------------------------------------------------------------------------
 

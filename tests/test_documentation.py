@@ -10,6 +10,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import control
 import pytest
 
 import fmilin
@@ -33,6 +34,9 @@ def readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", tmp_path)
     for name, plant, kind in (("plant_cs", "motor", Kind(hidden=True)), ("controller", "controller", Kind())):
         shutil.copy(build_stepped(plant, tmp_path / plant, kind), tmp_path / f"{name}.fmu")
+    gain = control.ss([], [], [], [[-2.0]], inputs=["angle"], outputs=["torque"])
+    wires = [("plant.phi", "gain.angle"), ("gain.torque", "plant.torque")]
+    fmilin.export.ssp(tmp_path / "system.ssp", {"plant": tmp_path / "four_bar.fmu", "gain": gain}, wires)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -8,7 +8,7 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, UNPACK_LIMIT, fmu, is_fmu, json_option
+from fmilin.cli.options import DEBUG, MODEL, UNPACK_LIMIT, fmu, is_fmu, is_system, json_option
 
 __all__ = ["command"]
 
@@ -21,13 +21,24 @@ __all__ = ["command"]
 def command(model: str, *, as_json: bool, unpack_limit: float | None, debug: bool) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. The code of an FMU is not loaded.
+    MODEL is model.fmu, system.ssp, path/to/file.py:name or package.module:name. The code of an FMU is not loaded.
     """
     opened_with = fmu(unpack_limit)
 
     def job(runner: JobRunner) -> None:
         from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
 
+        if is_system(model):
+            from fmilin.report.system_summary import print_system_summary, summary_of_ssp
+
+            system = summary_of_ssp(Path(model), opened_with)
+            if as_json:
+                from fmilin.export.json_file import text_of
+
+                runner.results.write(text_of(system.document()))
+            else:
+                print_system_summary(system, runner.results)
+            return
         if is_fmu(model):
             summary = summary_of_fmu(Path(model), None if as_json else MOST_ROWS, opened_with)
         else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli.composition import Coupled, composition_options, linearize_cosimulation
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
 from fmilin.cli.files import Command
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
@@ -90,6 +91,7 @@ __all__ = ["command", "deliver", "linear_model"]
     help="Of an FMU: model exchange or co-simulation; model exchange where it has both.",
 )
 @stepping_options
+@composition_options
 @steps_options
 @formulation_options
 @files_option()
@@ -101,6 +103,7 @@ def command(
     times: tuple[float, ...],
     table: Path | None,
     stepped: Stepped,
+    coupled: Coupled,
     steps: Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
@@ -111,7 +114,8 @@ def command(
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --json a table is printed.
+    MODEL is model.fmu, system.ssp (FMUs that are connected), path/to/file.py:name or package.module:name. Without -o or
+    --json a table is printed.
     """
     files = checked_outputs(output)
     request = Request(
@@ -119,11 +123,12 @@ def command(
         fmu=running.fmu(),
         constraints=constrained.asked(),
         constraints_file=constrained.constraints,
-        stepping=stepped.asked(),
+        stepping=None if coupled.as_cosimulated else stepped.asked(),
         descriptor=not is_fmu(model) and (as_json or any(map(carries_descriptor, files))),
         **asked,  # the options that are called like its fields
     )
     chosen = formulated.asked()
+    how = coupled.asked(stepped)
     if times:
         if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
@@ -136,6 +141,9 @@ def command(
         require_plain(request, chosen, others, wants_model=bool(files) or conditioning is not None)
 
     def job(runner: JobRunner) -> None:
+        if how is not None:
+            linearize_cosimulation(request, how, files, runner, as_json=as_json)
+            return
         if times:
             models = conditioned(linear_models(request, times, runner, table), conditioning)
             deliver_each(models, times, files, runner, as_json=as_json)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import is_fmu
+from fmilin.cli.options import is_fmu, is_system
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
         constraints=request.constraints,
         constraints_file=request.constraints_file,
         settings=request.settings,
-        time=request.time if fmu else None,
+        time=request.time if fmu or is_system(request.source) else None,
         interface=request.interface,
         fmu=_fmu_options(request),
     )

@@ -40,6 +40,7 @@ __all__ = [
     "fmu",
     "grouped",
     "is_fmu",
+    "is_system",
     "json_option",
     "names",
     "names_option",
@@ -228,6 +229,11 @@ def is_fmu(source: str) -> bool:
     return source.lower().endswith(".fmu")
 
 
+def is_system(source: str) -> bool:
+    """Whether ``source`` names FMUs that are connected: an SSP or SSD file."""
+    return source.lower().endswith((".ssp", ".ssd"))
+
+
 @dataclass(frozen=True)
 class Running:
     """Where and within which limits a model runs."""
@@ -244,8 +250,8 @@ class Running:
         return fmu(self.unpack_limit, compile_sources=self.compile_sources)
 
     def work(self, job: Job, model: str) -> int:
-        """Do ``job`` with ``model``, in a child process when it is an FMU, and return the exit status."""
-        isolate = is_fmu(model) and not self.no_isolation
+        """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
+        isolate = (is_fmu(model) or is_system(model)) and not self.no_isolation
         return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
 
     def limits(self) -> Limits:

@@ -23,7 +23,7 @@ class Stepped:
     method: str
     step: float | None
     lifted: bool
-    order: int | None
+    order: str | None
 
     def asked(self) -> Stepping | None:
         """Return what was asked for; None when nothing was.
@@ -35,13 +35,14 @@ class Stepped:
         """
         if self.method == "auto" and self.step is None and self.order is None and not self.lifted:
             return None
+        order = None if self.order is None else _number(self.order)
         if self.order is not None and self.method in ("direct", "step"):
             raise UsageError(
                 f"--order is for models identified from responses, --method {self.method} has the order of the FMU."
             )
         from fmilin.model.stepping import Stepping
 
-        return Stepping(method=self.method, step=self.step, lifted=self.lifted, order=self.order)
+        return Stepping(method=self.method, step=self.step, lifted=self.lifted, order=order)
 
 
 stepping_options = grouped(
@@ -56,11 +57,23 @@ stepping_options = grouped(
         default="auto",
         help="Of a co-simulation FMU: how the linear model is made; the first that works.",
     ),
-    click.option("--step", metavar="SECONDS", type=float, help="Of a co-simulation FMU: the communication step."),
+    click.option("--step", metavar="SECONDS", type=float, help="Of a co-simulation: the communication step."),
     click.option(
         "--lifted", is_flag=True, help="The discrete model over one step, the base period of a sampled model."
     ),
     click.option(
-        "--order", metavar="N", type=int, help="Of an identified model; chosen from singular values otherwise."
+        "--order",
+        metavar="N|A,B,...",
+        help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
     ),
 )
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--order '{text}': a whole number, the order of an identified model. Members of a co-simulation go with "
+            "--as-cosimulated --master gauss-seidel."
+        ) from None

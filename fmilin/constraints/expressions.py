@@ -172,6 +172,21 @@ class Expression:
             return cls(str(expression), tuple(used.values()), (Step("variable", value=used[expression]),))
         return cls(None, tuple(used.values()), (Step("sympy", value=(expression, used)),))
 
+    def renamed(self, new: Callable[[str], str]) -> Expression:
+        """Return the same expression over variables of other names."""
+        steps = tuple(
+            Step(kind, operands, new(value))
+            if kind == "variable"
+            else Step(kind, operands, (value[0], {symbol: new(name) for symbol, name in value[1].items()}))
+            if kind == "sympy"
+            else Step(kind, operands, {new(name): new(rate) for name, rate in value.items()})
+            if kind == "rate"
+            else Step(kind, operands, value)
+            for kind, operands, value in self.steps
+        )
+        written = None if self.written is None else _rewritten(self.written, new)
+        return Expression(written, tuple(map(new, self.names)), steps)
+
     def minus(self, number: float) -> Expression:
         """Return the expression less a number."""
         last = len(self.steps)
@@ -229,6 +244,17 @@ def parse(text: str) -> Expression:
     steps = _Steps(text, names)
     steps.add(tree)
     return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.known))
+
+
+def _rewritten(text: str, new: Callable[[str], str]) -> str:
+    """Return the text of an expression with every variable replaced."""
+
+    def replaced(match: re.Match[str]) -> str:
+        token = match.group()
+        is_name = match.lastgroup in ("name", "quoted", "derivative") and token not in (*FUNCTIONS, *CONSTANTS)
+        return name_in_expression(new(_unquoted(token))) if is_name else token
+
+    return _TOKENS.sub(replaced, text)
 
 
 def name_in_expression(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fmilin.derivatives.differences import Slopes
@@ -37,7 +39,11 @@ def by_products(beside: Neighbourhood) -> Slopes | None:
     answer = beside.model.products(point.time, point.states, point.inputs, dx, du)
     if answer is None:
         return None
-    return _with_error(beside, np.concatenate((answer.derivatives, answer.outputs)))
+    found = _with_error(beside, np.concatenate((answer.derivatives, answer.outputs)))
+    own = beside.model.product_errors(point.time, point.states, point.inputs, dx, du)
+    if own is None:
+        return found
+    return replace(found, error=found.error + np.concatenate((own.derivatives, own.outputs)))
 
 
 def _with_error(beside: Neighbourhood, J: FloatArray) -> Slopes:

@@ -45,6 +45,12 @@ class CountedModel(Model):
         self.directions += 0 if result is None else dx.shape[1]
         return result
 
+    def product_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Evaluation | None:
+        """Pass on."""
+        return self.source.product_errors(t, x, u, dx, du)
+
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Pass on; one visit."""
         found = self.source.exact_slopes(t, x, u)

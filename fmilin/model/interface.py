@@ -299,6 +299,16 @@ class Model(ABC):
         del t, x, u, dx, du
         return None
 
+    def product_errors(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Evaluation | None:
+        """Return how wrong :meth:`products` may be, in absolute values, beyond rounding; None where they are not.
+
+        Of a model that was identified itself: its own errors travel into whatever it is a part of.
+        """
+        del t, x, u, dx, du
+        return None
+
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the exact procedure of this kind of model at a point of its manifold; None when it has none.
 

@@ -23,7 +23,8 @@ _NAMES = 64  # different functions, which stand once in a table: each call write
 _NAME = 256
 _CLOCK, _CODE, _COUNT, _TABLE = 0, 8, 16, 24  # where each stands on the page
 _FIRST = _TABLE + _NAMES * _NAME
-_SIZE = _FIRST + _SLOTS * _SLOT
+_OWNER = _FIRST + _SLOTS * _SLOT
+_SIZE = _OWNER + _NAME
 
 
 class Note:
@@ -49,7 +50,13 @@ class Note:
     def read(self) -> str:
         """Return the function that was called last, empty when none was."""
         begin = _TABLE + (self._code[0] % _NAMES) * _NAME
-        return _text(self._page[begin : begin + _NAME])
+        function, owner = _text(self._page[begin : begin + _NAME]), _text(self._page[_OWNER:])
+        return f"{function} of {owner}" if function and owner else function
+
+    def belong_to(self, owner: str) -> None:
+        """Say whose functions run from now on: one of several models."""
+        line = _line(owner, _NAME)
+        self._page[_OWNER : _OWNER + len(line)] = line
 
     @property
     def seconds(self) -> float | None:
@@ -134,3 +141,9 @@ def say(text: str) -> None:
     """Keep a line of what the model says for whoever finds the crash."""
     if _Listener.note is not None:
         _Listener.note.say(text)
+
+
+def belong_to(owner: str) -> None:
+    """Say whose functions run from now on, where several models are used at once; empty: nobody's in particular."""
+    if _Listener.note is not None:
+        _Listener.note.belong_to(owner)

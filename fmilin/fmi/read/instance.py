@@ -195,12 +195,19 @@ class Instance(VariableAccess):
         moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
         inputs = (call for group in buffers.inputs for call in self._writing(group))
         asked = [*self._state_reading(buffers)]
+        readings = [call for group in self._wanted(buffers, wanted) for call in self._reading(group)]
         if buffers.n and wanted == "everything":
+            # OpenModelica computes outputs with the rates if they are asked for first; others do it after the rates.
+            asked += readings if self._outputs_first else ()
             asked.append(bound(self.rates_function, rates, n))
-        asked += (call for group in self._wanted(buffers, wanted) for call in self._reading(group))
+        asked += readings
         visit = Visit((time, *moves, *inputs, *asked), (*moves, *asked))
         buffers.visits[wanted] = visit
         return visit
+
+    @property
+    def _outputs_first(self) -> bool:
+        return self.description.tool.startswith("OpenModelica")
 
     @staticmethod
     def _wanted(buffers: Buffers, wanted: str) -> tuple[Group, ...]:

@@ -1,0 +1,437 @@
+"""The linear model of a co-simulation itself: the members as they answer a step, and a master that passes values on.
+
+With inputs held over a step h each member is x_i[k+1] = Phi_i x_i[k] + Gamma_i v_i[k], its solver taken as exact, and
+what a master reads after the step is y_i = C_i x_i[k+1] + D_i v_i[k]: with feedthrough it still holds the input of
+that step, so that such outputs are states of the co-simulation, too.
+
+- A Jacobi master sets all inputs from what was read after the last step: v[k] = K y[k] + L w[k].
+- A Gauss-Seidel master steps the members in its order; a member gets what those before it gave already in this step.
+
+Without feedthrough Jacobi is x[k+1] = (Phi + Gamma K C) x[k]. The eigenvalues z against exp(s h) of the coupled plant
+tell what the coupling takes of the damping: s' = log(z)/h in place of s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import block_diag, expm
+from scipy.optimize import linear_sum_assignment
+
+from fmilin.composition.names import qualified
+from fmilin.composition.sampled_member import SampledMember
+from fmilin.composition.system import ConnectedModel
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import GROWS_IN_STEPS
+
+__all__ = ["MASTERS", "Cosimulation", "Master", "Member", "Mode", "cosimulated"]
+
+MASTERS = ("jacobi", "gauss-seidel")
+LOOKED_AT = 240
+"""Steps that are looked at for the first unstable one, in equal ratios."""
+SHORTEST, LONGEST = 1e-3, 1e3
+"""Of them, in parts of the fastest and of the slowest time of the plant."""
+BISECTIONS = 60
+
+Complex = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """How values are passed on.
+
+    Parameters
+    ----------
+    kind : {"jacobi", "gauss-seidel"}
+    order : sequence of str
+        Of the members that a Gauss-Seidel master steps one after the other; as they were connected by default.
+
+    Raises
+    ------
+    UsageError
+        When the kind is unknown, or an order is given to a Jacobi master.
+    """
+
+    kind: str = "jacobi"
+    order: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in MASTERS:
+            raise UsageError(f"'{self.kind}' is no master: use {' or '.join(MASTERS)}.")
+        if self.order and self.kind == "jacobi":
+            raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
+
+    def places(self, members: Sequence[str]) -> list[int]:
+        """Return the members' numbers in the order of their steps.
+
+        Raises
+        ------
+        UsageError
+            When the order misses a member, or names one twice or an unknown one.
+        """
+        if not self.order:
+            return list(range(len(members)))
+        if sorted(self.order) != sorted(members):
+            raise UsageError(f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}.")
+        return [list(members).index(name) for name in self.order]
+
+
+class Mode(NamedTuple):
+    """What the co-simulation makes of a mode of the coupled plant.
+
+    Attributes
+    ----------
+    plant : complex
+        s, in 1/s.
+    multiplier : complex
+        z of the co-simulation.
+    seen : complex
+        log(z)/h, in 1/s.
+    resolved : bool
+        Whether the step is short enough to see the mode at all: |Im s| h < pi.
+    """
+
+    plant: complex
+    multiplier: complex
+    seen: complex
+    resolved: bool
+
+    @property
+    def damping(self) -> tuple[float, float]:
+        """Damping ratio of the plant, and in the co-simulation."""
+        return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
+
+
+class Member(NamedTuple):
+    """A member as it is linearized: continuous, or sampled at the step."""
+
+    name: str
+    linear: LinearModel
+
+
+@dataclass(frozen=True)
+class Cosimulation:
+    """A co-simulation of a connected system, linearized.
+
+    Attributes
+    ----------
+    model : ConnectedModel
+    master : Master
+    step : float
+        In seconds.
+    linear : LinearModel
+        The discrete system, ``sample_time`` = step.
+    plant : LinearModel
+        The coupled plant, as it is without any co-simulation.
+    """
+
+    model: ConnectedModel
+    point: OperatingPoint
+    master: Master
+    step: float
+    plant: LinearModel
+    members: tuple[Member, ...]
+
+    @cached_property
+    def linear(self) -> LinearModel:
+        """The discrete linear model over one step."""
+        return _linear_model(self)
+
+    @cached_property
+    def modes(self) -> tuple[Mode, ...]:
+        """What becomes of each mode of the plant, slowest first; of a pair the one with positive frequency.
+
+        Empty where a member is sampled: there is no plant without the samples.
+        """
+        if any(m.linear.sample_time for m in self.members):
+            return ()
+        s = self.plant.eigenvalues()
+        z = np.linalg.eigvals(self.linear.A).astype(np.complex128)
+        cost = np.abs(z[:, None] - np.exp(s * self.step))
+        rows, columns = linear_sum_assignment(cost)
+        found = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
+        kept = sorted((i for i in found if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
+        return tuple(
+            Mode(
+                complex(s[i]),
+                complex(found[i]),
+                complex(np.log(found[i]) / self.step) if found[i] else complex(-np.inf),
+                bool(abs(s[i].imag) * self.step < np.pi),
+            )
+            for i in kept
+        )
+
+    @property
+    def growth(self) -> float:
+        """The largest |z|."""
+        return float(np.max(np.abs(np.linalg.eigvals(self.linear.A)), initial=0.0))
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no |z| exceeds 1."""
+        return self.growth <= 1.0 + GROWS_IN_STEPS
+
+    @cached_property
+    def largest_step(self) -> float | None:
+        """The step up to which the co-simulation is stable, in seconds, by bisection; None where no step is.
+
+        Infinite where no step that was looked at (up to a thousand times the slowest time of the plant) is unstable.
+
+        Raises
+        ------
+        NumericalError
+            When the coupled plant is unstable itself.
+        UsageError
+            When a member is sampled: its step is given.
+        """
+        if any(m.linear.sample_time for m in self.members):
+            raise UsageError("A member is sampled: the step is its sample time.")
+        s = self.plant.eigenvalues()
+        if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
+            raise NumericalError(
+                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
+                "step its co-simulation is stable."
+            )
+        own = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
+        sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
+        if not len(sizes):
+            sizes = np.ones(1)
+        steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), LOOKED_AT)
+        below = None
+        for h in steps:
+            if not replace(self, step=float(h)).is_stable:
+                return None if below is None else self._between(below, float(h))
+            below = float(h)
+        return float("inf")
+
+    def _between(self, stable: float, unstable: float) -> float:
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (stable + unstable)
+            if replace(self, step=middle).is_stable:
+                stable = middle
+            else:
+                unstable = middle
+        return stable
+
+
+def cosimulated(
+    model: ConnectedModel,
+    point: OperatingPoint | None = None,
+    *,
+    step: float,
+    master: str = "jacobi",
+    order: Sequence[str] = (),
+) -> Cosimulation:
+    """Return the linear model of a co-simulation of a connected system, with the delays of its coupling.
+
+    Parameters
+    ----------
+    model : ConnectedModel
+        From :func:`fmilin.connect` or an SSP file.
+    point : OperatingPoint, optional
+        Where the system starts by default.
+    step : float
+        Between communication points, in seconds.
+    master : {"jacobi", "gauss-seidel"}
+    order : sequence of str, optional
+        In which a Gauss-Seidel master steps the members.
+
+    Returns
+    -------
+    Cosimulation
+
+    Raises
+    ------
+    UsageError
+        When the model is no connected system, or the step or the order is none.
+
+    Examples
+    --------
+    >>> import numpy as np, fmilin as fl
+    >>> from fmilin.models.ode import OdeModel
+    >>> a = OdeModel("a", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    >>> b = OdeModel("b", {"x": "-x + u"}, inputs=["u"], outputs={"y": "-2*x"})
+    >>> system = fl.connect({"a": a, "b": b}, [("a.y", "b.u"), ("b.y", "a.u")])
+    >>> found = fl.cosimulated(system, step=0.5)
+    >>> E = np.exp(-0.5)  # z = E +- i sqrt(2) (1 - E)
+    >>> bool(np.allclose(abs(np.linalg.eigvals(found.linear.A)), np.hypot(E, np.sqrt(2) * (1 - E))))
+    True
+    """
+    if not isinstance(model, ConnectedModel):
+        raise UsageError(
+            f"'{model.info.name}' is no connected system: a co-simulation is of several members (fl.connect, or an SSP "
+            "file)."
+        )
+    if not (np.isfinite(step) and step > 0):
+        raise UsageError(f"A communication step of {step:g} s is none: it must be positive and finite.")
+    how = Master(master, tuple(order))
+    how.places(list(model.members))
+    point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
+    places = model.coupling.evaluated_members(point.time, point.states, point.inputs)
+    members = tuple(
+        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))
+        for part, (x, v) in zip(model.coupling.parts, places, strict=True)
+    )
+    return Cosimulation(model, point, how, float(step), linearize(model, point), members)
+
+
+def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel:
+    if not isinstance(model, SampledMember):
+        return linearize(model, point)
+    if abs(model.linear.sample_time - step) > 1e-9 * step:
+        raise UsageError(
+            f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "
+            f"{step:g} s."
+        )
+    return model.shown()
+
+
+# -- one step ------------------------------------------------------------------------------------------
+
+
+class _Held(NamedTuple):
+    """A member over one step with held inputs, in deviations from the point: x+ = Phi x + Gamma v + drift."""
+
+    Phi: FloatArray
+    Gamma: FloatArray
+    drift: FloatArray
+    C: FloatArray
+    D: FloatArray
+    samples: bool
+    """Whether its outputs are those of the beginning of the step, held."""
+
+
+def _held(linear: LinearModel, step: float) -> _Held:
+    if linear.sample_time:
+        return _Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
+    n, k = linear.B.shape
+    M = np.zeros((n + k + 1, n + k + 1))
+    M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
+    E = expm(M)[:n]
+    return _Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
+
+
+def _linear_model(of: Cosimulation) -> LinearModel:
+    """Let the master go one step with unit states, and read off the matrices."""
+    coupling, model = of.model.coupling, of.model
+    members = [_held(m.linear, of.step) for m in of.members]
+    sizes = [len(m.Phi) for m in members]
+    P, ny = sum(sizes), coupling.size[2]
+    D = block_diag(*(m.D for m in members)).reshape(ny, -1)
+    C = block_diag(*(m.C for m in members)).reshape(ny, P)
+    used = np.zeros(ny, dtype=bool)
+    used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
+    kept = np.flatnonzero(used & (D != 0).any(axis=1))  # what was read last is a state where it holds the last input
+    nz, nu = P + len(kept), len(model.inputs)
+    width = nz + nu + 1
+    states = np.eye(P, width)
+    read = np.hstack((C, np.zeros((ny, width - P))))
+    read[kept] = 0.0
+    read[kept, P + np.arange(len(kept))] = 1.0
+    outside = np.hstack((np.zeros((nu, nz)), np.eye(nu), np.zeros((nu, 1))))
+    K, L = coupling.selections(nu)
+    first = np.cumsum([0, *sizes])
+    inputs = K @ read + L @ outside
+    D_sparse = sparse.csr_array(D)
+    shown = read + D_sparse @ inputs
+    shown[kept] = read[kept]
+    after, last = states.copy(), read.copy()
+    for i in of.master.places(list(model.members)):
+        v = coupling.inputs[i]
+        given = inputs[v] if of.master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
+        rows = slice(first[i], first[i + 1])
+        after[rows] = members[i].Phi @ states[rows] + members[i].Gamma @ given
+        after[rows, -1] += members[i].drift
+        x = states[rows] if members[i].samples else after[rows]
+        last[coupling.outputs[i]] = members[i].C @ x + members[i].D @ given
+        if members[i].samples:  # what it answers at this point
+            shown[coupling.outputs[i]] = last[coupling.outputs[i]]
+    whole = np.vstack((after, last[kept]))
+    needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
+    columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
+    whole, shown, kept = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], kept[needed - P]
+    out = shown[model._shown] * model._changes[:, :1]
+    return _as_linear_model(of, whole, out, [_name_of_output(model, int(j)) for j in kept])
+
+
+def _name_of_output(model: ConnectedModel, output: int) -> str:
+    for part, own in zip(model.coupling.parts, model.coupling.outputs, strict=True):
+        if own.start <= output < own.stop:
+            return qualified(part.name, part.model.outputs[output - own.start].name)
+    raise IndexError(output)
+
+
+def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held: Sequence[str]) -> LinearModel:
+    plant, nz = of.plant, len(whole)
+    nu = len(of.model.inputs)
+    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
+    T = np.hstack((T, np.zeros((len(T), len(held)))))
+    coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
+    known = {s.name for s in coordinates}
+    memories = [Signal(name if name not in known else f"held({name})") for name in held]
+    values = _held_values(of, held)
+    errors = replace(
+        plant.errors,
+        A=np.zeros((nz, nz)),
+        B=np.zeros((nz, nu)),
+        C=np.zeros((len(out), nz)),
+        D=np.zeros((len(out), nu)),
+        T=np.zeros_like(T),
+    )
+    worst = max((m.linear.accuracy.A for m in of.members), default=0.0)
+    return LinearModel(
+        A=whole[:, :nz],
+        B=whole[:, nz : nz + nu],
+        C=out[:, :nz],
+        D=out[:, nz : nz + nu],
+        T=T,
+        f0=whole[:, -1],
+        states=Signals([*coordinates, *memories]),
+        full_states=Signals(
+            replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states
+        ),
+        inputs=of.model.inputs,
+        outputs=of.model.outputs,
+        y0=np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), values]),
+        point=_point(of),
+        accuracy=replace(plant.accuracy, A=max(plant.accuracy.A, worst)),
+        method=plant.method,
+        model=plant.model,
+        warnings=(
+            Remark(
+                "way",
+                f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s; the "
+                "members' own solvers are taken as exact.",
+            ),
+            *plant.warnings,
+        ),
+        sample_time=of.step,
+        errors=errors,
+    )
+
+
+def _point(of: Cosimulation) -> Point:
+    states = {qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()}
+    inputs = dict(zip(of.model.inputs.names, of.point.inputs.tolist(), strict=True))
+    seen = of.model.evaluate(of.point.time, of.point.states, of.point.inputs).outputs
+    outputs = dict(zip(of.model.outputs.names, seen.tolist(), strict=True))
+    return Point(of.point.time, states, inputs, outputs, of.plant.point.parameters)
+
+
+def _held_values(of: Cosimulation, held: Sequence[str]) -> FloatArray:
+    at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
+    names = [_name_of_output(of.model, j) for j in range(of.model.coupling.size[2])]
+    return np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)

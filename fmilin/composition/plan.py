@@ -1,0 +1,156 @@
+"""In which order members are visited: each once with its right inputs, sooner where that is needed to know them.
+
+What an output depends on at once decides the order. A member whose outputs are states needs no visit for them; one
+whose needed outputs do not depend on inputs that are still unknown is visited with whatever those inputs hold; what
+then is left is an algebraic loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+__all__ = ["Loop", "Step", "planned"]
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Inputs that are found together, by Newton's method.
+
+    Attributes
+    ----------
+    inputs : array of int
+        Among all inputs of all members.
+    members : tuple of int
+        Those visited for it.
+    """
+
+    inputs: Indices
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Visit a member, or solve a loop; then some inputs are known.
+
+    Attributes
+    ----------
+    member : int
+        -1 for a loop, and for the beginning.
+    final : bool
+        Whether all inputs of the member are known.
+    loop : Loop or None
+    known : array of int
+        Connected inputs that can be computed after it.
+    """
+
+    member: int
+    final: bool
+    loop: Loop | None
+    known: Indices
+
+
+def planned(
+    owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[NDArray[np.bool_]], free: NDArray[np.bool_]
+) -> list[Step]:
+    """Return the steps that end with every member visited at its right inputs.
+
+    Parameters
+    ----------
+    owners : tuple of array of int, shapes (nv,) and (ny,)
+        The member of every input, and of every output.
+    sources : array of int, shape (nv,)
+        Which output feeds an input; -1 where none does.
+    depends : sequence of array of bool, shape (ny_i, nv_i)
+        By member: which of its outputs depend on which of its inputs at once.
+    free : array of bool, shape (ny,)
+        Outputs that are states: known without a visit.
+    """
+    planner = _Planner(owners, sources, depends, free)
+    return planner.steps()
+
+
+class _Planner:
+    def __init__(
+        self,
+        owners: tuple[Indices, Indices],
+        sources: Indices,
+        depends: Sequence[NDArray[np.bool_]],
+        free: NDArray[np.bool_],
+    ) -> None:
+        self.of_input, self.of_output = owners
+        self.sources, self.depends = sources, depends
+        self.inputs = [np.flatnonzero(self.of_input == m) for m in range(len(depends))]
+        self.outputs = [np.flatnonzero(self.of_output == m) for m in range(len(depends))]
+        self.known = sources < 0
+        self.told = free.copy()
+        used = np.zeros(len(free), dtype=bool)
+        used[sources[sources >= 0]] = True
+        self.used = used
+
+    def steps(self) -> list[Step]:
+        steps = [Step(-1, final=False, loop=None, known=self._learned())]
+        open_ = set(range(len(self.depends)))
+        while open_:
+            ready = [m for m in sorted(open_) if self.known[self.inputs[m]].all()]
+            if ready:
+                for m in ready:
+                    open_.discard(m)
+                    self.told[self.outputs[m]] = True
+                    steps.append(Step(m, final=True, loop=None, known=self._learned()))
+            elif (early := self._early(open_)) is not None:
+                steps.append(Step(early, final=False, loop=None, known=self._learned()))
+            else:
+                loop = self._loop()
+                self.told[self.sources[loop.inputs]] = True
+                known = np.setdiff1d(self._learned(), loop.inputs)  # its own inputs stay as they were found
+                steps.append(Step(-1, final=False, loop=loop, known=known))
+        return steps
+
+    def _learned(self) -> Indices:
+        """Return the inputs whose source has become known, and take them as known."""
+        found = ~self.known
+        found[found] = self.told[self.sources[found]]
+        self.known |= found
+        return np.flatnonzero(found)
+
+    def _early(self, open_: set[int]) -> int | None:
+        """Return a member that tells something needed before all its inputs are known; mark what it tells."""
+        for m in sorted(open_):
+            rows = self.outputs[m]
+            waiting = ~(self.depends[m][:, ~self.known[self.inputs[m]]]).any(axis=1)
+            news = rows[waiting & ~self.told[rows] & self.used[rows]]
+            if len(news):
+                self.told[rows[waiting]] = True
+                return m
+        return None
+
+    def _loop(self) -> Loop:
+        """Return a set of unknown inputs that depend on each other and on nothing else that is unknown."""
+        unknown = np.flatnonzero(~self.known)
+        place = {int(v): i for i, v in enumerate(unknown)}
+        rows, columns = [], []
+        for i, v in enumerate(unknown):
+            y = self.sources[v]
+            m = int(self.of_output[y])
+            row = self.depends[m][int(np.searchsorted(self.outputs[m], y))]
+            for u in self.inputs[m][row]:
+                if int(u) in place:
+                    rows.append(i)
+                    columns.append(place[int(u)])
+        n = len(unknown)
+        graph = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+        count, label = connected_components(graph, directed=True, connection="strong")
+        outside = np.zeros(count, dtype=bool)
+        for i, j in zip(rows, columns, strict=True):
+            outside[label[i]] |= label[i] != label[j]
+        chosen = unknown[label == int(np.flatnonzero(~outside)[0])]
+        members = sorted({int(self.of_output[self.sources[v]]) for v in chosen})
+        return Loop(chosen, tuple(members))
