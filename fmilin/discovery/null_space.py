@@ -1,0 +1,109 @@
+"""Coefficients that make all rows zero: how many there are, and the sparsest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
+
+__all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis"]
+
+TINY = 1e-300
+
+LARGEST_SUPPORT = 40
+"""Terms of an expression that somebody may want to read."""
+
+
+@dataclass(frozen=True)
+class NullSpace:
+    """The null space of rows with normalized columns.
+
+    Attributes
+    ----------
+    basis : array, shape (K, r)
+        Orthonormal, for normalized columns.
+    sizes : array, shape (K,)
+        Norms of the columns.
+    error : float
+        The last singular value that counts as zero over the first that does not: the error of the basis.
+    """
+
+    basis: FloatArray
+    sizes: FloatArray
+    error: float
+
+
+def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
+    """Return the null space where there is a gap behind it, and none where singular values just fade away.
+
+    Parameters
+    ----------
+    rows : array, shape (m, K)
+        m > K.
+    noise : float
+        Of the entries, relative to the largest of their row.
+    """
+    k = rows.shape[1]
+    nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
+    if not rows.size:
+        return nothing
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
+    sizes = np.maximum(np.linalg.norm(rows, axis=0), TINY)
+    _, s, vt = np.linalg.svd(rows / sizes, full_matrices=False)
+    if not s[0] > 0:
+        return nothing
+    limit = s[0] * max(DISCOVERED, 10 * noise)
+    small = np.flatnonzero(s <= limit)
+    if not small.size or not small[0]:
+        return nothing
+    # Where functions of a large library are nearly dependent, values fade: the widest gap decides.
+    floored = np.maximum(s, 1e-16 * s[0])
+    candidates = [i for i in range(max(small[0] - 3, 1), k) if s[i] <= limit]
+    ratios = [floored[i - 1] / floored[i] for i in candidates]
+    best = int(np.argmax(ratios))
+    if ratios[best] < DISCOVERED_GAP:
+        return nothing
+    first = candidates[best]
+    return NullSpace(vt[first:].T, sizes, float(floored[first] / floored[first - 1]))
+
+
+def null_vector(rows: FloatArray, noise: float = 0.0) -> FloatArray | None:
+    """Return the one combination that makes all rows zero, shape (K,), to the last digit; None if there is none."""
+    found = null_space(rows, noise)
+    if found.basis.shape[1] != 1:
+        return None
+    vector: FloatArray = found.basis[:, 0] / found.sizes
+    return vector
+
+
+def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]:
+    """Yield combinations with many zeros, shape (K,), those without the last terms of ``order`` first.
+
+    Row reduction: every vector has a leading term, as far back in the order as its kind allows, that no other has.
+
+    Parameters
+    ----------
+    space : NullSpace
+    order : sequence of int
+        The K rows, from terms that are welcome to those that are not.
+    """
+    work = space.basis.T.copy()
+    tolerance = max(1e-9, 100 * space.error)
+    row = 0
+    for column in reversed(order):
+        if row == len(work):
+            break
+        pivot = row + int(np.argmax(np.abs(work[row:, column])))
+        if abs(work[pivot, column]) <= 10 * tolerance:
+            continue
+        work[[row, pivot]] = work[[pivot, row]]
+        work[row] /= work[row, column]
+        others = np.arange(len(work)) != row
+        work[others] -= np.outer(work[others, column], work[row])
+        row += 1
+    for vector in work[:row][::-1]:
+        yield np.where(np.abs(vector) > tolerance * np.abs(vector).max(), vector, 0.0) / space.sizes

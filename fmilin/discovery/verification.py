@@ -1,0 +1,74 @@
+"""Beside the samples: is an invariant kept at other consistent points, under other inputs, along a motion?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fmilin.discovery.invariant import Invariant
+from fmilin.discovery.projection import projected
+from fmilin.discovery.sampling import Sampler
+from fmilin.signals import FloatArray
+
+__all__ = ["Verification"]
+
+POINTS = 10
+STEPS = 20
+
+FURTHEST = 0.02
+"""How far the fastest state moves in one step, in its size."""
+
+TINY = 1e-300
+
+
+class Verification:
+    """Consistent points that no search has seen, and a short motion with inputs that jump.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    manifold : sequence of Invariant
+    """
+
+    def __init__(self, sampler: Sampler, manifold: Sequence[Invariant]) -> None:
+        self._sampler = sampler
+        self._x = projected(sampler.states(POINTS), manifold, sampler.sizes)
+        self._f = sampler.held_rates(self._x)
+        self._excited = sampler.rates(self._x, sampler.inputs(len(self._x)))
+        fine = np.isfinite(self._f).all(axis=1) & np.isfinite(self._excited).all(axis=1)
+        self._x, self._f, self._excited = self._x[fine], self._f[fine], self._excited[fine]
+        self._motion = self._moved(manifold)
+
+    def of(self, h: Invariant) -> tuple[float, float, float]:
+        """Return the largest h along the motion, H f, and H f_u, each relative to the size of its terms."""
+        size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=TINY))
+        value = float((np.abs(h.values(self._motion)) / size).max(initial=0.0))
+        change = self._excited - self._f
+        moved = change.any(axis=1)
+        through = h.rates(self._x[moved], change[moved]) if moved.any() else np.zeros(1)
+        return value, float(h.rates(self._x, self._f).max(initial=0.0)), float(through.max(initial=0.0))
+
+    def _moved(self, manifold: Sequence[Invariant]) -> FloatArray:
+        """Return the states of a short motion from the point, by Runge's and Kutta's rule."""
+        sampler = self._sampler
+        x = projected(sampler.point.states[None], manifold, sampler.sizes)
+        path = [x[0] if len(x) else sampler.point.states]
+        if not manifold:
+            return np.array(path)
+        for u in np.repeat(sampler.inputs(STEPS // 5), 5, axis=0):
+            x = path[-1]
+            k1 = self._rates(x, u)
+            h = FURTHEST / max(float((np.abs(k1) / sampler.sizes).max(initial=0.0)), 1.0)
+            k2 = self._rates(x + h / 2 * k1, u)
+            k3 = self._rates(x + h / 2 * k2, u)
+            k4 = self._rates(x + h * k3, u)
+            following = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            if not np.isfinite(following).all():
+                break
+            path.append(following)
+        return np.array(path)
+
+    def _rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        found: FloatArray = self._sampler.rates(x[None], u[None])[0]
+        return found
