@@ -18,7 +18,7 @@ MOST_PARAMETERS = 60
 
 
 class Numbers:
-    """Writes numbers; parameters whose value another parameter or an integer has, too, are not guessed at.
+    """Writes numbers; a parameter whose value another parameter, an integer or a half has, too, is not guessed at.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Numbers:
     """
 
     def __init__(self, parameters: Mapping[str, float]) -> None:
-        usable = {n: abs(v) for n, v in parameters.items() if v and isfinite(v) and not _simple(abs(v))}
+        usable = {n: abs(v) for n, v in parameters.items() if v and isfinite(v) and not _simple(abs(v), 4)}
         self._known: dict[str, float] = {}
         for name, value in usable.items():
             signed = name_in_expression(name)
@@ -52,14 +52,14 @@ class Numbers:
 
     def magnitude(self, value: float) -> str:
         """Return a positive number as text."""
-        if simple := _simple(value):
+        if simple := _simple(value, 4):
             return simple
         for factor, before in ((1, ""), (2, "2*"), (0.5, "0.5*"), (4, "4*"), (0.25, "0.25*")):
             fitting = [n for n, known in self._known.items() if abs(value - factor * known) <= AGREES * value]
             alone = [n for n in fitting if not set("*/^") & set(n)] or fitting
             if len(alone) == 1:
                 return f"{before}{alone[0]}"
-        return _root(value) or _decimal(value)
+        return _simple(value, 12) or _root(value) or _decimal(value)
 
     def product(self, value: float, term: str) -> str:
         """Return a number times a term, the term empty for 1."""
@@ -70,12 +70,12 @@ class Numbers:
         return f"{sign}{term}" if text == "1" else f"{sign}{text}*{term}"
 
 
-def _simple(value: float) -> str:
+def _simple(value: float, denominators: int) -> str:
     """Return an integer or a short fraction; empty for others."""
     if not 1e-6 < value < 1e9:
         return ""
-    fraction = Fraction(value).limit_denominator(12 if value < 100 else 1)
-    if abs(value - fraction) > AGREES * value or fraction.numerator > 1000 and fraction.denominator > 1:
+    fraction = Fraction(value).limit_denominator(denominators if value < 100 else 1)
+    if abs(value - fraction) > AGREES * value or (fraction.numerator > 1000 and fraction.denominator > 1):
         return ""
     exact = fraction.denominator in (2, 4, 5, 8, 10)
     return str(fraction) if fraction.denominator == 1 else f"{float(fraction):g}" if exact else f"{fraction}"
@@ -83,7 +83,7 @@ def _simple(value: float) -> str:
 
 def _root(value: float) -> str:
     for under in (2, 3, 5, 6, 7):
-        if simple := _simple(value / sqrt(under)):
+        if simple := _simple(value / sqrt(under), 4):
             return f"sqrt({under})" if simple == "1" else f"{simple}*sqrt({under})"
     return ""
 

@@ -74,6 +74,7 @@ def discover(
         for library in (first_library(group, character), *further_libraries(group, character)):
             search.everywhere(library)
             search.on_manifold(library)
+            search.stabilized(library)
     selected = chosen(search)
     verified = Verification(sampler, selected.manifold)
     findings = []

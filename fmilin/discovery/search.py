@@ -14,10 +14,14 @@ from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, 
 from fmilin.discovery.projection import is_independent
 from fmilin.discovery.samples import Samples
 from fmilin.discovery.sampling import Sampler
+from fmilin.discovery.stabilized import Decaying, decaying
 from fmilin.discovery.telling_apart import told_apart
 from fmilin.signals import FloatArray
 
 __all__ = ["Kept", "Search"]
+
+MOST_TERMS_DECAYING = 700
+"""A library with more of them is not searched for what decays."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Search:
         Constraints of the speeds, those that are rates of ``positions`` among them.
     open : list of Invariant
         They count where positions follow from them.
+    decaying : list of Decaying
+        Constraints of positions that are stabilized.
     kept_out : list of Kept
     """
 
@@ -59,11 +65,13 @@ class Search:
     norms: list[Invariant] = field(default_factory=list)
     speeds: list[Invariant] = field(default_factory=list)
     open: list[Invariant] = field(default_factory=list)
+    decaying: list[Decaying] = field(default_factory=list)
     kept_out: list[Kept] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._anywhere = Samples(self.sampler)
         self._on_manifold: Samples | None = None
+        self._modes: list[Invariant] = []
         self._beside = self.sampler.states(5)
 
     def everywhere(self, library: Library) -> None:
@@ -98,6 +106,33 @@ class Search:
             if self._is_new(at, [*self.candidates, *self.norms]):
                 self.said(at)
             self.candidates.append(at)
+
+    def stabilized(self, library: Library) -> None:
+        """Look for functions of positions that decay by themselves, whatever the inputs do."""
+        x, f = self._anywhere.for_terms(len(library))
+        if len(library) > MOST_TERMS_DECAYING or len(x) <= len(library) + 1:
+            return
+        order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
+        for found in decaying(library, x, f, self.character.speeds, order, self.sampler.noise):
+            known = [*self.norms, *self._modes, *(d.g for d in self.decaying)]
+            if not self._is_new(found.g, known) or self._breaker(found.g, self._anywhere):
+                continue
+            if self._breaker(found.rate, self._anywhere):
+                continue
+            if found.g.is_linear or not self._is_zero_at_start(found.g):
+                self._modes.append(found.g)
+                if len(found.g.states) > 1:
+                    reason = "decays by itself: a mode that no input reaches, or a constraint that is stabilized"
+                    self.kept_out.append(Kept(found.g, reason))
+                continue
+            self.decaying.append(found)
+            self.said(found.g)
+
+    def _is_zero_at_start(self, g: Invariant) -> bool:
+        """Whether terms that are not zero add up to zero at the point: no accident."""
+        x0 = self.sampler.point.states[None]
+        size = g.size(x0)[0]
+        return size > 1e-3 * g.size(self._beside).max() and bool(abs(g.values(x0)[0]) <= 1e-6 * size)
 
     def _vanishes(self, candidate: Invariant) -> bool:
         """Whether it says nothing but what the speeds' constraints say: then it is zero where these are."""

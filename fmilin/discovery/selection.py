@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ from fmilin.signals import FloatArray
 __all__ = ["Selected", "chosen"]
 
 POINTS = 2
+
+STEP = 1e-3
+"""Of differences, in sizes of the states."""
 
 APART = 1e-2
 """What a gradient adds to the span of others at the point, to be preferred: nearly parallel ones are nearly singular."""
@@ -43,26 +47,25 @@ def chosen(search: Search) -> Selected:
     sizes, x0 = search.sampler.sizes, search.sampler.point.states
     positions = _positions(search)
     manifold = [*positions, *search.norms, *search.speeds, *search.open]
+    for d in search.decaying:
+        manifold += [d.g, d.rate]
     points = projected(search.sampler.states(4 * POINTS), manifold, sizes)[:POINTS]
     if not len(points):
         points = x0[None]
-    speeds = sorted(search.character.speeds)
-    slopes = [_slopes_along(search, x, speeds) for x in points]
-    rates = [
-        np.array([g.gradients(x[None])[0] @ f_v for g in positions]).reshape(-1, len(speeds))
-        for x, f_v in zip(points, slopes, strict=True)
-    ]
-    alone = [h for h in search.speeds if not _follow(h, rates, points, speeds)]
+    positions += [d.g for d in search.decaying]
+    rates = [_rate_gradients(search, positions, x) for x in points]
+    alone = [h for h in search.speeds if not _follow(search, h, positions, rates, points)]
     for h in list(search.open):
-        if not _follow(h, rates, points, speeds):
+        if not _follow(search, h, positions, rates, points):
             search.open.remove(h)
             manifold.remove(h)
             search.kept_out.append(Kept(h, "linear in the speeds, as momentum is; no input acts on it"))
+    declared = [*positions, *search.norms, *alone]
     rank = max(
-        _rank(np.array([h.gradients(x[None])[0] * sizes for h in (*positions, *search.norms)]))
-        + _rank(np.vstack([r, *(_along(h, x, speeds) for h in alone)]) * sizes[speeds])
+        _rank(np.vstack((_gradients(declared, x), r)) * sizes, _tolerance(search))
         for x, r in zip(points, rates, strict=True)
     )
+    search.kept_out = [k for k in search.kept_out if is_independent(k.invariant, manifold, points, sizes)]
     found: list[tuple[Invariant, Level]] = [(g, "position") for g in positions]
     found += [(h, "velocity") for h in (*search.norms, *alone)]
     return Selected(found, manifold, len(sizes) - rank)
@@ -86,32 +89,47 @@ def _length(g: Invariant) -> tuple[int, int]:
     return len(g.coefficients) + bool(g.level), sum(t.complexity[0] for t in g.library.terms)
 
 
-def _slopes_along(search: Search, x: FloatArray, speeds: list[int]) -> FloatArray:
-    """Return how the rates change with the speeds, shape (N, len(speeds)); those of positions are linear in them."""
-    steps = 0.1 * np.diag(search.sampler.sizes)[speeds]
-    there, back = search.sampler.held_rates(x + steps), search.sampler.held_rates(x - steps)
-    return np.nan_to_num((there - back).T / (0.2 * search.sampler.sizes[speeds]))
+def _gradients(invariants: Sequence[Invariant], x: FloatArray) -> FloatArray:
+    return np.array([h.gradients(x[None])[0] for h in invariants]).reshape(-1, len(x))
 
 
-def _along(h: Invariant, x: FloatArray, speeds: list[int]) -> FloatArray:
-    return h.gradients(x[None])[:, speeds]
+def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArray) -> FloatArray:
+    """Return the gradients of the rates of ``positions`` at x (N,), by differences, one row each."""
+    if not positions:
+        return np.empty((0, len(x)))
+    steps = STEP * np.diag(search.sampler.sizes)
+    both = np.vstack((x + steps, x - steps))
+    f = search.sampler.held_rates(both)
+    rates = np.array([(g.gradients(both) * f).sum(axis=1) for g in positions])
+    there, back = rates[:, : len(x)], rates[:, len(x) :]
+    return np.nan_to_num((there - back) / (2 * STEP * search.sampler.sizes))
 
 
-def _follow(h: Invariant, rates: list[FloatArray], points: FloatArray, speeds: list[int]) -> bool:
-    """Whether h is zero wherever the rates of positions' constraints are."""
+def _tolerance(search: Search) -> float:
+    """Return what counts as nothing where gradients of rates are differences of noisy ones."""
+    return max(10 * INDEPENDENT, 10 * search.sampler.noise / STEP)
+
+
+def _follow(
+    search: Search, h: Invariant, positions: Sequence[Invariant], rates: Sequence[FloatArray], points: FloatArray
+) -> bool:
+    """Whether h is zero wherever positions' constraints and their rates are."""
+    sizes = search.sampler.sizes
     for x, r in zip(points, rates, strict=True):
-        row = _along(h, x, speeds)[0]
-        if not len(r):
+        rows = np.vstack((_gradients(positions, x), r)) * sizes
+        if not len(rows):
             return False
-        left = row - r.T @ np.linalg.lstsq(r.T, row, rcond=1e-9)[0]
-        if np.linalg.norm(left) > INDEPENDENT * np.linalg.norm(row):
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        row = h.gradients(x[None])[0] * sizes
+        left = row - rows.T @ np.linalg.lstsq(rows.T, row, rcond=1e-7)[0]
+        if np.linalg.norm(left) > _tolerance(search) * np.linalg.norm(row):
             return False
     return True
 
 
-def _rank(rows: FloatArray) -> int:
+def _rank(rows: FloatArray, tolerance: float) -> int:
     if not rows.size:
         return 0
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
     s = np.linalg.svd(rows, compute_uv=False)
-    return int((s > INDEPENDENT * s[0]).sum())
+    return int((s > tolerance * s[0]).sum())
