@@ -10,6 +10,8 @@ from fmilin.version import __version__
 if TYPE_CHECKING:
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
+    from fmilin.discovery.procedure import discover
+    from fmilin.discovery.result import Discovery
     from fmilin.errors import (
         ConstraintError,
         FmilinError,
@@ -40,6 +42,7 @@ _HOMES = {
     "Constraint": "constraints.declared",
     "ConstraintError": "errors",
     "Differences": "derivatives.differences",
+    "Discovery": "discovery.result",
     "Evaluation": "model.interface",
     "FmilinError": "errors",
     "LinearModel": "linear_model.model",
@@ -57,6 +60,7 @@ _HOMES = {
     "UsageError": "errors",
     "Verification": "verifying.result",
     "descriptor": "formulations.descriptor",
+    "discover": "discovery.procedure",
     "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "linearization.procedure",
@@ -74,6 +78,7 @@ __all__ = [
     "Constraint",
     "ConstraintError",
     "Differences",
+    "Discovery",
     "Evaluation",
     "FmilinError",
     "LinearModel",
@@ -92,6 +97,7 @@ __all__ = [
     "Verification",
     "__version__",
     "descriptor",
+    "discover",
     "isolated",
     "linearize",
     "linearize_along",

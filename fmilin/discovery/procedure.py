@@ -64,7 +64,7 @@ def discover(
     sampler = Sampler(model, point, excite)
     character = character_of(sampler)
     sampler.widen(character.angles)
-    names, parameters = model.states.names, dict(model.parameters)
+    names, parameters = model.states.names, _parameters(model)
 
     def text(found: Invariant) -> str:
         return found.text(names, parameters)
@@ -92,6 +92,12 @@ def discover(
         warnings=tuple(_remarks(sampler, len(character.constant))),
         name=model.info.name,
     )
+
+
+def _parameters(model: Model) -> dict[str, float]:
+    """Return values that expressions may name, as far as they are numbers."""
+    known = {**model.constraints.parameters, **model.parameters}
+    return {name: value for name, value in known.items() if isinstance(value, float)}
 
 
 def _remarks(sampler: Sampler, constant: int) -> list[Remark]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.remarks import Remark
@@ -87,6 +88,17 @@ class Discovery:
     def declared(self) -> list[Constraint]:
         """The constraints for :meth:`fmilin.Model.with_constraints`, each with its level."""
         return [Constraint.from_text(f.expression, level=f.level) for f in self.findings]
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as a document for JSON."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "kept_out", "warnings")}
+        return {
+            "format": "fmilin-discovery/1",
+            **own,
+            "constraints": [asdict(f) for f in self.findings],
+            "conserved": [asdict(k) for k in self.kept_out],
+            "warnings": [str(w) for w in self.warnings],
+        }
 
     def toml(self) -> str:
         """Return the file that ``--constraints`` and ``load(constraints_file=...)`` read."""
