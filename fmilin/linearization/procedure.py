@@ -189,7 +189,7 @@ def _linearized(
         from fmilin.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
-    return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
+    return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 
 def _frame(
