@@ -177,6 +177,11 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
     from fmilin.cli.points import at_point
 
     model, point = at_point(request, runner)
+    if request.tangent_only:
+        from fmilin.discovery.tangent import linearize_on_tangent
+
+        named = {n: getattr(request, n) for n in ("independent", "inputs", "outputs", "derivatives")}
+        return linearize_on_tangent(model, point, **named), point
     linear = fl.linearize(
         model,
         point,
