@@ -77,7 +77,7 @@ def character_of(sampler: Sampler) -> Character:
     speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
     speeds |= set(np.flatnonzero(depends[sorted(positions)].any(axis=0)).tolist()) - positions
-    speeds |= _turning(sampler, x, held, depends, constant, speeds | positions)
+    speeds |= _turning(sampler, x, held, depends, constant, speeds)
     return Character(
         constant=_set(constant),
         cyclic=_set(cyclic),
@@ -123,21 +123,25 @@ def _reached(depends: np.ndarray, driven: np.ndarray) -> np.ndarray:
 
 
 def _turning(
-    sampler: Sampler, x: FloatArray, held: FloatArray, depends: np.ndarray, constant: np.ndarray, known: set[int]
+    sampler: Sampler, x: FloatArray, held: FloatArray, depends: np.ndarray, constant: np.ndarray, speeds: set[int]
 ) -> set[int]:
-    """Return states among themselves on which others' rates depend as on angular speeds: twice of them is twice these."""
+    """Return states that turn others, as angular speeds do, and hang on each other and on speeds alone.
+
+    Twice of all speeds is twice the rates of what they turn.
+    """
     _, labels = connected_components(csr_array(depends), directed=True, connection="strong")
     found: set[int] = set()
     for label in np.unique(labels[~constant]):
-        own = np.flatnonzero(labels == label)
-        others = np.flatnonzero(depends[:, own].any(axis=1) & (labels != label))
-        closed = not depends[own][:, labels != label].any()
-        if len(own) < 2 or not len(others) or not closed or known & set(own.tolist()):
+        own = set(np.flatnonzero(labels == label).tolist())
+        moving = sorted(own | speeds)
+        still = np.setdiff1d(np.arange(len(labels)), moving)
+        turned = still[depends[np.ix_(still, sorted(own))].any(axis=1)]
+        if len(own) < 2 or own & speeds or not len(turned) or depends[np.ix_(sorted(own), still)].any():
             continue
         twice = x.copy()
-        twice[:, own] *= 2
-        if not _differ(2 * held[:, others], sampler.held_rates(twice)[:, others], SAME_AGAIN).any():
-            found |= set(own.tolist())
+        twice[:, moving] *= 2
+        if not _differ(2 * held[:, turned], sampler.held_rates(twice)[:, turned], SAME_AGAIN).any():
+            found |= own
     return found
 
 

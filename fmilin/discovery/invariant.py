@@ -16,6 +16,9 @@ __all__ = ["Invariant"]
 
 TINY = 1e-300
 
+LEVEL = 0.3
+"""How much the level's number counts beside those of the terms when the simplest ones are chosen."""
+
 
 @dataclass(frozen=True, eq=False)
 class Invariant:
@@ -78,7 +81,11 @@ class Invariant:
         """Return the invariant with the factor that makes its numbers the simplest, and how they are written."""
         numbers = Numbers(parameters)
         given = [c for c in (*self.coefficients, self.level) if c]
-        factor = min((1 / c for c in given), key=lambda f: sum(numbers.cost(c * f) for c in given))
+
+        def cost(factor: float) -> float:
+            return sum(numbers.cost(c * factor) for c in self.coefficients) + LEVEL * numbers.cost(self.level * factor)
+
+        factor = min((1 / c for c in given), key=cost)
         if self.coefficients[0] * factor < 0:
             factor = -factor
         return replace(self, coefficients=self.coefficients * factor, level=self.level * factor), numbers

@@ -26,7 +26,7 @@ class Numbers:
     """
 
     def __init__(self, parameters: Mapping[str, float]) -> None:
-        usable = {n: abs(v) for n, v in parameters.items() if v and isfinite(v) and not _simple(abs(v), 4)}
+        usable = {n: abs(v) for n, v in parameters.items() if v and isfinite(v) and not _simple(abs(v), 2)}
         self._known: dict[str, float] = {}
         for name, value in usable.items():
             signed = name_in_expression(name)
@@ -41,18 +41,20 @@ class Numbers:
 
     def cost(self, value: float) -> float:
         """Return how hard a number is to read: 0 for 1, more for others, most for a row of digits."""
-        text = self.magnitude(abs(value))
+        text = self.magnitude(abs(value)) if value else "1"
         if text == "1":
             return 0.0
         if text.isdigit():
             return 1.0 + 0.1 * len(text)
         if text in self._single:
             return 0.5
-        return 2.0 + 0.1 * len(text) if any(c.isalpha() for c in text) or "/" in text else 3.0 + 0.5 * len(text)
+        if any(c.isalpha() for c in text):
+            return 2.0 + 0.1 * len(text)
+        return 2.5 + 0.1 * len(text) if "/" in text else 0.5 + 0.5 * len(text)
 
     def magnitude(self, value: float) -> str:
         """Return a positive number as text."""
-        if simple := _simple(value, 4):
+        if simple := _simple(value, 2):
             return simple
         for factor, before in ((1, ""), (2, "2*"), (0.5, "0.5*"), (4, "4*"), (0.25, "0.25*")):
             fitting = [n for n, known in self._known.items() if abs(value - factor * known) <= AGREES * value]

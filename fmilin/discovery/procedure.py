@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
+
+import numpy as np
 
 from fmilin.discovery.character import character_of
 from fmilin.discovery.invariant import Invariant
@@ -12,9 +14,12 @@ from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampling import Sampler
 from fmilin.discovery.search import Search
 from fmilin.discovery.selection import chosen
+from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Verification
+from fmilin.errors import FmilinError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
+from fmilin.tolerances import EQUILIBRIUM
 
 __all__ = ["discover"]
 
@@ -72,9 +77,7 @@ def discover(
     search = Search(sampler, character, lambda found: progress(text(found)) if progress else None)
     for group in character.groups:
         for library in (first_library(group, character), *further_libraries(group, character)):
-            search.everywhere(library)
-            search.on_manifold(library)
-            search.stabilized(library)
+            search.among(library)
     selected = chosen(search)
     verified = Verification(sampler, selected.manifold)
     findings = []
@@ -87,9 +90,9 @@ def discover(
         order=selected.order,
         full_order=len(model.states),
         constant=tuple(names[i] for i in sorted(character.constant)),
+        warnings=tuple(_remarks(sampler, len(character.constant), selected.order)),
         visits=sampler.visits,
         seconds=perf_counter() - began,
-        warnings=tuple(_remarks(sampler, len(character.constant))),
         name=model.info.name,
     )
 
@@ -100,13 +103,38 @@ def _parameters(model: Model) -> dict[str, float]:
     return {name: value for name, value in known.items() if isinstance(value, float)}
 
 
-def _remarks(sampler: Sampler, constant: int) -> list[Remark]:
+def _remarks(sampler: Sampler, constant: int, order: int) -> Iterator[Remark]:
     if constant and constant == len(sampler.point.states):
-        return [
-            Remark(
-                "nothing-moves",
-                "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
-                "another point with --set, or larger inputs with --excite.",
-            )
-        ]
-    return []
+        yield Remark(
+            "nothing-moves",
+            "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
+            "another point with --set, or larger inputs with --excite.",
+        )
+        return
+    try:
+        more = order - _order_in_numbers(sampler)
+    except FmilinError:
+        more = 0
+    if more > 0:
+        yield Remark(
+            "incomplete",
+            f"At the point {more} more {'direction looks' if more == 1 else 'directions look'} kept, for which no "
+            "expression was found: it is of another form than those that were tried, or it is a mode that no input "
+            "reaches. For one linear model none is needed: fmilin linearize --tangent-only.",
+        )
+    if sampler.crosses_events():
+        yield Remark(
+            "events",
+            "Some of the sampled states lie beyond an event of the model: what was found holds on both sides of it.",
+        )
+
+
+def _order_in_numbers(sampler: Sampler) -> int:
+    """Return how many states can move independently, as the slopes at the point say; all where it is no equilibrium."""
+    sizes, point = sampler.sizes, sampler.point
+    f = sampler.held_rates(point.states[None])[0]
+    if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM:
+        return len(sizes)
+    linear = linearize_on_tangent(sampler.model, point)
+    sampler.visits += linear.method.evaluations
+    return len(linear.states)

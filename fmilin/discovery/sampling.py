@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fmilin.derivatives.noise import noise_beside
-from fmilin.errors import ModelError, NumericalError
+from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
 
 __all__ = ["Sampler"]
@@ -53,6 +54,12 @@ class Sampler:
     random: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
+        self._why = ""
+        if isinstance(self.model, Stepped) and (why := self.model.why_not_direct(self.point)):
+            raise UsageError(
+                f"'{self.model.info.name}' brings its own solver, and constraints are looked for in rates at states of "
+                f"our choice. {why} Take its model-exchange interface, or the linear model that is measured."
+            )
         self.random = np.random.default_rng(16)
         self.sizes = self.model.states.scales(self.point.states)
         self.reach = REACH * self.sizes
@@ -67,9 +74,10 @@ class Sampler:
             if np.isfinite(self.rates(x, self.inputs(6))).all(axis=1).sum() >= 4:
                 return
             self.reach = self.reach / 4
+        why = f" It says: {self._why}" if self._why else ""
         raise NumericalError(
             f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
-            "them. Give another point with --set, or --tangent-only."
+            f"them. Give another point with --set.{why}"
         )
 
     def _measured_noise(self) -> float:
@@ -96,14 +104,15 @@ class Sampler:
     def rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the rates at x (m, N) and u (m, nu), shape (m, N); NaN where the model has no answer."""
         self.visits += len(x)
-        found = np.array([self._rates(s, v) for s, v in zip(x, u, strict=True)]).reshape(len(x), -1)
+        found = np.array([self._rates(s, v) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
         self.refused += int((~np.isfinite(found).all(axis=1)).sum())
         return found
 
     def _rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
         try:
             return self.model.evaluate(self.point.time, x, u).derivatives.copy()
-        except (ModelError, NumericalError):
+        except (ModelError, NumericalError) as error:
+            self._why = str(error)
             return np.full(len(x), np.nan)
 
     def widen(self, angles: frozenset[int]) -> None:
@@ -112,3 +121,14 @@ class Sampler:
         self.reach[sorted(angles)] = TURNED
         if np.isfinite(self.held_rates(self.states(6))).all(axis=1).sum() < 4:
             self.reach = before
+
+    def crosses_events(self) -> bool:
+        """Whether event indicators have another sign at some sampled states than at the point."""
+        t, u = self.point.time, self.point.inputs
+        try:
+            here = self.model.event_indicators(t, self.point.states, u) > 0
+            if not len(here):
+                return False
+            return any(((self.model.event_indicators(t, x, u) > 0) != here).any() for x in self.states(8))
+        except (ModelError, NumericalError):
+            return False

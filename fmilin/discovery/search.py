@@ -74,6 +74,13 @@ class Search:
         self._modes: list[Invariant] = []
         self._beside = self.sampler.states(5)
 
+    def among(self, library: Library) -> None:
+        """Look for constraints of all kinds among combinations of these functions."""
+        if len(library):
+            self.everywhere(library)
+            self.on_manifold(library)
+            self.stabilized(library)
+
     def everywhere(self, library: Library) -> None:
         """Look for functions that no state and no input changes, and judge them."""
         found = list(self._invariants(library, self._anywhere))
