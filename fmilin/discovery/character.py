@@ -8,13 +8,16 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from fmilin.discovery.sampling import Sampler
+from fmilin.discovery.sampling import FROM_NOISE, Sampler
 from fmilin.signals import FloatArray
 
 __all__ = ["Character", "character_of"]
 
 POINTS = 3
 """Points at which every state is moved alone: equality by chance does not survive."""
+
+LEAST = 1e-11
+"""Difference of rates, relative to the largest, that is more than rounding."""
 
 SAME_AGAIN = 1e-7
 """Change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded."""
@@ -62,17 +65,18 @@ def character_of(sampler: Sampler) -> Character:
     fine = np.isfinite(held).all(axis=1) & np.isfinite(moved).all(axis=1)
     x, held, moved = x[fine], held[fine], moved[fine]
     n = len(sampler.point.states)
-    driven = _differ(held, moved)
+    least = max(LEAST, FROM_NOISE * sampler.noise)
+    driven = _differ(held, moved, least)
     constant = ~(held.any(axis=0) | moved.any(axis=0))
-    rate_of = _pairs(x, held, constant)
+    rate_of = _pairs(x, held, constant, FROM_NOISE * sampler.noise)
     depends, angle = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=bool)
     for j in np.flatnonzero(~constant):
         step = np.zeros(n)
         step[j] = 0.37 * sampler.reach[j]
-        depends[:, j] = _differ(held, sampler.held_rates(x + step))
+        depends[:, j] = _differ(held, sampler.held_rates(x + step), least)
         step[j] = 2 * np.pi
         turned = sampler.held_rates(x + step)
-        angle[j] = bool(depends[:, j].any()) and not _differ(held, turned, SAME_AGAIN).any()
+        angle[j] = bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
     cyclic = ~depends.any(axis=0) & ~constant
     speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
@@ -94,7 +98,7 @@ def _set(mask: np.ndarray) -> frozenset[int]:
     return frozenset(np.flatnonzero(mask).tolist())
 
 
-def _differ(a: FloatArray, b: FloatArray, tolerance: float = 1e-11) -> np.ndarray:
+def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> np.ndarray:
     """Return which columns differ in some row, beyond rounding; NaN does not count."""
     size = np.nanmax(np.abs(np.vstack((a, b))), axis=0, initial=0.0)
     with np.errstate(invalid="ignore"):
@@ -102,12 +106,14 @@ def _differ(a: FloatArray, b: FloatArray, tolerance: float = 1e-11) -> np.ndarra
     return found
 
 
-def _pairs(x: FloatArray, f: FloatArray, constant: np.ndarray) -> dict[int, int]:
+def _pairs(x: FloatArray, f: FloatArray, constant: np.ndarray, noise: float) -> dict[int, int]:
+    """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
+    noise = noise if noise > LEAST else 0.0
     found: dict[int, int] = {}
     if not len(x):
         return found
     for i in np.flatnonzero(~constant):
-        for j in np.flatnonzero((f[:, i : i + 1] == x).all(axis=0)):
+        for j in np.flatnonzero((np.abs(f[:, i : i + 1] - x) <= noise * np.abs(x)).all(axis=0)):
             if i != j and j not in found.values():
                 found[int(i)] = int(j)
                 break
@@ -132,15 +138,15 @@ def _turning(
     _, labels = connected_components(csr_array(depends), directed=True, connection="strong")
     found: set[int] = set()
     for label in np.unique(labels[~constant]):
-        own = set(np.flatnonzero(labels == label).tolist())
+        own = set(np.flatnonzero(labels == label).tolist()) - speeds
         moving = sorted(own | speeds)
         still = np.setdiff1d(np.arange(len(labels)), moving)
         turned = still[depends[np.ix_(still, sorted(own))].any(axis=1)]
-        if len(own) < 2 or own & speeds or not len(turned) or depends[np.ix_(sorted(own), still)].any():
+        if not own or not len(turned) or depends[np.ix_(sorted(own), still)].any():
             continue
         twice = x.copy()
         twice[:, moving] *= 2
-        if not _differ(2 * held[:, turned], sampler.held_rates(twice)[:, turned], SAME_AGAIN).any():
+        if not _differ(2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)).any():
             found |= own
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -77,9 +77,8 @@ class Invariant:
         """Whether it is a sum of states with constant factors."""
         return all(not t.harmonic[0] and t.degree() == 1 for t in self.library.terms)
 
-    def readable(self, parameters: Mapping[str, float]) -> tuple[Invariant, Numbers]:
-        """Return the invariant with the factor that makes its numbers the simplest, and how they are written."""
-        numbers = Numbers(parameters)
+    def written(self, numbers: Numbers) -> Invariant:
+        """Return the invariant with the factor that makes its numbers the simplest, and these as they are written."""
         given = [c for c in (*self.coefficients, self.level) if c]
 
         def cost(factor: float) -> float:
@@ -88,16 +87,13 @@ class Invariant:
         factor = min((1 / c for c in given), key=cost)
         if self.coefficients[0] * factor < 0:
             factor = -factor
-        return replace(self, coefficients=self.coefficients * factor, level=self.level * factor), numbers
+        exact = np.array([numbers.value(c * factor) for c in self.coefficients])
+        return replace(self, coefficients=exact, level=numbers.value(self.level * factor))
 
-    def text(self, names: Sequence[str], parameters: Mapping[str, float]) -> str:
-        """Return the invariant in the grammar of expressions, with names of parameters where they fit."""
-        simple, numbers = self.readable(parameters)
-        parts = [
-            numbers.product(c, t.text(names))
-            for c, t in zip(simple.coefficients, simple.library.terms, strict=True)
-        ]
-        if simple.level:
-            parts.append(numbers.product(-simple.level, ""))
-        text = parts[0] + "".join(f" - {p[1:]}" if p.startswith("-") else f" + {p}" for p in parts[1:])
-        return text
+    def text(self, names: Sequence[str], numbers: Numbers) -> str:
+        """Return the invariant, as :meth:`written`, in the grammar of expressions."""
+        terms = zip(self.coefficients, self.library.terms, strict=True)
+        parts = [numbers.product(c, t.text(names)) for c, t in terms]
+        if self.level:
+            parts.append(numbers.product(-self.level, ""))
+        return parts[0] + "".join(f" - {p[1:]}" if p.startswith("-") else f" + {p}" for p in parts[1:])

@@ -14,6 +14,9 @@ __all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis"]
 
 TINY = 1e-300
 
+MOST_SHORTENED = 60
+"""Rows among which sums with fewer terms are looked for."""
+
 LARGEST_SUPPORT = 40
 """Terms of an expression that somebody may want to read."""
 
@@ -71,12 +74,12 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     return NullSpace(vt[first:].T, sizes, float(floored[first] / floored[first - 1]))
 
 
-def null_vector(rows: FloatArray, noise: float = 0.0) -> FloatArray | None:
-    """Return the one combination that makes all rows zero, shape (K,), to the last digit; None if there is none."""
+def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) -> FloatArray | None:
+    """Return the combination (K,) nearest to a given one that makes all rows zero; None if there is none."""
     found = null_space(rows, noise)
-    if found.basis.shape[1] != 1:
+    if not found.basis.shape[1]:
         return None
-    vector: FloatArray = found.basis[:, 0] / found.sizes
+    vector: FloatArray = found.basis @ (found.basis.T @ (nearest_to * found.sizes)) / found.sizes
     return vector
 
 
@@ -105,5 +108,25 @@ def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]
         others = np.arange(len(work)) != row
         work[others] -= np.outer(work[others, column], work[row])
         row += 1
-    for vector in work[:row][::-1]:
-        yield np.where(np.abs(vector) > tolerance * np.abs(vector).max(), vector, 0.0) / space.sizes
+    sizes = np.abs(work[:row]).max(axis=1, keepdims=True, initial=TINY)
+    rows = np.where(np.abs(work[:row]) > tolerance * sizes, work[:row], 0.0)[::-1]
+    for vector in _shortened(rows, tolerance):
+        yield vector / space.sizes
+
+
+def _shortened(rows: FloatArray, tolerance: float) -> FloatArray:
+    """Add rows to rows where that leaves fewer terms: what a chain is made of, not what adds up along it."""
+    rows = rows.copy()
+    shorter = len(rows) <= MOST_SHORTENED
+    while shorter:
+        shorter = False
+        for i in range(len(rows)):
+            for j in range(len(rows)):
+                common = np.flatnonzero((rows[i] != 0) & (rows[j] != 0)) if i != j else []
+                for ratio in {round(float(rows[i, c] / rows[j, c]), 9) for c in common}:
+                    made = rows[i] - ratio * rows[j]
+                    made = np.where(np.abs(made) > tolerance * np.abs(made).max(initial=TINY), made, 0.0)
+                    if 0 < np.count_nonzero(made) < np.count_nonzero(rows[i]):
+                        rows[i], shorter = made, True
+                        break
+    return rows

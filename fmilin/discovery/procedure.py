@@ -10,6 +10,7 @@ import numpy as np
 from fmilin.discovery.character import character_of
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import first_library, further_libraries
+from fmilin.discovery.numbers import Numbers
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampling import Sampler
 from fmilin.discovery.search import Search
@@ -22,6 +23,9 @@ from fmilin.remarks import Remark
 from fmilin.tolerances import EQUILIBRIUM
 
 __all__ = ["discover"]
+
+ACCURACY_OF_NOISE = 50
+"""How much less accurate than the rates numbers in an expression may be."""
 
 
 def discover(
@@ -69,10 +73,10 @@ def discover(
     sampler = Sampler(model, point, excite)
     character = character_of(sampler)
     sampler.widen(character.angles)
-    names, parameters = model.states.names, _parameters(model)
+    names, numbers = model.states.names, Numbers(_parameters(model), ACCURACY_OF_NOISE * sampler.noise)
 
     def text(found: Invariant) -> str:
-        return found.text(names, parameters)
+        return found.written(numbers).text(names, numbers)
 
     search = Search(sampler, character, lambda found: progress(text(found)) if progress else None)
     for group in character.groups:
@@ -82,7 +86,8 @@ def discover(
     verified = Verification(sampler, selected.manifold)
     findings = []
     for found, level in selected.constraints:
-        finding = Finding(text(found), level, tuple(names[i] for i in sorted(found.states)), *verified.of(found))
+        states = tuple(names[i] for i in sorted(found.states))
+        finding = Finding(text(found), level, states, *verified.of(found.written(numbers)))
         findings.append(finding)
     return Discovery(
         findings=tuple(findings),

@@ -84,6 +84,6 @@ class Samples:
             moved = u[:, single].copy()
             u = np.tile(self.sampler.point.inputs, (m, 1))
             u[:, single] = moved
-        f = self.sampler.rates(x, u) - self.f[:m]
+        f = self.sampler.changed(self.sampler.rates(x, u), self.f[:m])
         fine = np.isfinite(f).all(axis=1)
         return ExcitedRates(x[fine], f[fine])

@@ -19,6 +19,9 @@ REACH = 0.5
 
 SMALLEST_REACH = 1e-3
 
+FROM_NOISE = 20
+"""Difference of rates, in sizes of the model's noise, that is more than noise."""
+
 TURNED = 2.0
 """How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
 
@@ -114,6 +117,11 @@ class Sampler:
         except (ModelError, NumericalError) as error:
             self._why = str(error)
             return np.full(len(x), np.nan)
+
+    def changed(self, f: FloatArray, held: FloatArray) -> FloatArray:
+        """Return f - held, zero where that is no more than noise."""
+        change = f - held
+        return np.where(np.abs(change) <= FROM_NOISE * self.noise * np.abs(held), 0.0, change)
 
     def widen(self, angles: frozenset[int]) -> None:
         """Sample angles over most of a turn, where the model can answer there."""

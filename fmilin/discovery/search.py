@@ -198,7 +198,7 @@ class Search:
             if not 1 <= len(support) <= LARGEST_SUPPORT:
                 return None
             support = np.array(sorted(support, key=lambda i: (library.terms[i].complexity, i)))
-            again = null_vector(rows[:, support], self.sampler.noise)
+            again = null_vector(rows[:, support], vector[support], self.sampler.noise)
             if again is None:
                 return None
             sizes = np.linalg.norm(rows[:, support], axis=0)

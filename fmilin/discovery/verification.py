@@ -44,7 +44,7 @@ class Verification:
         """Return the largest h along the motion, H f, and H f_u, each relative to the size of its terms."""
         size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=TINY))
         value = float((np.abs(h.values(self._motion)) / size).max(initial=0.0))
-        change = self._excited - self._f
+        change = self._sampler.changed(self._excited, self._f)
         moved = change.any(axis=1)
         through = h.rates(self._x[moved], change[moved]) if moved.any() else np.zeros(1)
         return value, float(h.rates(self._x, self._f).max(initial=0.0)), float(through.max(initial=0.0))
