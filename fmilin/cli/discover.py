@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["command", "with_discovered"]
+__all__ = ["command"]
 
 
 @click.command()
@@ -82,20 +82,6 @@ def command(
             sys.stderr.write(f"{output}: {count}, order {found.order} instead of {found.full_order}\n")
 
     return running.work(job, model)
-
-
-def with_discovered(model: Model) -> Model:
-    """Return the model with the constraints that are found, and say which on standard error."""
-    from fmilin.discovery.procedure import discover
-
-    found = discover(model)
-    for warning in found.warnings:
-        sys.stderr.write(f"Warning: {warning}\n")
-    for finding in found.findings:
-        sys.stderr.write(f"Found: {finding.expression} = 0 ({finding.level})\n")
-    if not found.findings:
-        sys.stderr.write("Found: no constraint; all states are treated as independent\n")
-    return model.with_constraints(found.declared)
 
 
 def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:

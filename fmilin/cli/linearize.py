@@ -49,7 +49,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
 @click.option("--discover", is_flag=True, help="Find constraints that the model does not declare, and use them.")
-@click.option("--tangent-only", is_flag=True, help="Find the directions of motion from numbers alone, as none are known.")
+@click.option("--tangent-only", is_flag=True, help="Find the directions of motion from numbers, without constraints.")
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
 @click.option(
     "--coordinates",

@@ -40,10 +40,6 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
     """Return the model, and the point that the request describes: where its motion is at ``--simulate-to``."""
     request, saved = with_saved_point(request)
     model, values = open_model(request, runner)
-    if request.discover:
-        from fmilin.cli.discover import with_discovered
-
-        model = with_discovered(model)
     point = assembled(model, values, request, saved)
     return model, point if request.simulate_to is None else carried(model, point, request.simulate_to, request.stepping)
 

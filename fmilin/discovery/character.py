@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -12,6 +14,8 @@ from fmilin.discovery.sampling import FROM_NOISE, Sampler
 from fmilin.signals import FloatArray
 
 __all__ = ["Character", "character_of"]
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 POINTS = 3
 """Points at which every state is moved alone: equality by chance does not survive."""
@@ -67,7 +71,7 @@ def character_of(sampler: Sampler) -> Character:
     n = len(sampler.point.states)
     least = max(LEAST, FROM_NOISE * sampler.noise)
     driven = _differ(held, moved, least)
-    constant = ~(held.any(axis=0) | moved.any(axis=0))
+    constant: Mask = np.asarray(~(held.any(axis=0) | moved.any(axis=0)))
     rate_of = _pairs(x, held, constant, FROM_NOISE * sampler.noise)
     depends, angle = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=bool)
     for j in np.flatnonzero(~constant):
@@ -77,7 +81,7 @@ def character_of(sampler: Sampler) -> Character:
         step[j] = 2 * np.pi
         turned = sampler.held_rates(x + step)
         angle[j] = bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
-    cyclic = ~depends.any(axis=0) & ~constant
+    cyclic: Mask = ~depends.any(axis=0) & ~constant
     speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
     speeds |= set(np.flatnonzero(depends[sorted(positions)].any(axis=0)).tolist()) - positions
@@ -94,19 +98,19 @@ def character_of(sampler: Sampler) -> Character:
     )
 
 
-def _set(mask: np.ndarray) -> frozenset[int]:
+def _set(mask: Mask) -> frozenset[int]:
     return frozenset(np.flatnonzero(mask).tolist())
 
 
-def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> np.ndarray:
+def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> Mask:
     """Return which columns differ in some row, beyond rounding; NaN does not count."""
     size = np.nanmax(np.abs(np.vstack((a, b))), axis=0, initial=0.0)
     with np.errstate(invalid="ignore"):
-        found: np.ndarray = (np.abs(a - b) > tolerance * size).any(axis=0)
+        found: Mask = (np.abs(a - b) > tolerance * size).any(axis=0)
     return found
 
 
-def _pairs(x: FloatArray, f: FloatArray, constant: np.ndarray, noise: float) -> dict[int, int]:
+def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
     """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
     noise = noise if noise > LEAST else 0.0
     found: dict[int, int] = {}
@@ -120,7 +124,7 @@ def _pairs(x: FloatArray, f: FloatArray, constant: np.ndarray, noise: float) -> 
     return found
 
 
-def _reached(depends: np.ndarray, driven: np.ndarray) -> np.ndarray:
+def _reached(depends: Mask, driven: Mask) -> Mask:
     reached, before = driven.copy(), 0
     while reached.sum() > before:
         before = int(reached.sum())
@@ -129,30 +133,33 @@ def _reached(depends: np.ndarray, driven: np.ndarray) -> np.ndarray:
 
 
 def _turning(
-    sampler: Sampler, x: FloatArray, held: FloatArray, depends: np.ndarray, constant: np.ndarray, speeds: set[int]
+    sampler: Sampler, x: FloatArray, held: FloatArray, depends: Mask, constant: Mask, speeds: set[int]
 ) -> set[int]:
     """Return states that turn others, as angular speeds do, and hang on each other and on speeds alone.
 
     Twice of all speeds is twice the rates of what they turn.
     """
-    _, labels = connected_components(csr_array(depends), directed=True, connection="strong")
+    _, labels = connected_components(csr_array(np.atleast_2d(depends).astype(np.intp)), directed=True, connection="strong")
     found: set[int] = set()
     for label in np.unique(labels[~constant]):
         own = set(np.flatnonzero(labels == label).tolist()) - speeds
-        moving = sorted(own | speeds)
+        moving = np.array(sorted(own | speeds), dtype=np.intp)
+        members = np.array(sorted(own), dtype=np.intp)
         still = np.setdiff1d(np.arange(len(labels)), moving)
-        turned = still[depends[np.ix_(still, sorted(own))].any(axis=1)]
-        if not own or not len(turned) or depends[np.ix_(sorted(own), still)].any():
+        turned = still[depends[np.ix_(still, members)].any(axis=1)]
+        if not own or not len(turned) or depends[np.ix_(members, still)].any():
             continue
         twice = x.copy()
         twice[:, moving] *= 2
-        if not _differ(2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)).any():
+        if not _differ(
+            2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+        ).any():
             found |= own
     return found
 
 
-def _groups(depends: np.ndarray, constant: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    _, labels = connected_components(csr_array(depends), directed=False)
+def _groups(depends: Mask, constant: Mask) -> tuple[tuple[int, ...], ...]:
+    _, labels = connected_components(csr_array(np.atleast_2d(depends).astype(np.intp)), directed=False)
     groups: dict[int, list[int]] = {}
     for i in np.flatnonzero(~constant):
         groups.setdefault(int(labels[i]), []).append(int(i))

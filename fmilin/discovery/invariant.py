@@ -59,7 +59,8 @@ class Invariant:
 
     def gradients(self, x: FloatArray) -> FloatArray:
         """Return Dh at points x (m, N), shape (m, N)."""
-        return np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients)
+        found: FloatArray = np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients)
+        return found
 
     def rates(self, x: FloatArray, f: FloatArray) -> FloatArray:
         """Return Dh f relative to the size of its terms, at points x (m, N) for rates f (m, N), shape (m,)."""

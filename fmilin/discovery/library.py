@@ -144,11 +144,8 @@ def _slopes(term: Term, x: FloatArray) -> Iterator[tuple[int, FloatArray]]:
 
 
 def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int], ...]]:
-    found: list[tuple[tuple[int, int], ...]] = []
-    for d in range(degree + 1):
-        for chosen in combinations_with_replacement(states, d):
-            found.append(tuple((i, chosen.count(i)) for i in dict.fromkeys(chosen)))
-    return found
+    every = chain.from_iterable(combinations_with_replacement(states, d) for d in range(degree + 1))
+    return [tuple((i, chosen.count(i)) for i in dict.fromkeys(chosen)) for chosen in every]
 
 
 def _harmonics(angles: Sequence[int], order: int) -> list[Harmonic]:

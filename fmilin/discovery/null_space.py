@@ -46,7 +46,7 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     Parameters
     ----------
     rows : array, shape (m, K)
-        m > K.
+        m > K; of comparable sizes.
     noise : float
         Of the entries, relative to the largest of their row.
     """
@@ -54,7 +54,6 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
     if not rows.size:
         return nothing
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
     sizes = np.maximum(np.linalg.norm(rows, axis=0), TINY)
     _, s, vt = np.linalg.svd(rows / sizes, full_matrices=False)
     if not s[0] > 0:
@@ -120,13 +119,19 @@ def _shortened(rows: FloatArray, tolerance: float) -> FloatArray:
     shorter = len(rows) <= MOST_SHORTENED
     while shorter:
         shorter = False
-        for i in range(len(rows)):
-            for j in range(len(rows)):
-                common = np.flatnonzero((rows[i] != 0) & (rows[j] != 0)) if i != j else []
-                for ratio in {round(float(rows[i, c] / rows[j, c]), 9) for c in common}:
-                    made = rows[i] - ratio * rows[j]
-                    made = np.where(np.abs(made) > tolerance * np.abs(made).max(initial=TINY), made, 0.0)
-                    if 0 < np.count_nonzero(made) < np.count_nonzero(rows[i]):
-                        rows[i], shorter = made, True
-                        break
+        for i in np.argsort(-np.count_nonzero(rows, axis=1), kind="stable"):
+            best = min(_sums(rows, int(i), tolerance), key=np.count_nonzero, default=rows[i])
+            if 0 < np.count_nonzero(best) < np.count_nonzero(rows[i]):
+                rows[i], shorter = best, True
     return rows
+
+
+def _sums(rows: FloatArray, i: int, tolerance: float) -> Iterator[FloatArray]:
+    """Yield row i plus multiples of other rows in which a term of both is gone."""
+    for j in range(len(rows)):
+        if i == j:
+            continue
+        common = np.flatnonzero((rows[i] != 0) & (rows[j] != 0))
+        for ratio in {round(float(rows[i, c] / rows[j, c]), 9) for c in common}:
+            made = rows[i] - ratio * rows[j]
+            yield np.where(np.abs(made) > tolerance * np.abs(made).max(initial=TINY), made, 0.0)

@@ -91,7 +91,9 @@ class Discovery:
 
     def document(self) -> dict[str, Any]:
         """Return everything as a document for JSON."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "kept_out", "warnings")}
+        own = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "kept_out", "warnings")
+        }
         return {
             "format": "fmilin-discovery/1",
             **own,

@@ -70,11 +70,13 @@ class Samples:
         return self.x[:wanted], self.f[:wanted]
 
     def rows(self, library: Library) -> FloatArray:
-        """Return Dphi f, shape (m, K); no rows where the model answers too seldom."""
+        """Return Dphi f, shape (m, K), each row in its size; no rows where the model answers too seldom."""
         x, f = self.for_terms(len(library))
         if len(x) <= len(library):
             return np.empty((0, len(library)))
-        return library.rates(x, f)
+        rows = library.rates(x, f)
+        found: FloatArray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        return found
 
     def excited(self, count: int, single: int | None = None) -> ExcitedRates:
         """Return what random inputs, or a ``single`` one, change of the rates at some of the points."""

@@ -11,7 +11,7 @@ from fmilin.discovery.character import Character
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis
-from fmilin.discovery.projection import is_independent
+from fmilin.discovery.projection import independent_ones, is_independent
 from fmilin.discovery.samples import Samples
 from fmilin.discovery.sampling import Sampler
 from fmilin.discovery.stabilized import Decaying, decaying
@@ -71,6 +71,7 @@ class Search:
     def __post_init__(self) -> None:
         self._anywhere = Samples(self.sampler)
         self._on_manifold: Samples | None = None
+        self._accuracy = max(1e-9, 50 * self.sampler.noise)
         self._modes: list[Invariant] = []
         self._beside = self.sampler.states(5)
 
@@ -87,7 +88,7 @@ class Search:
         for candidate, breaks in found:
             if not self._is_new(candidate, self._known()):
                 continue
-            at = candidate.at(self.sampler.point.states)
+            at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks:
                 self.kept_out.append(Kept(at, f"{_looks(at, self.character)}broken by input {breaks}"))
                 continue
@@ -105,9 +106,10 @@ class Search:
             return
         library = library.without(self.character.speeds)
         if self._on_manifold is None:
-            self._on_manifold = Samples(self.sampler, [*self.norms, *self.speeds, *self.open])
+            every = [*self.norms, *self.speeds, *self.open]
+            self._on_manifold = Samples(self.sampler, independent_ones(every, self._beside, self.sampler.sizes))
         for candidate, breaks in self._invariants(library, self._on_manifold):
-            at = candidate.at(self.sampler.point.states)
+            at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks or not self._is_new(at, self.norms) or self._vanishes(at):
                 continue
             if self._is_new(at, [*self.candidates, *self.norms]):
@@ -166,9 +168,7 @@ class Search:
                 if found is not None:
                     yield found, self._breaker(found, samples) if is_broken else ""
 
-    def _split_by_inputs(
-        self, library: Library, samples: Samples, space: NullSpace
-    ) -> tuple[NullSpace, NullSpace]:
+    def _split_by_inputs(self, library: Library, samples: Samples, space: NullSpace) -> tuple[NullSpace, NullSpace]:
         """Return what random inputs leave alone, and the whole ``space`` where they break something of it."""
         basis, nothing = space.basis, replace(space, basis=space.basis[:, :0])
         if not len(self.sampler.point.inputs):

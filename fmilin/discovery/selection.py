@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.constraints.declared import Level
 from fmilin.discovery.invariant import Invariant
-from fmilin.discovery.projection import INDEPENDENT, is_independent, projected
+from fmilin.discovery.projection import INDEPENDENT, independent_ones, is_independent, projected
 from fmilin.discovery.search import Kept, Search
 from fmilin.signals import FloatArray
 
@@ -21,7 +21,7 @@ STEP = 1e-3
 """Of differences, in sizes of the states."""
 
 APART = 1e-2
-"""What a gradient adds to the span of others at the point, to be preferred: nearly parallel ones are nearly singular."""
+"""What a gradient adds to the span of others at the point, to be preferred: parallel ones are nearly singular."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def chosen(search: Search) -> Selected:
     manifold = [*positions, *search.norms, *search.speeds, *search.open]
     for d in search.decaying:
         manifold += [d.g, d.rate]
+    manifold = independent_ones(manifold, search.sampler.states(4), sizes)
     points = projected(search.sampler.states(4 * POINTS), manifold, sizes)[:POINTS]
     if not len(points):
         points = x0[None]
@@ -58,7 +59,7 @@ def chosen(search: Search) -> Selected:
     for h in list(search.open):
         if not _follow(search, h, positions, rates, points):
             search.open.remove(h)
-            manifold.remove(h)
+            manifold = [m for m in manifold if m is not h]
             search.kept_out.append(Kept(h, "linear in the speeds, as momentum is; no input acts on it"))
     declared = [*positions, *search.norms, *alone]
     rank = max(
@@ -102,7 +103,8 @@ def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArra
     f = search.sampler.held_rates(both)
     rates = np.array([(g.gradients(both) * f).sum(axis=1) for g in positions])
     there, back = rates[:, : len(x)], rates[:, len(x) :]
-    return np.nan_to_num((there - back) / (2 * STEP * search.sampler.sizes))
+    found: FloatArray = np.nan_to_num((there - back) / (2 * STEP * search.sampler.sizes))
+    return found
 
 
 def _tolerance(search: Search) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -67,12 +68,9 @@ def decaying(
     if closed is None:
         return
     N, M = closed
-    eigenvalues = np.linalg.eigvals(M)
-    slowest = DECAYS * max(float(np.abs(eigenvalues).max(initial=0.0)), TINY)
-    _, Z, count = linalg.schur(M, sort=lambda re, im=0.0: re < -slowest)
-    S = N @ Z[:, :count]  # coefficients of terms and constant
+    S = N @ _decaying_part(M)  # coefficients of terms and constant
     moving = [i for i, t in enumerate(library.terms) if t.states & speeds]
-    if moving and count:
+    if moving and S.shape[1]:
         _, s, vt = np.linalg.svd(S[moving])
         s = np.concatenate((s, np.zeros(len(vt) - len(s))))
         S = S @ vt[s <= 1e-7].T
@@ -85,6 +83,19 @@ def decaying(
         found = _second_order(library, vector, B, rates, units)
         if found is not None:
             yield found
+
+
+def _decaying_part(M: FloatArray) -> FloatArray:
+    """Return a basis of what M lets decay, shape (r, count)."""
+    values = np.linalg.eigvals(M)
+    slowest = DECAYS * max(float(np.abs(values).max(initial=0.0)), TINY)
+
+    def decays(real: float, _imaginary: float) -> bool:
+        return real < -slowest
+
+    _, Z, count = linalg.schur(M, output="real", sort=decays)
+    found: FloatArray = np.asarray(Z, dtype=np.float64)[:, :count]
+    return found
 
 
 def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray, FloatArray] | None:
@@ -139,7 +150,7 @@ def _second_order(
     return Decaying(g, rate, -float(pair[0]) / 2, float(np.sqrt(-pair[1])))
 
 
-def _invariant(library: Library, scaled: FloatArray, units: FloatArray) -> Invariant | None:
+def _invariant(library: Library, scaled: Any, units: FloatArray) -> Invariant | None:
     clean = np.where(np.abs(scaled) > 1e-8 * np.abs(scaled).max(), scaled, 0.0) / units
     support = np.flatnonzero(clean[:-1])
     if not 1 <= len(support) <= LARGEST_SUPPORT:

@@ -1,4 +1,4 @@
-"""Beside the samples: is an invariant kept at other consistent points, under other inputs, along a motion?"""
+"""Beside the samples: whether an invariant is kept at other consistent points, under other inputs, along a motion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Verification:
 
     def __init__(self, sampler: Sampler, manifold: Sequence[Invariant]) -> None:
         self._sampler = sampler
-        self._x = projected(sampler.states(POINTS), manifold, sampler.sizes)
+        self._x = projected(sampler.states(4 * POINTS), manifold, sampler.sizes)[:POINTS]
         self._f = sampler.held_rates(self._x)
         self._excited = sampler.rates(self._x, sampler.inputs(len(self._x)))
         fine = np.isfinite(self._f).all(axis=1) & np.isfinite(self._excited).all(axis=1)
@@ -41,13 +41,18 @@ class Verification:
         self._motion = self._moved(manifold)
 
     def of(self, h: Invariant) -> tuple[float, float, float]:
-        """Return the largest h along the motion, H f, and H f_u, each relative to the size of its terms."""
+        """Return the largest h along the motion, H f, and H f_u, each relative to the size of its terms.
+
+        NaN where there is nothing that it could be seen at.
+        """
+        if not len(self._x):
+            return np.nan, np.nan, np.nan
         size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=TINY))
-        value = float((np.abs(h.values(self._motion)) / size).max(initial=0.0))
+        value = float((np.abs(h.values(self._motion)) / size).max())
         change = self._sampler.changed(self._excited, self._f)
         moved = change.any(axis=1)
-        through = h.rates(self._x[moved], change[moved]) if moved.any() else np.zeros(1)
-        return value, float(h.rates(self._x, self._f).max(initial=0.0)), float(through.max(initial=0.0))
+        through = h.rates(self._x[moved], change[moved]) if moved.any() else np.full(1, 0.0)
+        return value, float(h.rates(self._x, self._f).max()), float(through.max())
 
     def _moved(self, manifold: Sequence[Invariant]) -> FloatArray:
         """Return the states of a short motion from the point, by Runge's and Kutta's rule."""

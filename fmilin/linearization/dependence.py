@@ -77,7 +77,7 @@ def _unmovable(linear: LinearModel) -> FloatArray:
 
 def unmovable_combinations(linear: LinearModel) -> int:
     """Return how many combinations of the states cannot change, to first order, whatever the inputs do."""
-    return _unmovable(linear).shape[1]
+    return int(_unmovable(linear).shape[1])
 
 
 def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
@@ -156,7 +156,8 @@ class _Beside:
         rates = self._f @ candidates / np.maximum(np.linalg.norm(self._f, axis=1, keepdims=True), TINY)
         _, s, vt = np.linalg.svd(rates)
         s = np.concatenate((s, np.zeros(len(vt) - len(s))))
-        return candidates @ vt[s <= RANK].T
+        kept: FloatArray = candidates @ vt[s <= RANK].T
+        return kept
 
     def kept_by_bending(self, candidates: FloatArray) -> FloatArray:
         """Return combinations w for which (w + S x)' f is zero close to the point, with some symmetric S.
@@ -180,14 +181,16 @@ class _Beside:
         left = rates - columns @ (columns.T @ rates)
         size = CLOSE * float(np.linalg.norm(f - f.mean(axis=0)))
         _, s, vt = np.linalg.svd(left)
-        return candidates @ vt[s <= BENDS * size].T
+        kept: FloatArray = candidates @ vt[s <= BENDS * size].T
+        return kept
 
 
 def _without(candidates: FloatArray, states: list[int]) -> FloatArray:
     """Return the part of a span in which these states do not appear."""
     if not states or not candidates.shape[1]:
         return candidates
-    return candidates @ linalg.null_space(candidates[states], rcond=RANK)
+    found: FloatArray = candidates @ linalg.null_space(candidates[states], rcond=RANK)
+    return found
 
 
 def _without_totals(candidates: FloatArray, beside: _Beside) -> FloatArray:

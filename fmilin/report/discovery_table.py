@@ -20,7 +20,9 @@ def print_discovery(found: Discovery, stream: TextIO) -> None:
         effort = [f"{found.visits} visits", f"{found.seconds:.1f} s"]
         console.print(fact("Effort", effort, console.width))
         if found.constant:
-            console.print(fact("Constant", ["never change, so they are parameters:", *found.constant[:MOST]], console.width))
+            console.print(
+                fact("Constant", ["never change, so they are parameters:", *found.constant[:MOST]], console.width)
+            )
         console.print()
         if found.findings:
             table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")

@@ -140,7 +140,8 @@ def noisy(model: Model, size: float = 1e-8) -> Model:
     def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         f = model.evaluate(t, x, u).derivatives
         random = np.random.default_rng(abs(hash((x.tobytes(), u.tobytes()))) % 2**32)
-        return f + size * np.abs(f) * random.uniform(-1.0, 1.0, len(f))
+        found: FloatArray = f + size * np.abs(f) * random.uniform(-1.0, 1.0, len(f))
+        return found
 
     start = dict(zip(model.states.names, model.start.states.tolist(), strict=True))
     return _model(f"noisy {model.info.name}", start, rates, model.inputs.names)
@@ -209,7 +210,8 @@ def unconstrained(seed: int) -> Model:
         return A @ np.tanh(W @ x) - x + B @ u
 
     def quadratic(_t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        return A @ x + 0.3 * np.einsum("ijk,j,k->i", V, x, x) + B @ u
+        found: FloatArray = A @ x + 0.3 * np.einsum("ijk,j,k->i", V, x, x) + B @ u
+        return found
 
     def oscillators(_t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         q, v = x[:n], x[n:]
