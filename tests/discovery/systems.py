@@ -134,6 +134,11 @@ def stabilized_pendulum(alpha: float = 5.0, beta: float = 4.0) -> Model:
     return _model("stabilized_pendulum", {"x": 0.5, "y": -1.2, "vx": 0.0, "vy": 0.0}, rates, ["force"])
 
 
+def plain_pendulum() -> Model:
+    """The same without them."""
+    return stabilized_pendulum(0.0, 0.0)
+
+
 def noisy(model: Model, size: float = 1e-8) -> Model:
     """The same with noise in its derivatives, relative to the largest of them."""
 
