@@ -80,7 +80,8 @@ def character_of(sampler: Sampler) -> Character:
         depends[:, j] = _differ(held, sampler.held_rates(x + step), least)
         step[j] = 2 * np.pi
         turned = sampler.held_rates(x + step)
-        angle[j] = bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
+        answers = bool(np.isfinite(turned).all(axis=1).any())
+        angle[j] = answers and bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
     cyclic: Mask = ~depends.any(axis=0) & ~constant
     speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
