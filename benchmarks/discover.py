@@ -1,9 +1,4 @@
-"""``python -m benchmarks discover``: constraints that nobody declared, found again, beside what is known of each system.
-
-found, missed, false: constraints; those of the system that do not hold where the found ones do, and those found that do
-not hold where the system's do, at random points; visits: rates asked for; dA: the linear model from the found constraints
-beside that from the declared ones, in the same coordinates.
-"""
+"""``python -m benchmarks discover``: constraints that nobody declared, found again, beside what is known of them."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import fmilin as fl
+from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
 from fmilin.systems import four_bar, slider_crank
@@ -21,26 +17,30 @@ from tests.discovery.truth import CASES, LONGER_CASES, violated
 
 RANDOM = 50
 
-HEAD = f"{'system':28}{'states':>7}{'order':>7}{'found':>7}{'missed':>8}{'false':>7}{'time':>9}{'visits':>8}{'dA':>10}"
+COLUMNS = ("system", "states", "order", "found", "missed", "false", "time", "visits", "A")
 
 
 def main() -> None:
-    print(HEAD)
-    for case in (*CASES, *LONGER_CASES):
-        _row(case.name, *case.models())
+    rows = [_row(case.name, *case.models()) for case in (*CASES, *LONGER_CASES)]
     with tempfile.TemporaryDirectory() as folder:
-        for name, build in (("four-bar", four_bar), ("slider crank", slider_crank)):
-            path = Path(folder, f"{name}.fmu")
+        for build, interfaces in ((four_bar, ("me", "cs")), (slider_crank, ("me",))):
+            path = Path(folder, f"{build.__name__}.fmu")
             build_fmu(build(), path)
-            for what, interface in (("FMU", "me"), ("co-simulation", "cs")):
-                if interface == "cs" and name != "four-bar":
-                    continue
+            for interface in interfaces:
                 with fl.load(path) as true, fl.load(path, constraints=[], interface=interface) as bare:
-                    _row(f"{name}, {what}", true, bare)
-    _random()
+                    rows.append(_row(f"{build.__name__}.fmu, {interface}", true, bare))
+    rows.append(_nothing())
+    show(
+        "Discovery",
+        COLUMNS,
+        rows,
+        "Without their constraints. missed: of the system's constraints, those that do not hold where the found ones "
+        "do; false: found ones that do not hold where the system's do; both at random consistent points. visits: rates "
+        "asked for. A: from the found constraints, relative to A from the declared ones.",
+    )
 
 
-def _row(name: str, true: Model, bare: Model) -> None:
+def _row(name: str, true: Model, bare: Model) -> list[str]:
     found = fl.discover(bare)
     again = true.with_constraints(found.declared)
     missed = violated(again, true.constraints.declared)
@@ -48,16 +48,16 @@ def _row(name: str, true: Model, bare: Model) -> None:
     lin = fl.linearize(true)
     try:
         ours = fl.linearize(again, independent=lin.states.names)
-        dA = f"{np.abs(ours.A - lin.A).max() / max(np.abs(lin.A).max(), 1e-300):.0e}"
+        error = f"{np.abs(ours.A - lin.A).max() / max(np.abs(lin.A).max(), 1e-300):.0e}"
     except fl.FmilinError:
-        dA = "other"
-    numbers = f"{len(true.states):7}{found.order:7}{len(found.findings):7}{missed:8}{false:7}"
-    print(f"{name:28}{numbers}{found.seconds:7.2f} s{found.visits:8}{dA:>10}", flush=True)
+        error = "of another order"
+    numbers = (len(true.states), found.order, len(found.findings), missed, false)
+    return [name, *map(str, numbers), f"{found.seconds:.2f} s", str(found.visits), error]
 
 
-def _random() -> None:
+def _nothing() -> list[str]:
     """Count what is invented where nothing is to be found."""
     everything = [fl.discover(unconstrained(seed)) for seed in range(RANDOM)]
-    invented = sum(len(found.findings) for found in everything)
+    invented = str(sum(len(found.findings) for found in everything))
     seconds, visits = sum(f.seconds for f in everything), sum(f.visits for f in everything)
-    print(f"{RANDOM} random systems without constraints: {invented} found, {seconds:.2f} s, {visits} visits")
+    return [f"{RANDOM} random systems", "2-8", "", invented, "0", invented, f"{seconds:.2f} s", str(visits), ""]

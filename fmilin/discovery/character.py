@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def _turning(
 
     Twice of all speeds is twice the rates of what they turn.
     """
-    _, labels = connected_components(csr_array(np.atleast_2d(depends).astype(np.intp)), directed=True, connection="strong")
+    labels = _components(depends, "strong")
     found: set[int] = set()
     for label in np.unique(labels[~constant]):
         own = set(np.flatnonzero(labels == label).tolist()) - speeds
@@ -159,8 +159,15 @@ def _turning(
     return found
 
 
+def _components(depends: Mask, connection: Literal["weak", "strong"]) -> NDArray[np.int32]:
+    """Return a number for each state, the same for states that hang together."""
+    graph = csr_array(np.atleast_2d(depends).astype(np.intp))
+    labels: NDArray[np.int32] = connected_components(graph, directed=True, connection=connection)[1]
+    return labels
+
+
 def _groups(depends: Mask, constant: Mask) -> tuple[tuple[int, ...], ...]:
-    _, labels = connected_components(csr_array(np.atleast_2d(depends).astype(np.intp)), directed=False)
+    labels = _components(depends, "weak")
     groups: dict[int, list[int]] = {}
     for i in np.flatnonzero(~constant):
         groups.setdefault(int(labels[i]), []).append(int(i))

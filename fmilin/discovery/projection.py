@@ -13,7 +13,7 @@ from fmilin.signals import FloatArray
 __all__ = ["independent_ones", "is_independent", "projected"]
 
 STEPS = 40
-REACHED = 1e-13
+ARRIVED = 1e-13
 
 FURTHEST = 10.0
 """How far a projection may go, in sizes of the states."""
@@ -43,7 +43,7 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
         h = np.column_stack([i.values(s) for i in invariants]) / size
         fine = np.isfinite(h).all(axis=1)
         s, x0, arrived, h, size = s[fine], x0[fine], arrived[fine], h[fine], size[fine]
-        arrived = np.asarray((np.abs(h) <= REACHED).all(axis=1))
+        arrived = np.asarray((np.abs(h) <= ARRIVED).all(axis=1))
         if arrived.all():
             break
         H = np.stack([i.gradients(s) for i in invariants], axis=1) * sizes / size[:, :, None]

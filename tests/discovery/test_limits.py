@@ -44,7 +44,8 @@ def test_states_beyond_the_model_s_domain_are_left_out() -> None:
 
     def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         f = plain.evaluate(t, x, u).derivatives
-        return f * np.sqrt(0.9 - x[0]) / np.sqrt(0.9 - x[0])
+        found: FloatArray = f * np.sqrt(0.9 - x[0]) / np.sqrt(0.9 - x[0])
+        return found
 
     start = dict(zip(plain.states.names, plain.start.states.tolist(), strict=True))
     with np.errstate(invalid="ignore"):
@@ -65,7 +66,7 @@ def exponential() -> fl.Model:
     """A mass on the curve y = exp(x) in a bowl, at its equilibrium: in no library."""
 
     def rates(_t: float, z: FloatArray, u: FloatArray) -> FloatArray:
-        x, y, vx, vy = z
+        x, y, vx, _ = z
         e = np.exp(x)
         G, gamma = np.array([-e, 1.0]), e * vx * vx
         F = np.array([u[0] - 4.0 * x - e * 4.0 * (y - 1.0), -4.0 * (y - 1.0)])

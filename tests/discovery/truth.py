@@ -44,7 +44,7 @@ def norm(*names: str) -> Constraint:
     return velocity(" + ".join(f"{n}^2" for n in names) + " - 1")
 
 
-ROBOT = [
+ROBOT: list[str | Constraint] = [
     "theta - 0.2*(phi_r - phi_l)",
     velocity("vy*cos(theta) - vx*sin(theta)"),
     velocity("vx*cos(theta) + vy*sin(theta) - 0.05*(left + right)"),
