@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from fmilin.discovery.character import character_of
+from fmilin.discovery.character import Character, character_of
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import first_library, further_libraries
 from fmilin.discovery.numbers import Numbers
@@ -41,6 +41,10 @@ def discover(
     states are and the inputs do. So functions phi of the states are looked for whose rate Dphi f vanishes at random
     states, by the null space of a matrix with one visit per row; then functions of positions that change nowhere
     where these are zero.
+
+    Libraries of sparse identification (pysindy was looked at) regress measured rates on functions and take one term
+    at a time for the left side. Here rates are exact and every term is unknown: a null space says how many
+    combinations there are, and the gap in its singular values that there are no more.
 
     Parameters
     ----------
@@ -79,8 +83,11 @@ def discover(
         return found.written(numbers).text(names, numbers)
 
     search = Search(sampler, character, lambda found: progress(text(found)) if progress else None)
+    skipped = 0
     for group in character.groups:
-        for library in (first_library(group, character), *further_libraries(group, character)):
+        first = first_library(group, character)
+        skipped += not len(first)
+        for library in (first, *further_libraries(group, character)):
             search.among(library)
     selected = chosen(search)
     verified = Verification(sampler, selected.manifold)
@@ -95,7 +102,7 @@ def discover(
         order=selected.order,
         full_order=len(model.states),
         constant=tuple(names[i] for i in sorted(character.constant)),
-        warnings=tuple(_remarks(sampler, len(character.constant), selected.order)),
+        warnings=tuple(_remarks(sampler, character, selected.order, skipped)),
         visits=sampler.visits,
         seconds=perf_counter() - began,
         name=model.info.name,
@@ -108,14 +115,21 @@ def _parameters(model: Model) -> dict[str, float]:
     return {name: value for name, value in known.items() if isinstance(value, float)}
 
 
-def _remarks(sampler: Sampler, constant: int, order: int) -> Iterator[Remark]:
-    if constant and constant == len(sampler.point.states):
+def _remarks(sampler: Sampler, character: Character, order: int, skipped: int) -> Iterator[Remark]:
+    if len(character.constant) == len(sampler.point.states) > 0:
         yield Remark(
             "nothing-moves",
             "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
             "another point with --set, or larger inputs with --excite.",
         )
         return
+    if skipped:
+        largest = max(map(len, character.groups))
+        yield Remark(
+            "too-many-states",
+            f"{largest} states hang together, too many to look for constraints among all products of two: only what "
+            "fits into smaller libraries was looked for.",
+        )
     try:
         more = order - _order_in_numbers(sampler)
     except FmilinError:
