@@ -184,7 +184,9 @@ def further_libraries(group: Sequence[int], character: Character) -> Iterator[Li
     angles = [i for i in group if i in character.angles]
     speeds = [i for i in group if i in character.speeds]
     positions = [i for i in group if i not in character.speeds]
-    yield _with_speeds(_products(positions, angles, 3), _products(positions, angles, 2), speeds)
+    beside = list(_products(positions, angles, 2))
+    cubic = _with_speeds(_products(positions, angles, 3), beside, speeds)
+    yield cubic if len(cubic) else _with_speeds(beside, beside, speeds)
     if len(angles) > 1:
         order = min(MOST_ANGLES, len(angles))
         at_rest = list(_products(positions, angles, 1, harmonics=order))

@@ -14,13 +14,13 @@ from fmilin.discovery.numbers import Numbers
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampling import Sampler
 from fmilin.discovery.search import Search
-from fmilin.discovery.selection import chosen
+from fmilin.discovery.selection import Selected, chosen
 from fmilin.discovery.tangent import linearize_on_tangent
-from fmilin.discovery.verification import Verification
+from fmilin.discovery.verification import Residuals, Verification
 from fmilin.errors import FmilinError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
-from fmilin.tolerances import EQUILIBRIUM
+from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 
 __all__ = ["discover"]
 
@@ -89,15 +89,12 @@ def discover(
         skipped += not len(first)
         for library in (first, *further_libraries(group, character)):
             search.among(library)
-    selected = chosen(search)
-    verified = Verification(sampler, selected.manifold)
-    findings = []
-    for found, level in selected.constraints:
-        states = tuple(names[i] for i in sorted(found.states))
-        finding = Finding(text(found), level, states, *verified.of(found.written(numbers)))
-        findings.append(finding)
+    selected, residuals = _verified(search, numbers)
     return Discovery(
-        findings=tuple(findings),
+        findings=tuple(
+            Finding(text(found), level, tuple(names[i] for i in sorted(found.states)), *r)
+            for (found, level), r in zip(selected.constraints, residuals, strict=True)
+        ),
         kept_out=tuple(KeptOut(text(k.invariant), k.reason) for k in search.kept_out),
         order=selected.order,
         full_order=len(model.states),
@@ -107,6 +104,25 @@ def discover(
         seconds=perf_counter() - began,
         name=model.info.name,
     )
+
+
+def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residuals]]:
+    """Return the constraints that hold as they are written where no sample was, and their residuals."""
+    sampler = search.sampler
+    least = max(INVARIANT, ACCURACY_OF_NOISE * sampler.noise)
+    while True:
+        selected = chosen(search)
+        verification = Verification(sampler, selected.manifold)
+        residuals = [verification.of(h.written(numbers)) for h, _ in selected.constraints]
+        failed = [
+            (h, max(r))
+            for (h, _), r in zip(selected.constraints, residuals, strict=True)
+            if max(r.along_motion, r.along_inputs) > least or r.value > INVARIANT_MEASURED
+        ]
+        if not failed:
+            return selected, residuals
+        for h, residual in failed:
+            search.reject(h, f"changes at other states, at {residual:.1g} of the size of its terms")
 
 
 def _parameters(model: Model) -> dict[str, float]:

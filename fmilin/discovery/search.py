@@ -137,6 +137,13 @@ class Search:
             self.decaying.append(found)
             self.said(found.g)
 
+    def reject(self, h: Invariant, reason: str) -> None:
+        """Take h for no constraint after all."""
+        for known in (self.candidates, self.norms, self.speeds, self.open):
+            known[:] = [k for k in known if k is not h]
+        self.decaying = [d for d in self.decaying if d.g is not h]
+        self.kept_out.append(Kept(h, reason))
+
     def _is_zero_at_start(self, g: Invariant) -> bool:
         """Whether terms that are not zero add up to zero at the point: no accident."""
         x0 = self.sampler.point.states[None]

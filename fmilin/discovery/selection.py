@@ -77,12 +77,13 @@ def _positions(search: Search) -> list[Invariant]:
     sizes, x0 = search.sampler.sizes, search.sampler.point.states[None]
     beside = search.sampler.states(5)
     found: list[Invariant] = []
-    pool = sorted(search.candidates, key=_length)
-    for x, tolerance in ((x0, APART), (beside, INDEPENDENT)):
-        for g in pool:
-            others = [*found, *search.norms]
-            if is_independent(g, others, beside, sizes) and is_independent(g, others, x, sizes, tolerance):
-                found.append(g)
+    for g in sorted(search.candidates, key=_length):
+        if is_independent(g, [*found, *search.norms], x0, sizes, APART):
+            found.append(g)
+    for g in sorted(search.candidates, key=_length):  # what is singular at the point, but nowhere else
+        near = projected(beside, [*found, *search.norms], sizes)
+        if len(near) and is_independent(g, [*found, *search.norms], near, sizes):
+            found.append(g)
     return found
 
 

@@ -95,11 +95,18 @@ def _of_speeds(found: Invariant, character: Character, sampler: Sampler) -> Verd
 
 
 def _is_momentum_of_cyclic(found: Invariant, character: Character, sampler: Sampler) -> bool:
-    """Whether the speed of a cyclic coordinate has a factor that keeps its sign, as a mass does."""
-    gradients = found.gradients(sampler.states(20))
+    """Whether the speed of a cyclic coordinate has a factor that keeps its sign, as a mass does.
+
+    A joint fixed to the ground looks like that, too, but there its factor is the same everywhere and bodies fall or are
+    pulled from rest, which a momentum would not survive.
+    """
+    x = sampler.states(20)
+    gradients = found.gradients(x)
+    x[:, sorted(character.speeds)] = 0.0
+    is_pulled = bool(np.nan_to_num(sampler.held_rates(x[:3]))[:, sorted(found.states & character.speeds)].any())
     for position in character.cyclic & character.rate_of.keys():
         factor = gradients[:, character.rate_of[position]]
-        if factor.min() * factor.max() > 0:
+        if factor.min() * factor.max() > 0 and not (is_pulled and np.ptp(factor) <= UNIT * np.abs(factor).max()):
             return True
     return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from fmilin.discovery.projection import projected
 from fmilin.discovery.sampling import Sampler
 from fmilin.signals import FloatArray
 
-__all__ = ["Verification"]
+__all__ = ["Residuals", "Verification"]
 
 POINTS = 10
 STEPS = 20
@@ -20,6 +21,17 @@ FURTHEST = 0.02
 """How far the fastest state moves in one step, in its size."""
 
 TINY = 1e-300
+
+
+class Residuals(NamedTuple):
+    """The largest h along a motion, H f and H f_u, relative to the sizes of their terms.
+
+    NaN where there is nothing that they could be seen at.
+    """
+
+    value: float
+    along_motion: float
+    along_inputs: float
 
 
 class Verification:
@@ -40,19 +52,16 @@ class Verification:
         self._x, self._f, self._excited = self._x[fine], self._f[fine], self._excited[fine]
         self._motion = self._moved(manifold)
 
-    def of(self, h: Invariant) -> tuple[float, float, float]:
-        """Return the largest h along the motion, H f, and H f_u, each relative to the size of its terms.
-
-        NaN where there is nothing that it could be seen at.
-        """
+    def of(self, h: Invariant) -> Residuals:
+        """Return how well h is kept."""
         if not len(self._x):
-            return np.nan, np.nan, np.nan
+            return Residuals(np.nan, np.nan, np.nan)
         size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=TINY))
         value = float((np.abs(h.values(self._motion)) / size).max())
         change = self._sampler.changed(self._excited, self._f)
         moved = change.any(axis=1)
         through = h.rates(self._x[moved], change[moved]) if moved.any() else np.full(1, 0.0)
-        return value, float(h.rates(self._x, self._f).max()), float(through.max())
+        return Residuals(value, float(h.rates(self._x, self._f).max()), float(through.max()))
 
     def _moved(self, manifold: Sequence[Invariant]) -> FloatArray:
         """Return the states of a short motion from the point, by Runge's and Kutta's rule."""

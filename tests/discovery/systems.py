@@ -86,6 +86,27 @@ def rod_in_space() -> Model:
     return _model("rod_in_space", start, rates, ["force", "torque"])
 
 
+def hung_body() -> Model:
+    """A rigid body on a ball joint at a point of it that is not its centre of mass, 13 states: r + R s = 0."""
+    s, mass = np.array([0.1, 0.0, 0.4]), 2.0
+
+    def rates(_t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        q, v, w = x[3:7], x[7:10], x[10:]
+        R = _rotation(q)
+        S = np.array([[0.0, -s[2], s[1]], [s[2], 0.0, -s[0]], [-s[1], s[0], 0.0]])
+        G = np.hstack((np.eye(3), -R @ S))
+        gamma = -R @ np.cross(w, np.cross(w, s))
+        M = np.concatenate((np.full(3, mass), INERTIA))
+        F = np.concatenate(([0.0, 0.0, -9.81 * mass], [u[0], 0.0, 0.0] - np.cross(w, INERTIA * w)))
+        a = _solved(M, G, F, gamma)
+        return np.concatenate((v, _turned(q, w), a))
+
+    names = [f"r{i}" for i in "xyz"] + [f"e{i}" for i in range(4)] + [f"v{i}" for i in "xyz"] + [f"w{i}" for i in "xyz"]
+    q = np.array([0.0, 1.0, 0.0, 0.0])
+    start = dict(zip(names, [*(-_rotation(q) @ s).tolist(), *q.tolist(), *[0.0] * 6], strict=True))
+    return _model("hung_body", start, rates, ["torque"])
+
+
 def cartesian_slider_crank() -> Model:
     """A crank pin (x, y) at 0.2 m and a slider at s, 0.7 m from the pin; point masses; 6 states."""
 

@@ -135,3 +135,37 @@ def test_names_that_need_backquotes_survive() -> None:
     found = fl.discover(model)
     assert found.constraints == ['`rod "a" x`^2 + `y pos`^2 - 1.69']
     assert read_constraints(found.toml().encode()).constraints[0].expression.text == found.constraints[0]
+
+
+def test_what_fails_verification_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that are rounded too boldly make another ellipse: it is not kept, and that is seen."""
+    w = np.array([1.0, 1.013])
+
+    def rates(_t: float, z: FloatArray, u: FloatArray) -> FloatArray:
+        G = w * z[:2]
+        F = np.array([u[0], -9.81])
+        return np.concatenate((z[2:], F - G * ((G @ F + (w * z[2:]) @ z[2:]) / (G @ G))))
+
+    ellipse = FunctionModel("ellipse", {"x": 0.6, "y": -0.8, "vx": 0.0, "vy": 0.0}, rates, inputs=["u"])
+    assert len(fl.discover(ellipse).constraints) == 1
+    monkeypatch.setattr("fmilin.discovery.numbers.AGREES", 0.05)
+    found = fl.discover(ellipse)
+    assert found.constraints == []
+    assert found.order == 4
+    assert any("changes at other states" in k.reason for k in found.kept_out)
+
+
+def test_a_body_that_is_not_pulled_may_as_well_be_free() -> None:
+    """Pinned, or free with its momentum at zero: no number tells; it is shown, and not used."""
+
+    def rates(_t: float, z: FloatArray, u: FloatArray) -> FloatArray:
+        theta, w = z[2], z[5]
+        arm = 0.3 * np.array([np.cos(theta), np.sin(theta)])
+        turn = u[0] / (0.2 + 0.09 * 2.0)
+        across = np.array([-arm[1], arm[0]])
+        return np.concatenate((z[3:], across * turn - arm * w * w, [turn]))
+
+    start = {"x": 0.3, "y": 0.0, "theta": 0.0, "vx": 0.0, "vy": 0.0, "w": 0.0}
+    found = fl.discover(FunctionModel("arm", start, rates, inputs=["torque"]))
+    assert found.constraints == []
+    assert any("momentum" in k.reason and "vx" in k.expression for k in found.kept_out)

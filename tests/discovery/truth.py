@@ -60,6 +60,16 @@ CASES = (
         systems.rod_in_space,
         ["(a.x - b.x)^2 + (a.y - b.y)^2 + (a.z - b.z)^2 - 1.69", norm(*A), norm(*B)],
     ),
+    Case(
+        "body on a ball joint",
+        systems.hung_body,
+        [
+            norm("e0", "e1", "e2", "e3"),
+            "rx + 0.1*(e0^2 + e1^2 - e2^2 - e3^2) + 0.8*(e1*e3 + e0*e2)",
+            "ry + 0.2*(e1*e2 + e0*e3) + 0.8*(e2*e3 - e0*e1)",
+            "rz + 0.2*(e1*e3 - e0*e2) + 0.4*(e0^2 - e1^2 - e2^2 + e3^2)",
+        ],
+    ),
     Case("slider crank", slider_crank),
     Case("slider crank, Cartesian", systems.cartesian_slider_crank, ["x^2 + y^2 - 0.04", "(x - s)^2 + y^2 - 0.49"]),
     Case("five-bar", five_bar),
