@@ -15,7 +15,7 @@ from fmilin.signals import FloatArray
 
 __all__ = ["Library", "Term", "first_library", "further_libraries"]
 
-MOST_TERMS = 2_000
+MOST_TERMS = 2_200
 """A library with more of them is not tried: its singular values would take minutes."""
 
 MOST_ANGLES = 5
@@ -187,10 +187,15 @@ def further_libraries(group: Sequence[int], character: Character) -> Iterator[Li
     beside = list(_products(positions, angles, 2))
     cubic = _with_speeds(_products(positions, angles, 3), beside, speeds)
     yield cubic if len(cubic) else _with_speeds(beside, beside, speeds)
-    if len(angles) > 1:
-        order = min(MOST_ANGLES, len(angles))
-        at_rest = list(_products(positions, angles, 1, harmonics=order))
-        yield _with_speeds(at_rest, at_rest, speeds)
+    order = 1
+    for degree in (1, 0):
+        for larger in range(min(MOST_ANGLES, len(angles)), order, -1):
+            at_rest = list(_products(positions, angles, degree, harmonics=larger))
+            found = _with_speeds(at_rest, at_rest, speeds)
+            if len(found):
+                order = larger
+                yield found
+                break
 
 
 def _with_speeds(at_rest: Iterable[Term], beside: Iterable[Term], speeds: Sequence[int]) -> Library:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
 
-__all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis"]
+__all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis", "svd"]
 
 TINY = 1e-300
 
@@ -55,7 +56,7 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     if not rows.size:
         return nothing
     sizes = np.maximum(np.linalg.norm(rows, axis=0), TINY)
-    _, s, vt = np.linalg.svd(rows / sizes, full_matrices=False)
+    s, vt = svd(rows / sizes, full=False)
     if not s[0] > 0:
         return nothing
     limit = s[0] * max(DISCOVERED, 10 * noise)
@@ -71,6 +72,15 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
         return nothing
     first = candidates[best]
     return NullSpace(vt[first:].T, sizes, float(floored[first] / floored[first - 1]))
+
+
+def svd(matrix: FloatArray, *, full: bool = True) -> tuple[FloatArray, FloatArray]:
+    """Return all singular values, zeros for missing ones with ``full``, and the right singular vectors as rows."""
+    try:
+        _, s, vt = np.linalg.svd(matrix, full_matrices=full)
+    except np.linalg.LinAlgError:  # the quick algorithm fails on some matrices with many zeros
+        _, s, vt = linalg.svd(matrix, full_matrices=full, lapack_driver="gesvd")
+    return np.concatenate((s, np.zeros(len(vt) - len(s)))), vt
 
 
 def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) -> FloatArray | None:

@@ -10,7 +10,7 @@ import numpy as np
 from fmilin.discovery.character import Character
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
-from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis
+from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis, svd
 from fmilin.discovery.projection import independent_ones, is_independent
 from fmilin.discovery.samples import Samples
 from fmilin.discovery.sampling import Sampler
@@ -184,8 +184,7 @@ class Search:
         changes = library.rates(excited.x, excited.f) / space.sizes
         sizes = np.abs(changes) @ np.abs(basis)
         through = changes @ basis / max(float(sizes.max(initial=0.0)), 1e-300)
-        _, s, vt = np.linalg.svd(through, full_matrices=True)
-        s = np.concatenate((s, np.zeros(len(vt) - len(s))))
+        s, vt = svd(through)
         kept = s <= max(1e-8, 100 * self.sampler.noise)
         return (space, nothing) if kept.all() else (replace(space, basis=basis @ vt[kept].T), space)
 

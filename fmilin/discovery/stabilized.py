@@ -15,7 +15,7 @@ from scipy import linalg
 
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
-from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis
+from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis, svd
 from fmilin.signals import FloatArray
 
 __all__ = ["Decaying", "decaying"]
@@ -71,8 +71,7 @@ def decaying(
     S = N @ _decaying_part(M)  # coefficients of terms and constant
     moving = [i for i, t in enumerate(library.terms) if t.states & speeds]
     if moving and S.shape[1]:
-        _, s, vt = np.linalg.svd(S[moving])
-        s = np.concatenate((s, np.zeros(len(vt) - len(s))))
+        s, vt = svd(S[moving])
         S = S @ vt[s <= 1e-7].T
     if not S.shape[1]:
         return
@@ -105,8 +104,9 @@ def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray,
     if np.abs(np.diag(R)).min() < 1e-9 * np.abs(np.diag(R)).max():
         return None
     left = rates - Q @ (Q.T @ rates)
-    scale = np.maximum(np.linalg.norm(rates, axis=0), TINY)
-    _, s, vt = np.linalg.svd(left / scale, full_matrices=False)
+    norms = np.linalg.norm(rates, axis=0)
+    scale = np.maximum(norms, 1e-12 * max(float(norms.max()), TINY))
+    s, vt = svd(left / scale, full=False)
     small = s <= max(1e-9, 10 * noise) * max(s[0], 1.0)
     if not small.any():
         return None
@@ -116,8 +116,7 @@ def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray,
     for _ in range(k):
         image = np.linalg.solve(R, Q.T @ (rates @ N[:k]))
         outside = image - N @ (N.T @ image)
-        _, s, vt = np.linalg.svd(outside)
-        s = np.concatenate((s, np.zeros(len(vt) - len(s))))
+        s, vt = svd(outside)
         small = s <= 1e-7 * max(float(np.abs(image).max()), TINY)
         if small.all():
             return N, N.T @ image
