@@ -73,6 +73,8 @@ def discover(
     ['x^2 + y^2 - 1']
     """
     began = perf_counter()
+    if not len(model.states):
+        return Discovery((), (), 0, 0, name=model.info.name)
     point = model.start if point is None else point
     sampler = Sampler(model, point, excite)
     character = character_of(sampler)
@@ -113,10 +115,13 @@ def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residual
     while True:
         selected = chosen(search)
         verification = Verification(sampler, selected.manifold)
-        residuals = [verification.of(h.written(numbers)) for h, _ in selected.constraints]
+        declared = [h for h, _ in selected.constraints]
+        implied = [h for h in selected.manifold if not any(h is d for d in declared)]
+        residuals = [verification.of(h.written(numbers)) for h in declared]
+        every = [*residuals, *(verification.of(h) for h in implied)]
         failed = [
             (h, max(r))
-            for (h, _), r in zip(selected.constraints, residuals, strict=True)
+            for h, r in zip((*declared, *implied), every, strict=True)
             if max(r.along_motion, r.along_inputs) > least or r.value > INVARIANT_MEASURED
         ]
         if not failed:

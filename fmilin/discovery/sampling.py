@@ -104,16 +104,19 @@ class Sampler:
         """Return the rates at x (m, N) with the inputs of the point, shape (m, N)."""
         return self.rates(x, np.tile(self.point.inputs, (len(x), 1)))
 
-    def rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the rates at x (m, N) and u (m, nu), shape (m, N); NaN where the model has no answer."""
+    def rates(self, x: FloatArray, u: FloatArray, *, later: float = 0.0) -> FloatArray:
+        """Return the rates at x (m, N) and u (m, nu), shape (m, N); NaN where the model has no answer.
+
+        ``later``, in seconds, than the point.
+        """
         self.visits += len(x)
-        found = np.array([self._rates(s, v) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
+        found = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
         self.refused += int((~np.isfinite(found).all(axis=1)).sum())
         return found
 
-    def _rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
+    def _rates(self, x: FloatArray, u: FloatArray, later: float = 0.0) -> FloatArray:
         try:
-            return self.model.evaluate(self.point.time, x, u).derivatives.copy()
+            return self.model.evaluate(self.point.time + later, x, u).derivatives.copy()
         except (ModelError, NumericalError) as error:
             self._why = str(error)
             return np.full(len(x), np.nan)

@@ -138,10 +138,14 @@ class Search:
             self.said(found.g)
 
     def reject(self, h: Invariant, reason: str) -> None:
-        """Take h for no constraint after all."""
+        """Take h for no constraint after all, nor those of positions of which it may be the rate."""
+        rates = self.character.rate_of
+        if h.states & self.character.speeds:
+            for g in [g for g in self.candidates if {rates.get(i) for i in g.states} & h.states]:
+                self.reject(g, "its rate changes at other states")
         for known in (self.candidates, self.norms, self.speeds, self.open):
             known[:] = [k for k in known if k is not h]
-        self.decaying = [d for d in self.decaying if d.g is not h]
+        self.decaying = [d for d in self.decaying if h is not d.g and h is not d.rate]
         self.kept_out.append(Kept(h, reason))
 
     def _is_zero_at_start(self, g: Invariant) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.projection import projected
 from fmilin.discovery.sampling import Sampler
+from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
 
 __all__ = ["Residuals", "Verification"]
@@ -19,6 +20,9 @@ STEPS = 20
 
 FURTHEST = 0.02
 """How far the fastest state moves in one step, in its size."""
+
+LATER = 0.7
+"""Seconds after the point, where the other inputs are looked at: what depends on time is kept at one time only."""
 
 TINY = 1e-300
 
@@ -47,7 +51,8 @@ class Verification:
         self._sampler = sampler
         self._x = projected(sampler.states(4 * POINTS), manifold, sampler.sizes)[:POINTS]
         self._f = sampler.held_rates(self._x)
-        self._excited = sampler.rates(self._x, sampler.inputs(len(self._x)))
+        later = 0.0 if isinstance(sampler.model, Stepped) else LATER
+        self._excited = sampler.rates(self._x, sampler.inputs(len(self._x)), later=later)
         fine = np.isfinite(self._f).all(axis=1) & np.isfinite(self._excited).all(axis=1)
         self._x, self._f, self._excited = self._x[fine], self._f[fine], self._excited[fine]
         self._motion = self._moved(manifold)

@@ -169,3 +169,20 @@ def test_a_body_that_is_not_pulled_may_as_well_be_free() -> None:
     found = fl.discover(FunctionModel("arm", start, rates, inputs=["torque"]))
     assert found.constraints == []
     assert any("momentum" in k.reason and "vx" in k.expression for k in found.kept_out)
+
+
+def test_what_is_kept_at_one_time_only_is_no_constraint() -> None:
+    def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        push = u[0] - x[0] - np.sin(x[1])
+        return np.array([x[2], x[3], push, -2.0 * push + t * x[0]])
+
+    start = {"x": 0.0, "y": 0.0, "vx": 0.0, "vy": 0.0}
+    found = fl.discover(FunctionModel("late", start, rates, inputs=["u"]))
+    assert found.constraints == []
+    assert any("changes at other states" in k.reason for k in found.kept_out)
+
+
+def test_no_states_nothing_to_find(tmp_path: Path) -> None:
+    with fl.load(build("no_states", tmp_path)) as model:
+        found = fl.discover(model)
+    assert (found.constraints, found.order, found.warnings) == ([], 0, ())
