@@ -120,9 +120,14 @@ def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residual
         residuals = [verification.of(h.written(numbers)) for h in declared]
         every = [*residuals, *(verification.of(h) for h in implied)]
         failed = [
-            (h, max(r))
+            (h, max(r.along_motion, r.along_inputs))
             for h, r in zip((*declared, *implied), every, strict=True)
-            if max(r.along_motion, r.along_inputs) > least or r.value > INVARIANT_MEASURED
+            if max(r.along_motion, r.along_inputs) > least
+        ]
+        failed += [
+            (h, r.value)
+            for (h, level), r in zip(selected.constraints, residuals, strict=True)
+            if level == "position" and r.value > INVARIANT_MEASURED and not any(h is f for f, _ in failed)
         ]
         if not failed:
             return selected, residuals

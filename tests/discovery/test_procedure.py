@@ -12,12 +12,12 @@ from fmilin.models.ode import OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar, rolling_torus
 from tests.discovery import systems
-from tests.discovery.truth import CASES, Case, violated
+from tests.discovery.truth import CASES, LONGER_CASES, Case, violated
 
 MOST_VISITS = {"pendulum": 1000, "slider crank": 1000, "quaternion body": 1000, "four-bar": 3000}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", [*CASES, LONGER_CASES[-1]], ids=lambda case: case.name)
 def test_all_is_found_and_nothing_else(case: Case) -> None:
     true, bare = case.models()
     found = fl.discover(bare)
