@@ -11,6 +11,7 @@ NAMES = (
     "linearize",
     "large",
     "constraints",
+    "discover",
     "derivatives",
     "kane",
     "mechanism",

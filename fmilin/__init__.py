@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from fmilin.composition.sampled_loop import sampled_loop
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
+    from fmilin.discovery.procedure import discover
+    from fmilin.discovery.result import Discovery
     from fmilin.errors import (
         ConstraintError,
         FmilinError,
@@ -49,6 +51,7 @@ _HOMES = {
     "Constraint": "constraints.declared",
     "ConstraintError": "errors",
     "Differences": "derivatives.differences",
+    "Discovery": "discovery.result",
     "Evaluation": "model.interface",
     "FmilinError": "errors",
     "LinearFamily": "families.family",
@@ -70,6 +73,7 @@ _HOMES = {
     "connect": "composition.connect",
     "cosimulated": "composition.cosimulation",
     "descriptor": "formulations.descriptor",
+    "discover": "discovery.procedure",
     "isolated": "sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
@@ -91,6 +95,7 @@ __all__ = [
     "Constraint",
     "ConstraintError",
     "Differences",
+    "Discovery",
     "Evaluation",
     "FmilinError",
     "LinearFamily",
@@ -113,6 +118,7 @@ __all__ = [
     "connect",
     "cosimulated",
     "descriptor",
+    "discover",
     "isolated",
     "linearize",
     "linearize_along",

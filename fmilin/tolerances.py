@@ -19,6 +19,8 @@ __all__ = [
     "COMPARED",
     "CONFIRMED",
     "CONSISTENT",
+    "DISCOVERED",
+    "DISCOVERED_GAP",
     "DOUBTFUL",
     "DRIFT_AGREES",
     "EQUILIBRIUM",
@@ -163,6 +165,13 @@ wrong constraint is accepted."""
 
 INVARIANT_MEASURED: Final = 1e-4
 """The same where H is measured by differences."""
+
+DISCOVERED: Final = 1e-10
+"""Singular value, of the largest, of sampled rates of functions, up to which a combination of them never changes.
+Looser: weakly damped quantities are called constraints."""
+
+DISCOVERED_GAP: Final = 1e3
+"""Ratio of the singular values on its two sides. Smaller: nearly dependent functions are called invariants."""
 
 SYMMETRIC: Final = 1e-9
 """Asymmetry of a mass matrix, relative to its largest entry, that is rounding."""

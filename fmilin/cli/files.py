@@ -25,6 +25,9 @@ class NewFile(click.Path):
 class Command(click.Command):
     """A command that refuses, before anything else, to write to a file that it reads."""
 
+    reads_constraints = True
+    """Whether it takes the constraints file beside a model as declared."""
+
     def invoke(self, ctx: click.Context) -> Any:
         """Look at all files of the command line together, and then run."""
         inputs: list[Path] = []
@@ -37,7 +40,7 @@ class Command(click.Command):
             elif isinstance(parameter.type, click.Path):
                 inputs += values
             elif parameter.name == "model":
-                inputs += [file for source in values for file in _files_of(str(source))]
+                inputs += [file for v in values for file in _files_of(str(v), constraints=self.reads_constraints)]
         ctx.meta[_INPUTS] = inputs
         require_apart(outputs)
         return super().invoke(ctx)
@@ -64,12 +67,12 @@ def require_apart(outputs: Sequence[Path]) -> None:
                 )
 
 
-def _files_of(model: str) -> Iterable[Path]:
-    """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, and their constraints."""
+def _files_of(model: str, *, constraints: bool) -> Iterable[Path]:
+    """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, maybe with constraints."""
     for part in dict.fromkeys((model, *model.split(":"))):
         path = Path(part)
         yield path
-        if path.name:
+        if path.name and constraints:
             yield path.with_name(f"{path.stem}.fmilin.toml")
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, UNPACK_LIMIT, fmu, is_fmu, is_system, json_option
+from fmilin.cli.options import DEBUG, MODEL, TIMEOUT, UNPACK_LIMIT, fmu, is_fmu, is_system, json_option
+from fmilin.sandbox.isolation import Limits
 
 __all__ = ["command"]
 
@@ -16,12 +18,14 @@ __all__ = ["command"]
 @click.command(cls=Command)
 @MODEL
 @json_option("The same as one JSON document on standard output.")
+@click.option("--run", is_flag=True, help="Run the model, too: do its states depend on each other?")
 @UNPACK_LIMIT
 @DEBUG
-def command(model: str, *, as_json: bool, unpack_limit: float | None, debug: bool) -> int:
+def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None, debug: bool) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
-    MODEL is model.fmu, system.ssp, path/to/file.py:name or package.module:name. The code of an FMU is not loaded.
+    MODEL is model.fmu, system.ssp, path/to/file.py:name or package.module:name.
+    The code of an FMU is not loaded, but with --run.
     """
     opened_with = fmu(unpack_limit)
 
@@ -51,5 +55,22 @@ def command(model: str, *, as_json: bool, unpack_limit: float | None, debug: boo
             runner.results.write(text_of(summary.document()))
         else:
             print_summary(summary, runner.results)
+        if run:
+            for line in _dependence(runner, model):
+                runner.say(f"{line}\n")
 
-    return work(job, isolate=False, debug=debug)
+    return work(job, isolate=run and is_fmu(model), debug=debug, limits=Limits(TIMEOUT, None))
+
+
+def _dependence(runner: JobRunner, model: str) -> Iterator[str]:
+    """Say whether states that no constraint binds look as if one did."""
+    import fmilin as fl
+
+    found = runner.borrow(fl.load(model))
+    if len(found.constraints):
+        yield f"Dependence: declared, by {len(found.constraints)} equations"
+        return
+    remarks = [w for w in fl.linearize(found).warnings if w.kind == "dependent-states"]
+    yield from (f"Warning: {remark}" for remark in remarks)
+    if not remarks:
+        yield "Dependence: none is seen at the start values"

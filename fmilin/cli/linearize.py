@@ -50,6 +50,8 @@ __all__ = ["command", "deliver", "linear_model"]
 @click.command(cls=Command)
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
+@click.option("--discover", is_flag=True, help="Find constraints that the model does not declare, and use them.")
+@click.option("--tangent-only", is_flag=True, help="Find the directions of motion from numbers, without constraints.")
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
 @click.option(
     "--coordinates",
@@ -121,7 +123,7 @@ def command(
     request = Request(
         source=model,
         fmu=running.fmu(),
-        constraints=constrained.asked(),
+        constraints=_constraints(constrained, asked),
         constraints_file=constrained.constraints,
         stepping=None if coupled.as_cosimulated else stepped.asked(),
         descriptor=not is_fmu(model) and (as_json or any(map(carries_descriptor, files))),
@@ -166,12 +168,35 @@ def command(
     return running.work(job, model)
 
 
+def _constraints(constrained: Constraints, asked: dict[str, Any]) -> list[str] | None:
+    """Return the constraints that are declared: none where they are to be found.
+
+    Raises
+    ------
+    UsageError
+        When they are given and to be found.
+    """
+    if not (asked["discover"] or asked["tangent_only"]):
+        return constrained.asked()
+    option = "--discover" if asked["discover"] else "--tangent-only"
+    if asked["discover"] and asked["tangent_only"]:
+        raise UsageError("--discover contradicts --tangent-only. Leave one of them out.")
+    if constrained.constraint or constrained.constraints:
+        raise UsageError(f"{option} contradicts --constraint and --constraints. Leave one of them out.")
+    return []
+
+
 def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize."""
     import fmilin as fl
     from fmilin.cli.points import at_point
 
     model, point = at_point(request, runner)
+    if request.tangent_only:
+        from fmilin.discovery.tangent import linearize_on_tangent
+
+        named = {n: getattr(request, n) for n in ("independent", "inputs", "outputs", "derivatives")}
+        return linearize_on_tangent(model, point, **named), point
     linear = fl.linearize(
         model,
         point,

@@ -18,6 +18,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "linearize": "A linear model at an operating point.",
     "info": "What is in a model.",
+    "discover": "Constraints that a model does not declare.",
     "trim": "An equilibrium or a steady motion.",
     "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",

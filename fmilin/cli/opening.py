@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,23 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
         fmu=_fmu_options(request),
     )
     model = runner.borrow(load_as(request.source, wanted))
+    if request.discover:
+        model = _with_discovered(model)
     return model, {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
+
+
+def _with_discovered(model: Model) -> Model:
+    """Return the model with the constraints that are found, and say which on standard error."""
+    from fmilin.discovery.procedure import discover
+
+    found = discover(model)
+    for warning in found.warnings:
+        sys.stderr.write(f"Warning: {warning}\n")
+    for finding in found.findings:
+        sys.stderr.write(f"Found: {finding.expression} = 0 ({finding.level})\n")
+    if not found.findings:
+        sys.stderr.write("Found: no constraint; all states are treated as independent\n")
+    return model.with_constraints(found.declared)
 
 
 def _fmu_options(request: Request) -> FmuOptions | None:

@@ -28,6 +28,10 @@ class Request:
         None: those that come with the model; empty: none at all.
     descriptor : bool
         Whether the descriptor system is wanted, too: where it goes into a file that carries one.
+    discover : bool
+        Whether constraints are looked for first, and used.
+    tangent_only : bool
+        Whether the tangent space is to be found from numbers alone, without constraints.
     """
 
     source: str
@@ -50,6 +54,8 @@ class Request:
     stepping: Stepping | None = None
     fmu: FmuOptions | None = None
     descriptor: bool = False
+    discover: bool = False
+    tangent_only: bool = False
 
     def how(self) -> dict[str, Any]:
         """Return what one linearization and many along a motion are asked for alike."""

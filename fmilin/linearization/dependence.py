@@ -3,7 +3,8 @@
 Constraints that were differentiated until the accelerations follow (as every multibody tool does) keep their
 second derivative at zero, wherever the states are: combinations w of the states with ``w' f = 0``, and no input
 moves them. In a linear model of all states they are left null vectors of ``[A B f0]``: what falls freely does not hang
-on its neighbours, but it moves.
+on its neighbours, but it moves. A rate that happens to be zero at the point is no dependence, nor is one that is always
+zero, nor a coordinate that no rate depends on: those are told apart by moving the states.
 """
 
 from __future__ import annotations
@@ -11,17 +12,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy import linalg, optimize
 
+from fmilin.errors import ModelError, NumericalError
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.rank import TINY, singular_values
+from fmilin.manifold.rank import TINY
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
-__all__ = ["unmovable_combinations", "with_remark_on_dependence"]
+__all__ = ["dependent_combinations", "unmovable_combinations", "with_remark_on_dependence"]
+
+BESIDE = 0.3
+"""How far states are moved, in their sizes, to see whether a rate is always zero."""
+
+CLOSE = 1e-4
+"""How far they are moved to see whether a combination bends so that it stays unmoved."""
+
+BENDS = 1e-2
+"""What is left of the rate of a combination that stays unmoved, relative to terms of second order: rounding and terms
+of third order. The rate of one that does not is as large as they are."""
+
+MOST_STATES = 45
+"""Of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark."""
+
+MOST_NAMED = 8
 
 
-def unmovable_combinations(linear: LinearModel) -> int:
-    """Return how many combinations of the states cannot change, to first order, whatever the inputs do.
+def _unmovable(linear: LinearModel) -> FloatArray:
+    """Return combinations w (N, r), for states in their sizes, that cannot change to first order.
 
     Neither the units of states and inputs nor a mixture of fast and slow states has a part in the answer: left
     null vectors survive any scaling of rows and columns, so both are brought to size 1 first.
@@ -38,26 +58,170 @@ def unmovable_combinations(linear: LinearModel) -> int:
     entries = np.abs(both)
     rounding = ROUNDING * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
     visible = entries > np.maximum(error, rounding)
-    moving = both[np.ix_(visible.any(axis=1), visible.any(axis=0))]
-    unmoved = len(sizes) - len(moving)
+    rows = visible.any(axis=1)
+    still = np.eye(len(sizes))[:, ~rows]
+    moving = both[np.ix_(rows, visible.any(axis=0))]
     if not moving.size:
-        return len(sizes)
+        return still
+    weights = np.ones((len(moving), 1))
     for axis in (1, 0, 1, 0, 1, 0):
-        moving = moving / np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
-    s = singular_values(moving)
-    return unmoved + len(moving) - int(np.count_nonzero(s > RANK * s[0]))
+        norms = np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
+        moving = moving / norms
+        weights = weights / norms if axis == 1 else weights
+    left, s, _ = np.linalg.svd(moving)
+    null = left[:, int(np.count_nonzero(s > RANK * s[0])) :] * weights
+    found = np.zeros((len(sizes), null.shape[1]))
+    found[rows] = null / np.maximum(np.linalg.norm(null, axis=0), TINY)
+    return np.hstack((still, found))
 
 
-def with_remark_on_dependence(linear: LinearModel) -> LinearModel:
+def unmovable_combinations(linear: LinearModel) -> int:
+    """Return how many combinations of the states cannot change, to first order, whatever the inputs do."""
+    return int(_unmovable(linear).shape[1])
+
+
+def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
+    """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Of all states.
+    model : Model
+        Visited beside the point.
+    point : OperatingPoint
+    """
+    candidates = _unmovable(linear)
+    if not candidates.shape[1]:
+        return candidates
+    beside = _Beside(model, point, linear.states.scales(linear.y0))
+    candidates = _without(candidates, beside.idle(candidates))
+    always = beside.always_kept(candidates)
+    bending = candidates @ linalg.null_space((np.linalg.pinv(candidates) @ always).T)
+    if len(beside.sizes) <= MOST_STATES:
+        bending = beside.kept_by_bending(bending)
+    return np.hstack((_without_totals(always, beside), bending))
+
+
+class _Beside:
+    """A model beside a point, states and inputs in their sizes."""
+
+    def __init__(self, model: Model, point: OperatingPoint, sizes: FloatArray) -> None:
+        self._model, self._point, self.sizes = model, point, sizes
+        self._random = np.random.default_rng(1916)
+        n = len(sizes)
+        x, f = self._samples(2 * n + 10, BESIDE)
+        self._f = f
+        self.reached = np.zeros(n, dtype=bool)
+        if len(point.inputs) and len(x):
+            held = self._rates(x[0], point.inputs)
+            self.reached = np.abs(self._rates(x[0], self._inputs()) - held) > ROUNDING * np.abs(held)
+
+    def _inputs(self) -> FloatArray:
+        u = self._point.inputs
+        return u + self._model.inputs.scales(u) * self._random.uniform(-1.0, 1.0, len(u))
+
+    def _rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        try:
+            states = self._point.states + x * self.sizes
+            return self._model.evaluate(self._point.time, states, u).derivatives / self.sizes
+        except (ModelError, NumericalError):
+            return np.full(len(x), np.nan)
+
+    def _samples(self, count: int, size: float, *, excited: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Return displacements and rates, each (m, N), where the model has an answer."""
+        x = size * self._random.uniform(-1.0, 1.0, (count, len(self.sizes)))
+        f = np.array([self._rates(s, self._inputs() if excited else self._point.inputs) for s in x])
+        fine = np.isfinite(f).all(axis=1)
+        return x[fine], f[fine]
+
+    def idle(self, candidates: FloatArray) -> list[int]:
+        """Return states that never change, and those that no rate depends on, among those in the candidates."""
+        if not len(self._f):
+            return []
+        found = []
+        origin = BESIDE * self._random.uniform(-1.0, 1.0, len(self.sizes))
+        here = self._rates(origin, self._point.inputs)
+        for i in np.flatnonzero(np.abs(candidates).max(axis=1) > RANK):
+            moved = origin.copy()
+            moved[i] += BESIDE
+            if not self._f[:, i].any() or np.array_equal(self._rates(moved, self._point.inputs), here):
+                found.append(int(i))
+        return found
+
+    def always_kept(self, candidates: FloatArray) -> FloatArray:
+        """Return the combinations whose rates are zero far from the point, too: sums with constant factors."""
+        if not candidates.shape[1] or not len(self._f):
+            return candidates[:, :0]
+        rates = self._f @ candidates / np.maximum(np.linalg.norm(self._f, axis=1, keepdims=True), TINY)
+        _, s, vt = np.linalg.svd(rates)
+        s = np.concatenate((s, np.zeros(len(vt) - len(s))))
+        kept: FloatArray = candidates @ vt[s <= RANK].T
+        return kept
+
+    def kept_by_bending(self, candidates: FloatArray) -> FloatArray:
+        """Return combinations w for which (w + S x)' f is zero close to the point, with some symmetric S.
+
+        To second order; away from an equilibrium, for invariants whose bending has no part in the motion there: others
+        are no left null vectors at such a point.
+        """
+        n, k = candidates.shape
+        if not k:
+            return candidates
+        upper = np.triu_indices(n)
+        x, f = self._samples(len(upper[0]) + k + 20, CLOSE, excited=False)
+        if len(x) <= len(upper[0]) + k:
+            return candidates
+        products = x[:, :, None] * f[:, None, :]
+        bent = (products + np.transpose(products, (0, 2, 1)))[:, upper[0], upper[1]]
+        norms = np.linalg.norm(bent, axis=0)
+        columns, s, _ = np.linalg.svd(bent[:, norms > 0] / norms[norms > 0], full_matrices=False)
+        columns = columns[:, s > BENDS * CLOSE * s[0]]
+        rates = f @ candidates
+        left = rates - columns @ (columns.T @ rates)
+        size = CLOSE * float(np.linalg.norm(f - f.mean(axis=0)))
+        _, s, vt = np.linalg.svd(left)
+        kept: FloatArray = candidates @ vt[s <= BENDS * size].T
+        return kept
+
+
+def _without(candidates: FloatArray, states: list[int]) -> FloatArray:
+    """Return the part of a span in which these states do not appear."""
+    if not states or not candidates.shape[1]:
+        return candidates
+    found: FloatArray = candidates @ linalg.null_space(candidates[states], rcond=RANK)
+    return found
+
+
+def _without_totals(candidates: FloatArray, beside: _Beside) -> FloatArray:
+    """Leave out what no input acts on and what all adds up with one sign: matter and charge are conserved like that."""
+    if not candidates.shape[1]:
+        return candidates
+    native = candidates / beside.sizes[:, None]
+    support = np.abs(candidates).max(axis=1) > RANK
+    if (support & beside.reached).any():
+        return candidates
+    part = native[support] / np.abs(native[support]).max()
+    found = optimize.linprog(np.zeros(part.shape[1]), A_ub=-part, b_ub=-np.ones(len(part)), bounds=(None, None))
+    return candidates[:, :0] if found.status == 0 else candidates
+
+
+def with_remark_on_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
     """Return the linear model of a model without constraints, with a warning if its states look dependent."""
-    count = unmovable_combinations(linear)
+    combinations = dependent_combinations(linear, model, point)
+    count = combinations.shape[1]
     if not count:
         return linear
+    part = np.abs(combinations).max(axis=1)
+    taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
+    more = f" and {len(taking) - MOST_NAMED} more" if len(taking) > MOST_NAMED else ""
     remark = Remark(
         "dependent-states",
         f"All {len(linear.states)} states were treated as independent, but {count} "
         f"{'combination of them cannot' if count == 1 else 'combinations of them cannot'} change, to first order, "
-        f"whatever the inputs do: states seem to depend on each other, and some of the eigenvalues then belong to no "
-        f'motion. Declare the constraints: --constraint "x^2 + y^2 - L^2", or constraints=[...] in Python.',
+        f"whatever the inputs do ({', '.join(taking[:MOST_NAMED])}{more} take part): states seem to depend on each "
+        "other, and some of the eigenvalues then belong to no motion. Let 'fmilin discover' look for the constraints "
+        '(linearize --discover uses them at once), or declare them: --constraint "x^2 + y^2 - L^2", or '
+        "constraints=[...] in Python.",
     )
     return replace(linear, warnings=(*linear.warnings, remark))

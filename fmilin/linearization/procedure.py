@@ -187,7 +187,7 @@ def _linearized(
         from fmilin.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
-    return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
+    return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 
 def _is_free(model: Model, request: Request, previous: Selection | None) -> bool:

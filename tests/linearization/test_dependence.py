@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.dependence import unmovable_combinations
+from fmilin.linearization.dependence import dependent_combinations, unmovable_combinations
 from fmilin.models import function as functions
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts
@@ -96,3 +96,71 @@ def test_states_of_any_size_without_nominals_are_no_reason_for_a_remark(size: fl
 def test_a_falling_ball_depends_on_nothing() -> None:
     ball = functions.FunctionModel("ball", {"h": 1.0, "v": 0.0}, lambda _t, x, _u: np.array([x[1], -9.81]))
     assert "dependent-states" not in [w.kind for w in fl.linearize(ball).warnings]
+
+
+def a_function(name: str, start: dict[str, float], rates: functions.Function, inputs: tuple[str, ...] = ()) -> fl.Model:
+    return functions.FunctionModel(name, start, rates, inputs=list(inputs))
+
+
+INDEPENDENT = {
+    "a pump at rest, where A = 0": a_function(
+        "pump",
+        {"p": 0.0, "w": 0.0, "q": 0.0},
+        lambda _t, x, _u: np.array([x[1] ** 2 - x[0] * x[2], x[1] * x[2] - x[1] ** 3, x[1] * x[0]]),
+    ),
+    "a valve that is shut": a_function(
+        "valve",
+        {"p": 1.0, "m": 2.0},
+        lambda _t, x, _u: np.array([3.0, -2.0]) * max(x[0] - 1.2, 0.0),
+    ),
+    "stiff kinetics": a_function(
+        "robertson",
+        {"a": 1.0, "b": 0.0, "c": 0.0},
+        lambda _t, x, _u: np.array(
+            [
+                -0.04 * x[0] + 1e4 * x[1] * x[2],
+                0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2,
+                3e7 * x[1] ** 2,
+            ]
+        ),
+    ),
+    "kinetics": a_function(
+        "reaction",
+        {"a": 1.0, "b": 2.0, "c": 0.0},
+        lambda _t, x, _u: np.array([-1.0, -1.0, 1.0]) * (x[0] * x[1] - x[2]),
+    ),
+    "an oscillator with a parameter for a state": a_function(
+        "oscillator",
+        {"x": 2.0, "v": 0.0, "mu": 1.0},
+        lambda _t, x, _u: np.array([x[1], x[2] * (1 - x[0] ** 2) * x[1] - x[0], 0.0]),
+    ),
+    "a motor that runs out": a_function(
+        "motor", {"phi": 0.0, "w": 1.0}, lambda _t, x, _u: np.array([x[1], -0.5 * x[1]])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_a_rate_that_happens_to_be_zero_is_no_dependence(name: str) -> None:
+    linear = fl.linearize(INDEPENDENT[name])
+    assert unmovable_combinations(linear) > 0
+    assert "dependent-states" not in [w.kind for w in linear.warnings]
+
+
+def test_a_gear_is_one_and_its_states_are_named() -> None:
+    def rates(_t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        pull = u[0] - x[0] - 0.1 * x[2]
+        return np.array([x[2], x[3], pull, 2 * pull, -x[4]])
+
+    gear = a_function("gear", {"x": 0.0, "y": 0.0, "vx": 0.0, "vy": 0.0, "other": 0.0}, rates, ("u",))
+    (remark,) = [w for w in fl.linearize(gear).warnings if w.kind == "dependent-states"]
+    assert "1 combination of them cannot" in str(remark)
+    assert "(vx, vy take part)" in str(remark)
+    assert "fmilin discover" in str(remark)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_true_combination_survives_the_second_look(count: int) -> None:
+    free = four_bar(loops=count).with_constraints([])
+    linear = fl.linearize(free)
+    assert dependent_combinations(linear, free, free.start).shape[1] == unmovable_combinations(linear) == 2 * count + 2

@@ -1,0 +1,101 @@
+"""``fmilin discover MODEL``: the constraints that nobody wrote down."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.options import (
+    MODEL,
+    Running,
+    json_option,
+    new_file_option,
+    number_option,
+    one_of,
+    running_options,
+    settings_option,
+    time_option,
+)
+from fmilin.cli.request import Request
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.discovery.result import Discovery
+    from fmilin.model.interface import Model, OperatingPoint
+
+__all__ = ["command"]
+
+
+class _Discover(Command):
+    """It takes none of the states' constraints as declared, and so may write the file beside the model."""
+
+    reads_constraints = False
+
+
+@click.command(cls=_Discover)
+@MODEL
+@settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
+@time_option()
+@number_option("--excite", metavar="X", default=1.0, help="How far inputs are moved, in their nominal sizes.")
+@click.option("--interface", type=one_of("me", "cs"), help="Of an FMU: model exchange or co-simulation.")
+@new_file_option("-o", "--output", suffix=".toml", help="Where the constraints go, for --constraints of linearize.")
+@json_option("What was found as one JSON document on standard output.")
+@running_options
+def command(
+    model: str,
+    settings: dict[str, float],
+    time: float | None,
+    excite: float,
+    interface: str | None,
+    output: Path | None,
+    running: Running,
+    *,
+    as_json: bool,
+) -> int:
+    """Find the constraints that a model keeps and does not declare.
+
+    MODEL is model.fmu, path/to/file.py:name or package.module:name. Rates are asked for at random states; functions
+    of the states are looked for that never change. What was found is verified at other states and written as a file.
+    """
+    if not excite > 0:
+        raise UsageError(f"--excite {excite:g}: give a factor more than 0.")
+    request = Request(model, settings, constraints=[], time=time, interface=interface, fmu=running.fmu())
+
+    def job(runner: JobRunner) -> None:
+        from fmilin.cli.points import at_point
+
+        found = _discovered(*at_point(request, runner), excite=excite)
+        runner.restore_directory()
+        if output is not None:
+            runner.write_files({output: found.toml().encode()})
+        if as_json:
+            from fmilin.export.json_file import text_of
+
+            runner.results.write(text_of(found.document()))
+        elif output is None:
+            from fmilin.report.discovery_table import print_discovery
+
+            print_discovery(found, runner.results)
+        for warning in found.warnings:
+            runner.say(f"Warning: {warning}\n")
+        if output is not None:
+            count = f"{len(found.findings)} constraint{'' if len(found.findings) == 1 else 's'}"
+            runner.say(f"{output}: {count}, order {found.order} instead of {found.full_order}\n")
+
+    return running.work(job, model)
+
+
+def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:
+    """Return what is found; each find is on standard error at once, as the model may crash later."""
+    from fmilin.discovery.procedure import discover
+
+    def said(text: str) -> None:
+        sys.stderr.write(f"Found: {text} = 0\n")
+        sys.stderr.flush()
+
+    return discover(model, point, excite=excite, progress=said)

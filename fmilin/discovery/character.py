@@ -1,0 +1,174 @@
+"""What the states are, found out by moving them: constant, cyclic, an angle, a speed; and which ones can meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from fmilin.discovery.sampling import FROM_NOISE, Sampler
+from fmilin.signals import FloatArray
+
+__all__ = ["Character", "character_of"]
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+POINTS = 3
+"""Points at which every state is moved alone: equality by chance does not survive."""
+
+LEAST = 1e-11
+"""Difference of rates, relative to the largest, that is more than rounding."""
+
+SAME_AGAIN = 1e-7
+"""Change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded."""
+
+
+@dataclass(frozen=True)
+class Character:
+    """What the states are.
+
+    Attributes
+    ----------
+    constant : frozenset of int
+        Their rates are zero wherever the states are and whatever the inputs do: parameters, in truth.
+    cyclic : frozenset of int
+        No rate depends on them.
+    angles : frozenset of int
+        A whole turn changes no rate, a part of it does.
+    speeds : frozenset of int
+        Inputs act on their rates, or they are the rates of other states, or make the rates of positions.
+    driven : frozenset of int
+        Inputs act on their rates.
+    reached : frozenset of int
+        Inputs act on their rates, or on what their rates depend on.
+    rate_of : dict of int to int
+        States whose rate is a state, and that state.
+    groups : tuple of tuple of int
+        States that can meet in one constraint; constant ones in none.
+    """
+
+    constant: frozenset[int]
+    cyclic: frozenset[int]
+    angles: frozenset[int]
+    speeds: frozenset[int]
+    driven: frozenset[int]
+    reached: frozenset[int]
+    rate_of: dict[int, int]
+    groups: tuple[tuple[int, ...], ...]
+
+
+def character_of(sampler: Sampler) -> Character:
+    """Move inputs and states one after the other, and look at the rates."""
+    x, u = sampler.states(POINTS), sampler.inputs(POINTS)
+    held = sampler.rates(x, np.tile(sampler.point.inputs, (len(x), 1)))
+    moved = sampler.rates(x, u)
+    fine = np.isfinite(held).all(axis=1) & np.isfinite(moved).all(axis=1)
+    x, held, moved = x[fine], held[fine], moved[fine]
+    n = len(sampler.point.states)
+    least = max(LEAST, FROM_NOISE * sampler.noise)
+    driven = _differ(held, moved, least)
+    constant: Mask = np.asarray(~(held.any(axis=0) | moved.any(axis=0)))
+    rate_of = _pairs(x, held, constant, FROM_NOISE * sampler.noise)
+    depends, angle = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=bool)
+    for j in np.flatnonzero(~constant):
+        step = np.zeros(n)
+        step[j] = 0.37 * sampler.reach[j]
+        depends[:, j] = _differ(held, sampler.held_rates(x + step), least)
+        step[j] = 2 * np.pi
+        turned = sampler.held_rates(x + step)
+        answers = bool(np.isfinite(turned).all(axis=1).any())
+        angle[j] = answers and bool(depends[:, j].any()) and not _differ(held, turned, max(SAME_AGAIN, least)).any()
+    cyclic: Mask = ~depends.any(axis=0) & ~constant
+    speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
+    positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
+    speeds |= set(np.flatnonzero(depends[sorted(positions)].any(axis=0)).tolist()) - positions
+    speeds |= _turning(sampler, x, held, depends, constant, speeds)
+    return Character(
+        constant=_set(constant),
+        cyclic=_set(cyclic),
+        angles=_set(angle) - speeds,
+        speeds=frozenset(speeds),
+        driven=_set(driven),
+        reached=_set(_reached(depends, driven)),
+        rate_of=rate_of,
+        groups=_groups(depends, constant),
+    )
+
+
+def _set(mask: Mask) -> frozenset[int]:
+    return frozenset(np.flatnonzero(mask).tolist())
+
+
+def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> Mask:
+    """Return which columns differ in some row, beyond rounding; NaN does not count."""
+    size = np.nanmax(np.abs(np.vstack((a, b))), axis=0, initial=0.0)
+    with np.errstate(invalid="ignore"):
+        found: Mask = (np.abs(a - b) > tolerance * size).any(axis=0)
+    return found
+
+
+def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
+    """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
+    noise = noise if noise > LEAST else 0.0
+    found: dict[int, int] = {}
+    if not len(x):
+        return found
+    for i in np.flatnonzero(~constant):
+        for j in np.flatnonzero((np.abs(f[:, i : i + 1] - x) <= noise * np.abs(x)).all(axis=0)):
+            if i != j and j not in found.values():
+                found[int(i)] = int(j)
+                break
+    return found
+
+
+def _reached(depends: Mask, driven: Mask) -> Mask:
+    reached, before = driven.copy(), 0
+    while reached.sum() > before:
+        before = int(reached.sum())
+        reached |= depends[:, reached].any(axis=1)
+    return reached
+
+
+def _turning(
+    sampler: Sampler, x: FloatArray, held: FloatArray, depends: Mask, constant: Mask, speeds: set[int]
+) -> set[int]:
+    """Return states that turn others, as angular speeds do, and hang on each other and on speeds alone.
+
+    Twice of all speeds is twice the rates of what they turn.
+    """
+    labels = _components(depends, "strong")
+    found: set[int] = set()
+    for label in np.unique(labels[~constant]):
+        own = set(np.flatnonzero(labels == label).tolist()) - speeds
+        moving = np.array(sorted(own | speeds), dtype=np.intp)
+        members = np.array(sorted(own), dtype=np.intp)
+        still = np.setdiff1d(np.arange(len(labels)), moving)
+        turned = still[depends[np.ix_(still, members)].any(axis=1)]
+        if not own or not len(turned) or depends[np.ix_(members, still)].any():
+            continue
+        twice = x.copy()
+        twice[:, moving] *= 2
+        if not _differ(
+            2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+        ).any():
+            found |= own
+    return found
+
+
+def _components(depends: Mask, connection: Literal["weak", "strong"]) -> NDArray[np.int32]:
+    """Return a number for each state, the same for states that hang together."""
+    graph = csr_array(np.atleast_2d(depends).astype(np.intp))
+    labels: NDArray[np.int32] = connected_components(graph, directed=True, connection=connection)[1]
+    return labels
+
+
+def _groups(depends: Mask, constant: Mask) -> tuple[tuple[int, ...], ...]:
+    labels = _components(depends, "weak")
+    groups: dict[int, list[int]] = {}
+    for i in np.flatnonzero(~constant):
+        groups.setdefault(int(labels[i]), []).append(int(i))
+    return tuple(tuple(g) for g in groups.values())

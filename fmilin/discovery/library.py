@@ -1,0 +1,218 @@
+"""Functions of the states among which invariants are looked for: monomials, times a sine or cosine of angles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, combinations_with_replacement, product
+from typing import Literal
+
+import numpy as np
+
+from fmilin.constraints.expressions import name_in_expression
+from fmilin.discovery.character import Character
+from fmilin.signals import FloatArray
+
+__all__ = ["Library", "Term", "first_library", "further_libraries"]
+
+MOST_TERMS = 2_200
+"""A library with more of them is not tried: its singular values would take minutes."""
+
+MOST_ANGLES = 5
+"""Of sums of more angles than these there are too many."""
+
+Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, int], ...]]
+"""The function, and (state, +1 or -1) of each angle in its argument."""
+
+ONE: Harmonic = ("", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """x_i^p x_j^q ... times 1, cos(k x) or sin(k x).
+
+    Parameters
+    ----------
+    powers : tuple of (int, int)
+        States and their exponents, in the order of the states.
+    harmonic : Harmonic
+    """
+
+    powers: tuple[tuple[int, int], ...]
+    harmonic: Harmonic = ONE
+
+    @property
+    def states(self) -> set[int]:
+        """The states in it."""
+        return {i for i, _ in (*self.powers, *self.harmonic[1])}
+
+    def degree(self, among: Iterable[int] | None = None) -> int:
+        """Return the sum of the exponents, of all states or of some."""
+        chosen = None if among is None else set(among)
+        return sum(p for i, p in self.powers if chosen is None or i in chosen)
+
+    @property
+    def complexity(self) -> tuple[int, int, int]:
+        """What makes a term worse to read than another: its factors, then its angles."""
+        return self.degree() + len(self.harmonic[1]), len(self.harmonic[1]), self.degree()
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return the term in the grammar of expressions; empty for the constant 1."""
+        factors = [f"{name_in_expression(names[i])}{'' if p == 1 else f'^{p}'}" for i, p in self.powers]
+        function, angles = self.harmonic
+        if function:
+            argument = "".join(f" {'-' if k < 0 else '+'} {name_in_expression(names[i])}" for i, k in angles)
+            factors.append(f"{function}({argument.removeprefix(' + ').strip()})")
+        return "*".join(factors)
+
+
+class Library:
+    """K terms, evaluated at many points at once.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    """
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self.terms = tuple(dict.fromkeys(terms))
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __getitem__(self, columns: Sequence[int]) -> Library:
+        return Library(self.terms[i] for i in columns)
+
+    def without(self, states: Iterable[int]) -> Library:
+        """Return the terms in which none of these states stands."""
+        excluded = set(states)
+        return Library(t for t in self.terms if not t.states & excluded)
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Return phi at points x (m, N), shape (m, K)."""
+        return np.column_stack([_value(t, x) for t in self.terms]) if self.terms else np.empty((len(x), 0))
+
+    def rates(self, x: FloatArray, f: FloatArray) -> FloatArray:
+        """Return Dphi f at points x (m, N) for rates f (m, N), shape (m, K)."""
+        found = np.zeros((len(x), len(self)))
+        for column, term in enumerate(self.terms):
+            for state, slope in _slopes(term, x):
+                found[:, column] += slope * f[:, state]
+        return found
+
+    def gradients(self, x: FloatArray) -> FloatArray:
+        """Return Dphi at points x (m, N), shape (m, K, N)."""
+        found = np.zeros((len(x), len(self), x.shape[1]))
+        for column, term in enumerate(self.terms):
+            for state, slope in _slopes(term, x):
+                found[:, column, state] += slope
+        return found
+
+
+def _monomial(powers: Iterable[tuple[int, int]], x: FloatArray) -> FloatArray:
+    value = np.ones(len(x))
+    for i, p in powers:
+        value = value * x[:, i] ** p
+    return value
+
+
+def _trigonometric(harmonic: Harmonic, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the function of the angles, and its slope along their sum."""
+    function, angles = harmonic
+    if not function:
+        return np.ones(len(x)), np.zeros(len(x))
+    argument = sum((k * x[:, i] for i, k in angles), np.zeros(len(x)))
+    sine, cosine = np.sin(argument), np.cos(argument)
+    return (cosine, -sine) if function == "cos" else (sine, cosine)
+
+
+def _value(term: Term, x: FloatArray) -> FloatArray:
+    return _monomial(term.powers, x) * _trigonometric(term.harmonic, x)[0]
+
+
+def _slopes(term: Term, x: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    value, slope = _trigonometric(term.harmonic, x)
+    for i, p in term.powers:
+        others = [(j, q) for j, q in term.powers if j != i]
+        yield i, p * x[:, i] ** (p - 1) * _monomial(others, x) * value
+    monomial = _monomial(term.powers, x)
+    for i, k in term.harmonic[1]:
+        yield i, k * monomial * slope
+
+
+# -- which ones ------------------------------------------------------------------------------------------------------
+
+
+def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int], ...]]:
+    every = chain.from_iterable(combinations_with_replacement(states, d) for d in range(degree + 1))
+    return [tuple((i, chosen.count(i)) for i in dict.fromkeys(chosen)) for chosen in every]
+
+
+def _harmonics(angles: Sequence[int], order: int) -> list[Harmonic]:
+    """Return cos and sin of the angles, and of sums and differences of up to ``order`` different ones."""
+    found: list[Harmonic] = [ONE]
+    for size in range(1, min(order, len(angles)) + 1):
+        for chosen in combinations(angles, size):
+            for signs in product((1, -1), repeat=size - 1):
+                argument = tuple(zip(chosen, (1, *signs), strict=True))
+                found += [("cos", argument), ("sin", argument)]
+    return found
+
+
+def _products(
+    states: Sequence[int], angles: Sequence[int], degree: int, *, harmonics: int | None = None
+) -> Iterator[Term]:
+    """Yield all products of up to ``degree`` factors; an angle itself stands alone, or beside nothing but speeds."""
+    plain = [i for i in states if i not in angles]
+    order = degree if harmonics is None else harmonics
+    for powers in _monomials(plain, degree):
+        used = sum(p for _, p in powers)
+        for harmonic in _harmonics(angles, order):
+            if harmonics is not None or used + len(harmonic[1]) <= degree:
+                yield Term(powers, harmonic)
+    for i in angles:
+        yield Term(((i, 1),))
+
+
+def first_library(group: Sequence[int], character: Character) -> Library:
+    """Return all products of up to two factors: lengths of rods, norms of quaternions, energies of plain form."""
+    return _checked(_products(group, [i for i in group if i in character.angles], 2))
+
+
+def further_libraries(group: Sequence[int], character: Character) -> Iterator[Library]:
+    """Yield larger libraries of positions, and of positions times one speed: no constraint is curved in the speeds."""
+    angles = [i for i in group if i in character.angles]
+    speeds = [i for i in group if i in character.speeds]
+    positions = [i for i in group if i not in character.speeds]
+    beside = list(_products(positions, angles, 2))
+    cubic = _with_speeds(_products(positions, angles, 3), beside, speeds)
+    yield cubic if len(cubic) else _with_speeds(beside, beside, speeds)
+    order = 1
+    for degree in (1, 0):
+        for larger in range(min(MOST_ANGLES, len(angles)), order, -1):
+            at_rest = list(_products(positions, angles, degree, harmonics=larger))
+            found = _with_speeds(at_rest, at_rest, speeds)
+            if len(found):
+                order = larger
+                yield found
+                break
+
+
+def _with_speeds(at_rest: Iterable[Term], beside: Iterable[Term], speeds: Sequence[int]) -> Library:
+    moving = (Term(_times(t.powers, v), t.harmonic) for t in beside for v in speeds)
+    return _checked(chain(at_rest, moving))
+
+
+def _times(powers: tuple[tuple[int, int], ...], state: int) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((*powers, (state, 1))))
+
+
+def _checked(terms: Iterable[Term]) -> Library:
+    """Return the library without the constant; an empty one where there are too many terms."""
+    kept: list[Term] = []
+    for term in terms:
+        if term.states:
+            kept.append(term)
+        if len(kept) > MOST_TERMS:
+            return Library(())
+    return Library(kept)

@@ -1,0 +1,147 @@
+"""Coefficients that make all rows zero: how many there are, and the sparsest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.signals import FloatArray
+from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
+
+__all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis", "svd"]
+
+TINY = 1e-300
+
+MOST_SHORTENED = 60
+"""Rows among which sums with fewer terms are looked for."""
+
+LARGEST_SUPPORT = 40
+"""Terms of an expression that somebody may want to read."""
+
+
+@dataclass(frozen=True)
+class NullSpace:
+    """The null space of rows with normalized columns.
+
+    Attributes
+    ----------
+    basis : array, shape (K, r)
+        Orthonormal, for normalized columns.
+    sizes : array, shape (K,)
+        Norms of the columns.
+    error : float
+        The last singular value that counts as zero over the first that does not: the error of the basis.
+    """
+
+    basis: FloatArray
+    sizes: FloatArray
+    error: float
+
+
+def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
+    """Return the null space where there is a gap behind it, and none where singular values just fade away.
+
+    Parameters
+    ----------
+    rows : array, shape (m, K)
+        m > K; of comparable sizes.
+    noise : float
+        Of the entries, relative to the largest of their row.
+    """
+    k = rows.shape[1]
+    nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
+    if not rows.size:
+        return nothing
+    sizes = np.maximum(np.linalg.norm(rows, axis=0), TINY)
+    s, vt = svd(rows / sizes, full=False)
+    if not s[0] > 0:
+        return nothing
+    limit = s[0] * max(DISCOVERED, 10 * noise)
+    small = np.flatnonzero(s <= limit)
+    if not small.size or not small[0]:
+        return nothing
+    # Where functions of a large library are nearly dependent, values fade: the widest gap decides.
+    floored = np.maximum(s, 1e-16 * s[0])
+    candidates = [i for i in range(max(small[0] - 3, 1), k) if s[i] <= limit]
+    ratios = [floored[i - 1] / floored[i] for i in candidates]
+    best = int(np.argmax(ratios))
+    if ratios[best] < DISCOVERED_GAP:
+        return nothing
+    first = candidates[best]
+    return NullSpace(vt[first:].T, sizes, float(floored[first] / floored[first - 1]))
+
+
+def svd(matrix: FloatArray, *, full: bool = True) -> tuple[FloatArray, FloatArray]:
+    """Return all singular values, zeros for missing ones with ``full``, and the right singular vectors as rows."""
+    try:
+        _, s, vt = np.linalg.svd(matrix, full_matrices=full)
+    except np.linalg.LinAlgError:  # the quick algorithm fails on some matrices with many zeros
+        _, s, vt = linalg.svd(matrix, full_matrices=full, lapack_driver="gesvd")
+    return np.concatenate((s, np.zeros(len(vt) - len(s)))), vt
+
+
+def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) -> FloatArray | None:
+    """Return the combination (K,) nearest to a given one that makes all rows zero; None if there is none."""
+    found = null_space(rows, noise)
+    if not found.basis.shape[1]:
+        return None
+    vector: FloatArray = found.basis @ (found.basis.T @ (nearest_to * found.sizes)) / found.sizes
+    return vector
+
+
+def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]:
+    """Yield combinations with many zeros, shape (K,), those without the last terms of ``order`` first.
+
+    Row reduction: every vector has a leading term, as far back in the order as its kind allows, that no other has.
+
+    Parameters
+    ----------
+    space : NullSpace
+    order : sequence of int
+        The K rows, from terms that are welcome to those that are not.
+    """
+    work = space.basis.T.copy()
+    tolerance = max(1e-9, 100 * space.error)
+    row = 0
+    for column in reversed(order):
+        if row == len(work):
+            break
+        pivot = row + int(np.argmax(np.abs(work[row:, column])))
+        if abs(work[pivot, column]) <= 10 * tolerance:
+            continue
+        work[[row, pivot]] = work[[pivot, row]]
+        work[row] /= work[row, column]
+        others = np.arange(len(work)) != row
+        work[others] -= np.outer(work[others, column], work[row])
+        row += 1
+    sizes = np.abs(work[:row]).max(axis=1, keepdims=True, initial=TINY)
+    rows = np.where(np.abs(work[:row]) > tolerance * sizes, work[:row], 0.0)[::-1]
+    for vector in _shortened(rows, tolerance):
+        yield vector / space.sizes
+
+
+def _shortened(rows: FloatArray, tolerance: float) -> FloatArray:
+    """Add rows to rows where that leaves fewer terms: what a chain is made of, not what adds up along it."""
+    rows = rows.copy()
+    shorter = len(rows) <= MOST_SHORTENED
+    while shorter:
+        shorter = False
+        for i in np.argsort(-np.count_nonzero(rows, axis=1), kind="stable"):
+            best = min(_sums(rows, int(i), tolerance), key=np.count_nonzero, default=rows[i])
+            if 0 < np.count_nonzero(best) < np.count_nonzero(rows[i]):
+                rows[i], shorter = best, True
+    return rows
+
+
+def _sums(rows: FloatArray, i: int, tolerance: float) -> Iterator[FloatArray]:
+    """Yield row i plus multiples of other rows in which a term of both is gone."""
+    for j in range(len(rows)):
+        if i == j:
+            continue
+        common = np.flatnonzero((rows[i] != 0) & (rows[j] != 0))
+        for ratio in {round(float(rows[i, c] / rows[j, c]), 9) for c in common}:
+            made = rows[i] - ratio * rows[j]
+            yield np.where(np.abs(made) > tolerance * np.abs(made).max(initial=TINY), made, 0.0)

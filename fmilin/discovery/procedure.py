@@ -1,0 +1,185 @@
+"""The procedure: what the states are, a search among functions of them, what was found verified beside the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+import numpy as np
+
+from fmilin.discovery.character import Character, character_of
+from fmilin.discovery.invariant import Invariant
+from fmilin.discovery.library import first_library, further_libraries
+from fmilin.discovery.numbers import Numbers
+from fmilin.discovery.result import Discovery, Finding, KeptOut
+from fmilin.discovery.sampling import Sampler
+from fmilin.discovery.search import Search
+from fmilin.discovery.selection import Selected, chosen
+from fmilin.discovery.tangent import linearize_on_tangent
+from fmilin.discovery.verification import Residuals, Verification
+from fmilin.errors import FmilinError
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
+
+__all__ = ["discover"]
+
+ACCURACY_OF_NOISE = 50
+"""How much less accurate than the rates numbers in an expression may be."""
+
+
+def discover(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    excite: float = 1.0,
+    progress: Callable[[str], None] | None = None,
+) -> Discovery:
+    """Find the constraints that a model keeps and does not declare.
+
+    An index-reduced model keeps g'' = 0 for every state, on its manifold or not: g' never changes, whatever the
+    states are and the inputs do. So functions phi of the states are looked for whose rate Dphi f vanishes at random
+    states, by the null space of a matrix with one visit per row; then functions of positions that change nowhere
+    where these are zero.
+
+    Libraries of sparse identification (pysindy was looked at) regress measured rates on functions and take one term
+    at a time for the left side. Here rates are exact and every term is unknown: a null space says how many
+    combinations there are, and the gap in its singular values that there are no more.
+
+    Parameters
+    ----------
+    model : Model
+        Its declared constraints play no part.
+    point : OperatingPoint, optional
+        Consistent; states around it are sampled. Where the model starts by default.
+    excite : float
+        How far inputs are moved, in their sizes.
+    progress : callable, optional
+        Told each constraint of positions as soon as it is found.
+
+    Returns
+    -------
+    Discovery
+
+    Raises
+    ------
+    NumericalError
+        When the model gives no rates beside the point.
+
+    Examples
+    --------
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> discover(cartesian_pendulum()).constraints
+    ['x^2 + y^2 - 1']
+    """
+    began = perf_counter()
+    if not len(model.states):
+        return Discovery((), (), 0, 0, name=model.info.name)
+    point = model.start if point is None else point
+    sampler = Sampler(model, point, excite)
+    character = character_of(sampler)
+    sampler.widen(character.angles)
+    names, numbers = model.states.names, Numbers(_parameters(model), ACCURACY_OF_NOISE * sampler.noise)
+
+    def text(found: Invariant) -> str:
+        return found.written(numbers).text(names, numbers)
+
+    search = Search(sampler, character, lambda found: progress(text(found)) if progress else None)
+    skipped = 0
+    for group in character.groups:
+        first = first_library(group, character)
+        skipped += not len(first)
+        for library in (first, *further_libraries(group, character)):
+            search.among(library)
+    selected, residuals = _verified(search, numbers)
+    return Discovery(
+        findings=tuple(
+            Finding(text(found), level, tuple(names[i] for i in sorted(found.states)), *r)
+            for (found, level), r in zip(selected.constraints, residuals, strict=True)
+        ),
+        kept_out=tuple(KeptOut(text(k.invariant), k.reason) for k in search.kept_out),
+        order=selected.order,
+        full_order=len(model.states),
+        constant=tuple(names[i] for i in sorted(character.constant)),
+        warnings=tuple(_remarks(sampler, character, selected.order, skipped)),
+        visits=sampler.visits,
+        seconds=perf_counter() - began,
+        name=model.info.name,
+    )
+
+
+def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residuals]]:
+    """Return the constraints that hold as they are written where no sample was, and their residuals."""
+    sampler = search.sampler
+    least = max(INVARIANT, ACCURACY_OF_NOISE * sampler.noise)
+    while True:
+        selected = chosen(search)
+        verification = Verification(sampler, selected.manifold)
+        declared = [h for h, _ in selected.constraints]
+        implied = [h for h in selected.manifold if not any(h is d for d in declared)]
+        residuals = [verification.of(h.written(numbers)) for h in declared]
+        every = [*residuals, *(verification.of(h) for h in implied)]
+        failed = [
+            (h, max(r.along_motion, r.along_inputs))
+            for h, r in zip((*declared, *implied), every, strict=True)
+            if max(r.along_motion, r.along_inputs) > least
+        ]
+        failed += [
+            (h, r.value)
+            for (h, level), r in zip(selected.constraints, residuals, strict=True)
+            if level == "position" and r.value > INVARIANT_MEASURED and not any(h is f for f, _ in failed)
+        ]
+        if not failed:
+            return selected, residuals
+        for h, residual in failed:
+            search.reject(h, f"changes at other states, at {residual:.1g} of the size of its terms")
+
+
+def _parameters(model: Model) -> dict[str, float]:
+    """Return values that expressions may name, as far as they are numbers."""
+    known = {**model.constraints.parameters, **model.parameters}
+    return {name: value for name, value in known.items() if isinstance(value, float)}
+
+
+def _remarks(sampler: Sampler, character: Character, order: int, skipped: int) -> Iterator[Remark]:
+    if len(character.constant) == len(sampler.point.states) > 0:
+        yield Remark(
+            "nothing-moves",
+            "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
+            "another point with --set, or larger inputs with --excite.",
+        )
+        return
+    if skipped:
+        largest = max(map(len, character.groups))
+        yield Remark(
+            "too-many-states",
+            f"{largest} states hang together, too many to look for constraints among all products of two: only what "
+            "fits into smaller libraries was looked for.",
+        )
+    try:
+        more = order - _order_in_numbers(sampler)
+    except FmilinError:
+        more = 0
+    if more > 0:
+        yield Remark(
+            "incomplete",
+            f"At the point {more} more {'direction looks' if more == 1 else 'directions look'} kept, for which no "
+            "expression was found: it is of another form than those that were tried, or it is a mode that no input "
+            "reaches. For one linear model none is needed: fmilin linearize --tangent-only.",
+        )
+    if sampler.crosses_events():
+        yield Remark(
+            "events",
+            "Some of the sampled states lie beyond an event of the model: what was found holds on both sides of it.",
+        )
+
+
+def _order_in_numbers(sampler: Sampler) -> int:
+    """Return how many states can move independently, as the slopes at the point say; all where it is no equilibrium."""
+    sizes, point = sampler.sizes, sampler.point
+    f = sampler.held_rates(point.states[None])[0]
+    if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM:
+        return len(sizes)
+    linear = linearize_on_tangent(sampler.model, point)
+    sampler.visits += linear.method.evaluations
+    return len(linear.states)

@@ -1,0 +1,117 @@
+"""What was found, as a table and as a file of constraints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from fmilin.constraints.declared import Constraint, Level
+from fmilin.remarks import Remark
+
+__all__ = ["Discovery", "Finding", "KeptOut"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A constraint that nobody wrote down.
+
+    Attributes
+    ----------
+    expression : str
+    level : {"position", "velocity"}
+    states : tuple of str
+    value : float
+        The largest value along a motion with inputs that jump, relative to the size of the terms.
+    along_motion, along_inputs : float
+        H f and H f_u at consistent points that the search had not seen, relative to the size of their terms.
+    """
+
+    expression: str
+    level: Level
+    states: tuple[str, ...]
+    value: float
+    along_motion: float
+    along_inputs: float
+
+
+@dataclass(frozen=True)
+class KeptOut:
+    """A quantity that stays what it is, and is no constraint."""
+
+    expression: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The constraints of a model.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    kept_out : tuple of KeptOut
+    order : int
+        States that are independent then.
+    full_order : int
+        All states.
+    constant : tuple of str
+        States that never change: parameters, in truth.
+    visits : int
+        Points at which the model was asked.
+    seconds : float
+    warnings : tuple of Remark
+    name : str
+        Of the model.
+    """
+
+    findings: tuple[Finding, ...]
+    kept_out: tuple[KeptOut, ...]
+    order: int
+    full_order: int
+    constant: tuple[str, ...] = ()
+    visits: int = 0
+    seconds: float = 0.0
+    warnings: tuple[Remark, ...] = ()
+    name: str = ""
+
+    @property
+    def constraints(self) -> list[str]:
+        """The expressions that are zero."""
+        return [f.expression for f in self.findings]
+
+    @property
+    def conserved(self) -> list[str]:
+        """Expressions that stay what they are, and are no constraints."""
+        return [k.expression for k in self.kept_out]
+
+    @property
+    def declared(self) -> list[Constraint]:
+        """The constraints for :meth:`fmilin.Model.with_constraints`, each with its level."""
+        return [Constraint.from_text(f.expression, level=f.level) for f in self.findings]
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as a document for JSON."""
+        own = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "kept_out", "warnings")
+        }
+        return {
+            "format": "fmilin-discovery/1",
+            **own,
+            "constraints": [asdict(f) for f in self.findings],
+            "conserved": [asdict(k) for k in self.kept_out],
+            "warnings": [str(w) for w in self.warnings],
+        }
+
+    def toml(self) -> str:
+        """Return the file that ``--constraints`` and ``load(constraints_file=...)`` read."""
+        lines = [f"# Found by fmilin discover in '{self.name}'. Order {self.order}, {self.full_order} without these."]
+        for f in self.findings:
+            lines += ["", "[[constraint]]", f"expression = {_quoted(f.expression)}", f'level = "{f.level}"']
+        for k in self.kept_out:
+            lines += ["", f"# kept out: {k.expression}: {k.reason}"]
+        return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,227 @@
+"""The search: invariants of the speeds first, then those of positions on the manifold that the first ones make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fmilin.discovery.character import Character
+from fmilin.discovery.invariant import Invariant
+from fmilin.discovery.library import Library
+from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis, svd
+from fmilin.discovery.projection import independent_ones, is_independent
+from fmilin.discovery.samples import Samples
+from fmilin.discovery.sampling import Sampler
+from fmilin.discovery.stabilized import Decaying, decaying
+from fmilin.discovery.telling_apart import told_apart
+from fmilin.signals import FloatArray
+
+__all__ = ["Kept", "Search"]
+
+MOST_TERMS_DECAYING = 700
+"""A library with more of them is not searched for what decays."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An invariant that is taken for no constraint, and why."""
+
+    invariant: Invariant
+    reason: str
+
+
+@dataclass
+class Search:
+    """What was found so far.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    character : Character
+    said : callable
+        Told each find at once: a model may crash half-way.
+
+    Attributes
+    ----------
+    candidates : list of Invariant
+        Functions g of positions, whose rates are zero where ``speeds`` are; more than are independent.
+    norms : list of Invariant
+        Constraints that are kept by every motion, on the manifold or off it, and contain no speed.
+    speeds : list of Invariant
+        Constraints of the speeds, those that are rates of ``positions`` among them.
+    open : list of Invariant
+        They count where positions follow from them.
+    decaying : list of Decaying
+        Constraints of positions that are stabilized.
+    kept_out : list of Kept
+    """
+
+    sampler: Sampler
+    character: Character
+    said: Callable[[Invariant], None]
+    candidates: list[Invariant] = field(default_factory=list)
+    norms: list[Invariant] = field(default_factory=list)
+    speeds: list[Invariant] = field(default_factory=list)
+    open: list[Invariant] = field(default_factory=list)
+    decaying: list[Decaying] = field(default_factory=list)
+    kept_out: list[Kept] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._anywhere = Samples(self.sampler)
+        self._on_manifold: Samples | None = None
+        self._accuracy = max(1e-9, 50 * self.sampler.noise)
+        self._modes: list[Invariant] = []
+        self._beside = self.sampler.states(5)
+
+    def among(self, library: Library) -> None:
+        """Look for constraints of all kinds among combinations of these functions."""
+        if len(library):
+            self.everywhere(library)
+            self.on_manifold(library)
+            self.stabilized(library)
+
+    def everywhere(self, library: Library) -> None:
+        """Look for functions that no state and no input changes, and judge them."""
+        found = list(self._invariants(library, self._anywhere))
+        for candidate, breaks in found:
+            if not self._is_new(candidate, self._known()):
+                continue
+            at = candidate.at(self.sampler.point.states, self._accuracy)
+            if breaks:
+                self.kept_out.append(Kept(at, f"{_looks(at, self.character)}broken by input {breaks}"))
+                continue
+            verdict = told_apart(at, self.character, self.sampler)
+            if verdict.kind == "conserved":
+                self.kept_out.append(Kept(at, verdict.reason))
+                continue
+            has_speed = bool(at.states & self.character.speeds)
+            (self.open if verdict.kind == "open" else self.speeds if has_speed else self.norms).append(at)
+            self._on_manifold = None
+
+    def on_manifold(self, library: Library) -> None:
+        """Look for functions of positions that no motion changes which the speeds' constraints allow."""
+        if not (self.speeds or self.open):
+            return
+        library = library.without(self.character.speeds)
+        if self._on_manifold is None:
+            every = [*self.norms, *self.speeds, *self.open]
+            self._on_manifold = Samples(self.sampler, independent_ones(every, self._beside, self.sampler.sizes))
+        for candidate, breaks in self._invariants(library, self._on_manifold):
+            at = candidate.at(self.sampler.point.states, self._accuracy)
+            if breaks or not self._is_new(at, self.norms) or self._vanishes(at):
+                continue
+            if self._is_new(at, [*self.candidates, *self.norms]):
+                self.said(at)
+            self.candidates.append(at)
+
+    def stabilized(self, library: Library) -> None:
+        """Look for functions of positions that decay by themselves, whatever the inputs do."""
+        x, f = self._anywhere.for_terms(len(library))
+        if len(library) > MOST_TERMS_DECAYING or len(x) <= len(library) + 1:
+            return
+        order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
+        for found in decaying(library, x, f, self.character.speeds, order, self.sampler.noise):
+            known = [*self.norms, *self._modes, *(d.g for d in self.decaying)]
+            if not self._is_new(found.g, known) or self._breaker(found.g, self._anywhere):
+                continue
+            if self._breaker(found.rate, self._anywhere):
+                continue
+            if found.g.is_linear or not self._is_zero_at_start(found.g):
+                self._modes.append(found.g)
+                if len(found.g.states) > 1:
+                    reason = "decays by itself: a mode that no input reaches, or a constraint that is stabilized"
+                    self.kept_out.append(Kept(found.g, reason))
+                continue
+            self.decaying.append(found)
+            self.said(found.g)
+
+    def reject(self, h: Invariant, reason: str) -> None:
+        """Take h for no constraint after all, nor those of positions of which it may be the rate."""
+        rates = self.character.rate_of
+        if h.states & self.character.speeds:
+            for g in [g for g in self.candidates if {rates.get(i) for i in g.states} & h.states]:
+                self.reject(g, "its rate changes at other states")
+        for known in (self.candidates, self.norms, self.speeds, self.open):
+            known[:] = [k for k in known if k is not h]
+        self.decaying = [d for d in self.decaying if h is not d.g and h is not d.rate]
+        self.kept_out.append(Kept(h, reason))
+
+    def _is_zero_at_start(self, g: Invariant) -> bool:
+        """Whether terms that are not zero add up to zero at the point: no accident."""
+        x0 = self.sampler.point.states[None]
+        size = g.size(x0)[0]
+        return size > 1e-3 * g.size(self._beside).max() and bool(abs(g.values(x0)[0]) <= 1e-6 * size)
+
+    def _vanishes(self, candidate: Invariant) -> bool:
+        """Whether it says nothing but what the speeds' constraints say: then it is zero where these are."""
+        x = self._on_manifold.x if self._on_manifold is not None else self._anywhere.x
+        return bool((np.abs(candidate.values(x)) <= 1e-8 * candidate.size(x)).all())
+
+    def _known(self) -> list[Invariant]:
+        return [*self.norms, *self.speeds, *self.open, *(k.invariant for k in self.kept_out)]
+
+    def _is_new(self, candidate: Invariant, known: Sequence[Invariant]) -> bool:
+        return is_independent(candidate, known, self._beside, self.sampler.sizes)
+
+    def _invariants(self, library: Library, samples: Samples) -> Iterator[tuple[Invariant, str]]:
+        """Yield what the held inputs leave unchanged, each with the name of an input that breaks it, or ''."""
+        rows = samples.rows(library)
+        space = null_space(rows, self.sampler.noise)
+        if not space.basis.size:
+            return
+        kept, broken = self._split_by_inputs(library, samples, space)
+        order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
+        for part, is_broken in ((kept, False), (broken, True)):
+            for vector in sparse_basis(part, order):
+                found = self._refined(library, rows, vector)
+                if found is not None:
+                    yield found, self._breaker(found, samples) if is_broken else ""
+
+    def _split_by_inputs(self, library: Library, samples: Samples, space: NullSpace) -> tuple[NullSpace, NullSpace]:
+        """Return what random inputs leave alone, and the whole ``space`` where they break something of it."""
+        basis, nothing = space.basis, replace(space, basis=space.basis[:, :0])
+        if not len(self.sampler.point.inputs):
+            return space, nothing
+        excited = samples.excited(2 * basis.shape[1])
+        changes = library.rates(excited.x, excited.f) / space.sizes
+        sizes = np.abs(changes) @ np.abs(basis)
+        through = changes @ basis / max(float(sizes.max(initial=0.0)), 1e-300)
+        s, vt = svd(through)
+        kept = s <= max(1e-8, 100 * self.sampler.noise)
+        return (space, nothing) if kept.all() else (replace(space, basis=basis @ vt[kept].T), space)
+
+    def _breaker(self, found: Invariant, samples: Samples) -> str:
+        """Return the name of the first input that changes ``found``; empty when none does alone."""
+        for j, name in enumerate(self.sampler.model.inputs.names):
+            excited = samples.excited(0, single=j)
+            moved = excited.f.any(axis=1)
+            if moved.any() and (found.rates(excited.x[moved], excited.f[moved]) > 1e-6).any():
+                return name
+        return ""
+
+    def _refined(self, library: Library, rows: FloatArray, vector: FloatArray) -> Invariant | None:
+        """Return the invariant with the few terms of ``vector``, solved for again with these alone."""
+        for _ in range(3):
+            support = np.flatnonzero(vector)
+            if not 1 <= len(support) <= LARGEST_SUPPORT:
+                return None
+            support = np.array(sorted(support, key=lambda i: (library.terms[i].complexity, i)))
+            again = null_vector(rows[:, support], vector[support], self.sampler.noise)
+            if again is None:
+                return None
+            sizes = np.linalg.norm(rows[:, support], axis=0)
+            weight = np.abs(again) * np.maximum(sizes, 1e-300)
+            small = weight <= max(1e-9, 10 * self.sampler.noise) * weight.max()
+            if not small.any():
+                return Invariant(library[support.tolist()], again / np.abs(again).max())
+            vector = np.zeros(len(library))
+            vector[support[~small]] = again[~small]
+        return None
+
+
+def _looks(found: Invariant, character: Character) -> str:
+    if found.degree(character.speeds) > 1:
+        return "looks like mechanical energy; "
+    return "looks like momentum; " if found.states & character.speeds else ""

@@ -1,0 +1,159 @@
+"""The directions of motion without any formula: the linear model of all states, restricted to where the model can go.
+
+At an equilibrium gradients w of what is kept of the speeds obey w A = 0 and w B = 0, those of positions' constraints
+w A in the span of the first, and w B = 0. The tangent space is their common kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
+from fmilin.linearization.dependence import dependent_combinations
+from fmilin.linearization.procedure import linearize
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM, REFUSED
+
+__all__ = ["linearize_on_tangent"]
+
+NULL = 1e-7
+"""Singular values, of the largest, that are zero; more where A has larger errors."""
+
+WIDEST = 1e-2
+"""The same at most: beyond that nothing can be said."""
+
+
+def linearize_on_tangent(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    independent: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    derivatives: str = "auto",
+) -> LinearModel:
+    """Return a linear model in as many states as can move independently, found from numbers at the point alone.
+
+    Parameters
+    ----------
+    model : Model
+        Its constraints are left out.
+    point : OperatingPoint, optional
+        An equilibrium; where the model starts by default.
+    independent, inputs, outputs, derivatives
+        As for :func:`fmilin.linearize`; ``independent`` names states.
+
+    Raises
+    ------
+    NumericalError
+        When the point is no equilibrium, or ``independent`` does not determine the other states.
+    UsageError
+        When ``independent`` has the wrong length.
+    """
+    free = model.with_constraints([])
+    point = free.start if point is None else point
+    full = linearize(free, point, inputs=inputs, outputs=outputs, derivatives=derivatives)
+    every = full if inputs is None else linearize(free, point, derivatives=derivatives)
+    sizes = full.states.scales(full.y0)
+    if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM:
+        raise NumericalError(
+            f"The tangent space of '{model.info.name}' can be told from numbers alone at an equilibrium only, and the "
+            "point is none: beside a motion everything looks kept. Find one with --trim, or let --discover look for "
+            "the constraints."
+        )
+    kept, gap = _kept(every, dependent_combinations(every, free, point), sizes)
+    return _restricted(full, kept / sizes[:, None], gap, independent, sizes)
+
+
+def _kept(linear: LinearModel, of_speeds: FloatArray, sizes: FloatArray) -> tuple[FloatArray, float]:
+    """Return the gradients of all that is kept, shape (N, k), states in their sizes, and the error of that decision."""
+    if not of_speeds.shape[1]:
+        return of_speeds, 0.0
+    A = linear.A * sizes / sizes[:, None]
+    B = linear.B * linear.inputs.scales() / sizes[:, None]
+    span = linalg.orth(of_speeds)
+    outside = A - A @ span @ span.T  # rows w A, without their part in the span
+    both = np.hstack((outside, B))
+    norms = np.linalg.norm(np.hstack((A, B)), axis=1, keepdims=True)
+    weights = 1 / np.where(norms > 0, norms, 1.0)
+    left, s, _ = np.linalg.svd(weights * both)
+    limit = min(max(NULL, 10 * linear.accuracy.A), WIDEST) * s[0]
+    rank = int((s > limit).sum())
+    found = left[:, rank:] * weights
+    found = found / np.linalg.norm(found, axis=0)
+    still = linalg.null_space((found.T @ A).T, rcond=NULL)  # w A = 0: parameters and cyclic coordinates, too
+    moving = found @ linalg.null_space(still.T, rcond=NULL) if still.size else found
+    gap = float((s[rank] if rank < len(s) else 0.0) / s[rank - 1])
+    return linalg.orth(np.hstack((span, moving))), gap
+
+
+def _restricted(
+    full: LinearModel, kept: FloatArray, gap: float, independent: Sequence[str] | None, sizes: FloatArray
+) -> LinearModel:
+    n, k = kept.shape
+    H = (kept * sizes[:, None]).T
+    if independent is None:
+        dependent = sorted(linalg.qr(H, pivoting=True, mode="r")[1][:k].tolist())
+    else:
+        chosen = [full.states.index_of(name, "a state of the model") for name in independent]
+        if len(chosen) != n - k:
+            raise UsageError(f"{len(chosen)} independent states were named, but {n - k} can move independently.")
+        dependent = [i for i in range(n) if i not in chosen]
+    rows = [i for i in range(n) if i not in dependent] if independent is None else chosen
+    condition = float(np.linalg.cond(H[:, dependent])) if k else 1.0
+    if condition > REFUSED:
+        raise NumericalError(
+            f"The states {', '.join(full.states.names[i] for i in rows)} do not determine the others (condition number "
+            f"{condition:.3g}). Name others with --independent, or none.",
+            condition_number=condition,
+        )
+    T = np.zeros((n, n - k))
+    T[rows, np.arange(n - k)] = 1.0
+    if k:
+        T[dependent] = -np.linalg.solve(kept.T[:, dependent], kept.T[:, rows])
+    T_error = np.zeros_like(T)
+    T_error[dependent] = (gap * condition + np.finfo(float).eps) * np.abs(T[dependent]).max(initial=0.0)
+    E = full.errors
+    errors = EntryErrors(
+        A=E.A[rows] @ np.abs(T) + np.abs(full.A[rows]) @ T_error,
+        B=E.B[rows],
+        C=E.C @ np.abs(T) + np.abs(full.C) @ T_error,
+        D=E.D,
+        T=T_error,
+    )
+    A, C = full.A[rows] @ T, full.C @ T
+    accuracy = replace(
+        full.accuracy,
+        A=relative_error(errors.A, A),
+        B=relative_error(errors.B, full.B[rows]),
+        C=relative_error(errors.C, C),
+        T=relative_error(T_error, T),
+        conditioning=condition,
+    )
+    remark = Remark(
+        "tangent-only",
+        f"No constraint is known: that {n - k} of {n} states can move independently was found from the numbers at this "
+        "point alone. The linear model holds at this point; nothing can be said about others.",
+    )
+    said = (w for w in full.warnings if w.kind != "dependent-states")
+    return replace(
+        full,
+        A=A,
+        B=full.B[rows],
+        C=C,
+        T=T,
+        T_u=np.zeros((n, len(full.inputs))),
+        f0=full.f0[rows],
+        y0=full.y0[rows],
+        states=full.states.select(rows),
+        accuracy=accuracy,
+        errors=errors,
+        warnings=(*said, remark),
+    )
