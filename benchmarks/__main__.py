@@ -11,6 +11,7 @@ NAMES = (
     "linearize",
     "constraints",
     "derivatives",
+    "truth",
     "kane",
     "mechanism",
     "mechanism_peers",
