@@ -22,7 +22,7 @@ __all__ = ["Verdict", "judged", "main"]
 
 TENFOLD = 10.0
 
-VISITS_BEFORE = 0
+VISITS_BEFORE = 3010
 """Of the smooth family, before differences looked at other scales."""
 
 

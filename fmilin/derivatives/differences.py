@@ -19,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.derivatives.ladder import climbed, ladder_of
+from fmilin.derivatives.look import Beside, differs, suspects
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import KINK, ROUNDING
 
-__all__ = ["Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
+__all__ = ["Around", "Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
 
 Line = Callable[[int, float], FloatArray]
 """(column j, displacement s along it) -> value, shape (r,)."""
@@ -98,6 +101,25 @@ class Slopes:
     bend: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of the surroundings beside single columns.
+
+    Attributes
+    ----------
+    beside : callable
+        F at a displacement of all columns, shape (k,).
+    values : array, shape (k,)
+        Of the columns' variables at the point.
+    forgets : array, shape (r,)
+        By how much F differs when the point is visited again.
+    """
+
+    beside: Beside
+    values: FloatArray
+    forgets: FloatArray
+
+
 @dataclass(slots=True)
 class _Column:
     """One measured column: its slope, the h^2 term found in it, second differences, and its noise."""
@@ -130,7 +152,12 @@ class _Setting:
 
 
 def slopes(
-    line: Line, base: FloatArray, scales: FloatArray, options: Differences | None = None, terms: Terms | None = None
+    line: Line,
+    base: FloatArray,
+    scales: FloatArray,
+    options: Differences | None = None,
+    terms: Terms | None = None,
+    around: Around | None = None,
 ) -> Slopes:
     """Measure dF/ds for every column.
 
@@ -145,6 +172,8 @@ def slopes(
     options : Differences, optional
     terms : callable, optional
         Tells rows whose terms all cancel from rows in small units; without it there are none of the former.
+    around : Around, optional
+        What allows a look at other scales of steps; without it there is none.
 
     Raises
     ------
@@ -159,6 +188,8 @@ def slopes(
         nothing = np.zeros((len(base), k))
         return Slopes(nothing, nothing, nothing, nothing)
     noise = _noise(line, base, scales, options)
+    if around is not None:
+        noise = np.maximum(noise, around.forgets)
     start = options.relative_step or _first_step(noise, base, options)
     setting = _Setting(line, base, scales, noise, np.ones_like(base), options)
     columns = [_first(setting, j, start * scales[j]) for j in range(k)]
@@ -173,7 +204,32 @@ def slopes(
     jump = _jumps(S1, S2, rounding, row_size / scales)
     small = np.abs(jump) < KINK * row_size / scales
     error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
-    return Slopes(J, error, np.where(small, 0.0, jump), bend)
+    found = Slopes(J, error, np.where(small, 0.0, jump), bend)
+    if around is not None and options.order == 4 and not options.side and options.relative_step is None:
+        _look_closer(setting, found, around)
+    return found
+
+
+def _look_closer(setting: _Setting, found: Slopes, around: Around) -> None:
+    """Compare with smaller steps, and climb down the columns that look different there, in place."""
+    line, base, scales = setting.line, setting.base, setting.scales
+    step, noise = differs(around.beside, base, found.J, found.error, setting.noise, scales)
+    columns = set(np.flatnonzero(found.jump.any(axis=0)).tolist())
+    if step is not None:
+        columns.update(suspects(line, step, found.J, found.error, noise, scales))
+    for j in sorted(columns):
+        ladder = ladder_of(partial(line, j), base, scales[j], around.values[j])
+        if ladder is None:
+            continue
+        for row in range(len(base)):
+            climb = climbed(ladder, row, partial(line, j))
+            forgotten = around.forgets[row] / climb.reach if climb.reach else 0.0
+            found.J[row, j], found.error[row, j] = climb.slope, climb.error + 2 * forgotten
+            found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
+    sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True) / scales
+    small = np.abs(found.jump) < KINK * sizes
+    found.error[...] += np.where(small, np.abs(found.jump) / 2, 0.0)
+    found.jump[small] = 0.0
 
 
 def jacobian_by_differences(

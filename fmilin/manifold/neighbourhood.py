@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.derivatives.differences import Differences, EventCrossingError, Slopes, slopes
+from fmilin.derivatives.differences import Around, Differences, EventCrossingError, Slopes, slopes
 from fmilin.derivatives.grouping import column_groups, tangent_pattern
 from fmilin.errors import NumericalError
 from fmilin.manifold.frame import Frame
@@ -53,6 +53,11 @@ class Neighbourhood:
     def _moves(self) -> bool:
         """Whether inputs move the manifold."""
         return bool(self.frame.x_u.any())
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Of coordinates and inputs at the point, shape (P + nu,)."""
+        return np.concatenate((self.frame.y0, self.point.inputs))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -165,8 +170,13 @@ class Neighbourhood:
                     variable=self.columns[groups[g][0]],
                 ) from None
 
+        around = Around(
+            lambda displacement: self.at(displacement @ directions),
+            np.array([np.abs(self.values[group]).max() / (1.0 if len(group) == 1 else sizes[g]) for g, group in enumerate(groups)]),
+            np.zeros(len(self.base)),
+        )
         try:
-            return slopes(line, self.base, sizes, options, self.terms)
+            return slopes(line, self.base, sizes, options, self.terms, around)
         except EventCrossingError:
             raise
         except NumericalError as error:

@@ -1,0 +1,234 @@
+"""Slopes of one column looked at over eighteen decades of steps: which plateau is the slope, and where it ends.
+
+A rung has steps +-h; the next one a quarter of them. Of two neighbours Richardson's E(h) = D(h/4) + (D(h/4) - D(h)) / 15
+is free of the h^2 term, and what E changes by from rung to rung is the error, be it truncation, noise or a feature:
+
+- a *plateau* is where E stands still; the one nearest to the point is the slope, unless what differs is noise;
+- F(s) - F(0) - s E leaves zero somewhere beyond the plateau. Where it does so in a jump, and more of them follow, the
+  model rounds (an encoder, digits that cancel inside): the height of the jump is the noise, and the plateau a step
+  of the staircase;
+- jumps and kinks at the point itself stay the same at the smallest steps: F(h) - F(-h) or (F(h) + F(-h) - 2 F(0)) / h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.errors import ModelError, NumericalError
+from fmilin.signals import FloatArray
+
+__all__ = ["Climb", "Ladder", "climbed", "ladder_of"]
+
+RATIO = 4.0
+
+LARGEST, SMALLEST = 1.0, 2.0**-54
+"""Steps, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST` of it."""
+
+LOST = 2.0**-46
+
+CONTRADICTS = 10.0
+"""A slope nearer to the point is another one when they differ by this many of their errors."""
+
+SAME = 0.1
+"""Bends over h that stay the same to this part, from rung to rung, are a kink's."""
+
+RUN = 4
+"""Rungs over which they must."""
+
+STAIRS = 6.0
+"""Jumps of one height that are no accident."""
+
+HALVINGS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """F at steps +-h along one column, largest first; K rungs.
+
+    Attributes
+    ----------
+    h : array, shape (K,)
+    ahead, behind : array, shape (K, r)
+    base : array, shape (r,)
+    """
+
+    h: FloatArray
+    ahead: FloatArray
+    behind: FloatArray
+    base: FloatArray
+
+    @property
+    def D(self) -> FloatArray:
+        """Central differences, shape (K, r)."""
+        found: FloatArray = (self.ahead - self.behind) / (2 * self.h[:, None])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """What the ladder says of one entry.
+
+    Attributes
+    ----------
+    slope, error : float
+    jump : float
+        Right slope minus left slope at the point; 0 where there is no kink.
+    reach : float
+        The step up to which the slope holds.
+    beyond : float
+        The slope found farther away.
+    rounds : bool
+        Whether the model is a staircase there.
+    """
+
+    slope: float
+    error: float
+    jump: float
+    reach: float
+    beyond: float
+    rounds: bool = False
+
+
+def ladder_of(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> Ladder | None:
+    """Climb down one column; None where it cannot be evaluated at three steps at least.
+
+    Parameters
+    ----------
+    line : callable
+        s -> F, shape (r,).
+    base : array, shape (r,)
+        F at s = 0.
+    scale : float
+        The size of the variable.
+    value : float
+        What it is at the point.
+    """
+    h, least = LARGEST * scale, max(SMALLEST * scale, LOST * abs(value))
+    steps, ahead, behind = [], [], []
+    h = float(2.0 ** np.round(np.log2(h)))
+    while h >= least:
+        try:
+            pair = line(h), line(-h)
+            usable = bool(np.isfinite(pair).all())
+        except (ModelError, NumericalError):
+            usable = False
+        if usable:
+            steps.append(h)
+            ahead.append(pair[0])
+            behind.append(pair[1])
+        else:  # what lies beyond an event or the border of the domain says nothing about the point
+            steps, ahead, behind = [], [], []
+        h /= RATIO
+    if len(steps) < 6:
+        return None
+    return Ladder(np.array(steps), np.array(ahead), np.array(behind), base)
+
+
+def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray]) -> Climb:
+    """Return the slope of one row, its error, and how far it holds."""
+    h, a, b, base = ladder.h, ladder.ahead[:, row], ladder.behind[:, row], float(ladder.base[row])
+    D, ulp = (a - b) / (2 * h), 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base)))
+    E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
+    error = _errors(E, 2 * ulp[1:] / h[1:])
+    outer = int(np.argmin(error))
+    chosen = _nearest(E, error, outer)
+    slope, wrong = float(E[chosen]), float(error[chosen])
+    edge = _edge(ladder, row, slope, wrong, ulp, chosen)
+    rounds = False
+    if edge is not None:
+        jump = _jump(ladder, row, slope, edge, line)
+        if jump > 0 and _stairs(h, a, b, slope, edge, jump):
+            rounds = True
+            far = np.arange(len(E)) < edge  # both steps of a pair beyond the first stair
+            if far.any():
+                noisy = np.where(far, _errors(E, jump / h[1:]), np.inf)
+                outer = chosen = int(np.argmin(noisy))
+                slope, wrong = float(E[chosen]), float(noisy[chosen])
+            else:
+                wrong = max(wrong, abs(slope), jump / h[0])
+    if _jumps_at_point(a, b, base, ulp):
+        wrong = max(wrong, float(np.abs(D[-1])))
+    kink = 0.0 if rounds else _kink(h, a + b - 2 * base, ulp, chosen)
+    reach = float(h[chosen])
+    return Climb(slope, wrong, kink, reach, float(E[outer if outer < chosen else 0]), rounds)
+
+
+def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
+    """Return by how much E changes around each rung, on the finer side mostly, and at least the floor."""
+    change = np.abs(np.diff(E))
+    error = np.full(len(E), np.inf)
+    count = len(change) - 2
+    error[:count] = np.max([change[k : k + count] / RATIO**k for k in range(3)], axis=0)
+    error[1:count] = np.maximum(error[1:count], change[: count - 1] / RATIO**4)
+    total: FloatArray = error + floor
+    return total
+
+
+def _nearest(E: FloatArray, error: FloatArray, chosen: int) -> int:
+    """Return the plateau nearest to the point: go down as long as finer rungs contradict."""
+    while True:
+        finer = np.arange(len(E)) > chosen
+        against = finer & (np.abs(E - E[chosen]) > CONTRADICTS * (error + error[chosen]))
+        if not against.any():
+            return chosen
+        chosen = int(np.argmin(np.where(against, error, np.inf)))
+
+
+def _edge(ladder: Ladder, row: int, slope: float, error: float, ulp: FloatArray, chosen: int) -> int | None:
+    """Return the smallest rung at which F(s) - F(0) - s E is no longer zero, on one side; None when it always is."""
+    h, base = ladder.h, ladder.base[row]
+    left = np.abs(np.stack((ladder.ahead[:, row] - base - h * slope, ladder.behind[:, row] - base + h * slope)))
+    seen = left.max(axis=0) > 20 * ulp + CONTRADICTS * h * error
+    rungs = np.flatnonzero(seen[:-1])
+    return int(rungs[-1]) if len(rungs) else None
+
+
+def _jump(ladder: Ladder, row: int, slope: float, edge: int, line: Callable[[float], FloatArray]) -> float:
+    """Return the height of the jump between h/4 and h on the side where F leaves the plateau; 0 when there is none."""
+    h, base = float(ladder.h[edge]), ladder.base[row]
+    ends = np.stack((ladder.ahead[edge : edge + 2, row], ladder.behind[edge : edge + 2, row]))
+    left = ends - base - np.outer([1.0, -1.0], ladder.h[edge : edge + 2]) * slope
+    side = 1.0 if abs(left[0, 0]) >= abs(left[1, 0]) else -1.0
+    at_high, at_low = left[0 if side > 0 else 1]
+    low, high, end = h / RATIO, h, abs(at_high)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        try:
+            found = line(side * middle)[row] - base - side * middle * slope
+        except (ModelError, NumericalError):
+            return 0.0
+        if abs(found - at_low) >= abs(at_high - found):
+            high, at_high = middle, found
+        else:
+            low, at_low = middle, found
+    height = float(abs(at_high - at_low))
+    return height if height > 0.05 * end else 0.0
+
+
+def _stairs(h: FloatArray, a: FloatArray, b: FloatArray, slope: float, edge: int, jump: float) -> bool:
+    """Whether more jumps follow the first one, farther away."""
+    climbed = np.abs(a - b - 2 * h * slope)[: edge + 1]
+    return bool((climbed >= STAIRS * jump).any())
+
+
+def _jumps_at_point(a: FloatArray, b: FloatArray, base: float, ulp: FloatArray) -> bool:
+    """Whether F(h) - F(-h) stays the same down to the smallest steps."""
+    ends = np.stack((a - base, b - base))[:, -RUN:]
+    size = np.abs(ends).max(axis=1)
+    stays = np.ptp(ends, axis=1) <= SAME * size
+    return bool((stays & (size > 20 * ulp[-1])).any())
+
+
+def _kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> float:
+    """Return S / h where it is the same over rungs that the plateau contains; 0 otherwise."""
+    bend, seen = S / h, np.abs(S) > 30 * ulp
+    for k in range(len(h) - RUN, -1, -1):
+        run = slice(k, k + RUN)
+        if k + RUN - 1 < chosen or not seen[run].all():
+            continue
+        if np.ptp(bend[run]) <= SAME * np.abs(bend[run]).max():
+            return float(np.mean(bend[run]))
+    return 0.0
