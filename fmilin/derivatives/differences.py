@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.derivatives.ladder import climbed, ladder_of
-from fmilin.derivatives.look import Beside, differs, suspects
+from fmilin.derivatives.ladder import CONTRADICTS, climbed, ladder_of
+from fmilin.derivatives.look import Around, differs, suspects
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
@@ -46,6 +46,9 @@ SMALLEST_AT_EVENT = 1e-7
 
 WEAK = 1e-3
 """A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
+
+ROUGH = 50.0
+"""S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a closer look."""
 
 FLAT = 1e-4
 """A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
@@ -101,25 +104,6 @@ class Slopes:
     bend: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What is known of the surroundings beside single columns.
-
-    Attributes
-    ----------
-    beside : callable
-        F at a displacement of all columns, shape (k,).
-    values : array, shape (k,)
-        Of the columns' variables at the point.
-    forgets : array, shape (r,)
-        By how much F differs when the point is visited again.
-    """
-
-    beside: Beside
-    values: FloatArray
-    forgets: FloatArray
-
-
 @dataclass(slots=True)
 class _Column:
     """One measured column: its slope, the h^2 term found in it, second differences, and its noise."""
@@ -132,6 +116,8 @@ class _Column:
     noise: FloatArray
     amplified: float
     """By how much the noise appears in D."""
+    doubtful: bool = False
+    """Whether other steps gave other slopes."""
 
     @property
     def rounding(self) -> FloatArray:
@@ -206,15 +192,16 @@ def slopes(
     error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     found = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
-        _look_closer(setting, found, around)
+        _look_closer(setting, columns, found, around)
     return found
 
 
-def _look_closer(setting: _Setting, found: Slopes, around: Around) -> None:
+def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, around: Around) -> None:
     """Compare with smaller steps, and climb down the columns that look different there, in place."""
     line, base, scales = setting.line, setting.base, setting.scales
-    step, noise = differs(around.beside, base, found.J, found.error, setting.noise, scales)
-    columns = set(np.flatnonzero(found.jump.any(axis=0)).tolist())
+    step, noise = differs(around, base, found.J, found.error, setting.noise, scales)
+    rough = [c.doubtful or _is_rough(c, scale) for c, scale in zip(measured, scales, strict=True)]
+    columns = set(np.flatnonzero(found.jump.any(axis=0) | rough).tolist())
     if step is not None:
         columns.update(suspects(line, step, found.J, found.error, noise, scales))
     for j in sorted(columns):
@@ -222,9 +209,8 @@ def _look_closer(setting: _Setting, found: Slopes, around: Around) -> None:
         if ladder is None:
             continue
         for row in range(len(base)):
-            climb = climbed(ladder, row, partial(line, j))
-            forgotten = around.forgets[row] / climb.reach if climb.reach else 0.0
-            found.J[row, j], found.error[row, j] = climb.slope, climb.error + 2 * forgotten
+            climb = climbed(ladder, row, partial(line, j), float(around.forgets[row]))
+            found.J[row, j], found.error[row, j] = climb.slope, climb.error
             found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
     sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True) / scales
     small = np.abs(found.jump) < KINK * sizes
@@ -330,7 +316,23 @@ def _improved(setting: _Setting, j: int, column: _Column) -> _Column:
         if _is_noisier(tried):
             break
     weights = setting.weights
-    return min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+    best = min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+    best.doubtful = any(_contradict(best, other) for other in tried)
+    return best
+
+
+def _is_rough(column: _Column, scale: float) -> bool:
+    """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
+    h, eps = column.h / scale, np.finfo(float).eps
+    slope = np.abs(column.D) * scale
+    smooth = h**2 * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
+    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
+
+
+def _contradict(one: _Column, other: _Column) -> bool:
+    """Whether the slopes at two steps differ by more than their errors explain."""
+    errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
+    return bool((np.abs(one.D - other.D) > CONTRADICTS * errors).any())
 
 
 def _is_noisier(tried: list[_Column]) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["Climb", "Ladder", "climbed", "ladder_of"]
+__all__ = ["CONTRADICTS", "Climb", "Ladder", "climbed", "ladder_of"]
 
 RATIO = 4.0
 
@@ -38,8 +38,11 @@ SAME = 0.1
 RUN = 4
 """Rungs over which they must."""
 
-STAIRS = 6.0
+STAIRS = 4.0
 """Jumps of one height that are no accident."""
+
+SUDDEN = 0.02
+"""Of what F changes by over a rung, that it changes by within 2^-14 of it: a jump."""
 
 HALVINGS = 14
 
@@ -75,7 +78,7 @@ class Climb:
     ----------
     slope, error : float
     jump : float
-        Right slope minus left slope at the point; 0 where there is no kink.
+        Right slope minus left slope at the point; 0 where there is no kink, infinite where F itself jumps.
     reach : float
         The step up to which the slope holds.
     beyond : float
@@ -127,33 +130,43 @@ def ladder_of(line: Callable[[float], FloatArray], base: FloatArray, scale: floa
     return Ladder(np.array(steps), np.array(ahead), np.array(behind), base)
 
 
-def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray]) -> Climb:
-    """Return the slope of one row, its error, and how far it holds."""
+def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise: float = 0.0) -> Climb:
+    """Return the slope of one row, its error, and how far it holds.
+
+    Parameters
+    ----------
+    ladder : Ladder
+    row : int
+    line : callable
+        s -> F, shape (r,); visited again to tell jumps.
+    noise : float
+        What is known of it.
+    """
     h, a, b, base = ladder.h, ladder.ahead[:, row], ladder.behind[:, row], float(ladder.base[row])
-    D, ulp = (a - b) / (2 * h), 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base)))
+    ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
+    D = (a - b) / (2 * h)
+    if _jumps_at_point(a, b, base, ulp):
+        return Climb(float(D[-1]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
     E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
     error = _errors(E, 2 * ulp[1:] / h[1:])
-    outer = int(np.argmin(error))
-    chosen = _nearest(E, error, outer)
-    slope, wrong = float(E[chosen]), float(error[chosen])
-    edge = _edge(ladder, row, slope, wrong, ulp, chosen)
-    rounds = False
-    if edge is not None:
-        jump = _jump(ladder, row, slope, edge, line)
-        if jump > 0 and _stairs(h, a, b, slope, edge, jump):
-            rounds = True
-            far = np.arange(len(E)) < edge  # both steps of a pair beyond the first stair
-            if far.any():
-                noisy = np.where(far, _errors(E, jump / h[1:]), np.inf)
-                outer = chosen = int(np.argmin(noisy))
-                slope, wrong = float(E[chosen]), float(noisy[chosen])
-            else:
-                wrong = max(wrong, abs(slope), jump / h[0])
-    if _jumps_at_point(a, b, base, ulp):
-        wrong = max(wrong, float(np.abs(D[-1])))
-    kink = 0.0 if rounds else _kink(h, a + b - 2 * base, ulp, chosen)
-    reach = float(h[chosen])
-    return Climb(slope, wrong, kink, reach, float(E[outer if outer < chosen else 0]), rounds)
+    rounds, known = False, 0.0
+    while True:
+        outer = int(np.argmin(error))
+        chosen = _nearest(E, error, outer)
+        edge = _edge(ladder, row, float(E[chosen]), float(error[chosen]), ulp)
+        jump = 0.0 if edge is None else _stair(ladder, row, float(E[chosen]), edge, line)
+        if edge is None or jump <= 2 * known:
+            break
+        rounds, known = True, jump
+        beyond = np.arange(len(E)) < edge  # both steps of a pair have left the first stair
+        if not beyond[:-1].any() or np.isinf(error[beyond]).all():
+            error[chosen] = max(error[chosen], abs(E[chosen]), jump / h[0])
+            break
+        ulp = np.maximum(ulp, jump / 2)
+        error = np.where(beyond, _errors(E, jump / h[1:]), np.inf)
+    kink = _kink(h, a + b - 2 * base, ulp, chosen)
+    farther = float(E[outer if outer < chosen else 0])
+    return Climb(float(E[chosen]), float(error[chosen]), kink, float(h[chosen]), farther, rounds)
 
 
 def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
@@ -177,27 +190,52 @@ def _nearest(E: FloatArray, error: FloatArray, chosen: int) -> int:
         chosen = int(np.argmin(np.where(against, error, np.inf)))
 
 
-def _edge(ladder: Ladder, row: int, slope: float, error: float, ulp: FloatArray, chosen: int) -> int | None:
+def _edge(ladder: Ladder, row: int, slope: float, error: float, ulp: FloatArray) -> int | None:
     """Return the smallest rung at which F(s) - F(0) - s E is no longer zero, on one side; None when it always is."""
-    h, base = ladder.h, ladder.base[row]
-    left = np.abs(np.stack((ladder.ahead[:, row] - base - h * slope, ladder.behind[:, row] - base + h * slope)))
-    seen = left.max(axis=0) > 20 * ulp + CONTRADICTS * h * error
-    rungs = np.flatnonzero(seen[:-1])
+    left = np.abs(_left(ladder, row, slope)).max(axis=0)
+    rungs = np.flatnonzero((left > 20 * ulp + CONTRADICTS * ladder.h * error)[:-1])
     return int(rungs[-1]) if len(rungs) else None
 
 
-def _jump(ladder: Ladder, row: int, slope: float, edge: int, line: Callable[[float], FloatArray]) -> float:
-    """Return the height of the jump between h/4 and h on the side where F leaves the plateau; 0 when there is none."""
-    h, base = float(ladder.h[edge]), ladder.base[row]
-    ends = np.stack((ladder.ahead[edge : edge + 2, row], ladder.behind[edge : edge + 2, row]))
-    left = ends - base - np.outer([1.0, -1.0], ladder.h[edge : edge + 2]) * slope
-    side = 1.0 if abs(left[0, 0]) >= abs(left[1, 0]) else -1.0
-    at_high, at_low = left[0 if side > 0 else 1]
-    low, high, end = h / RATIO, h, abs(at_high)
+def _left(ladder: Ladder, row: int, slope: float) -> FloatArray:
+    """Return F(s) - F(0) - s E to the right and to the left, shape (2, K)."""
+    sides = np.stack((ladder.ahead[:, row], ladder.behind[:, row]))
+    left: FloatArray = sides - ladder.base[row] - np.outer([1.0, -1.0], ladder.h) * slope
+    return left
+
+
+def _stair(ladder: Ladder, row: int, slope: float, edge: int, line: Callable[[float], FloatArray]) -> float:
+    """Return the height of the stairs that begin between rung ``edge`` and the next smaller one; 0 if there are none.
+
+    One jump is a switch beside the point; stairs go on.
+    """
+    left = _left(ladder, row, slope)
+    side = 0 if abs(left[0, edge]) >= abs(left[1, edge]) else 1
+    sign = 1.0 if side == 0 else -1.0
+
+    def rest(s: float) -> float:
+        return float(line(sign * s)[row] - ladder.base[row] - sign * s * slope)
+
+    def between(k: int) -> float:
+        return _jump(rest, (ladder.h[k + 1], ladder.h[k]), (left[side, k + 1], left[side, k]))
+
+    first = between(edge)
+    if first == 0.0 or not (np.abs(left).sum(axis=0)[: edge + 1] >= STAIRS * first).any():
+        return 0.0
+    for k in range(edge - 1, -1, -1):
+        if between(k) > 0.2 * first:
+            return first
+    return 0.0
+
+
+def _jump(rest: Callable[[float], float], interval: tuple[float, float], ends: tuple[float, float]) -> float:
+    """Return the height of the jump in an interval at whose ends something is known; 0 when there is none."""
+    (low, high), (at_low, at_high) = interval, ends
+    whole = max(abs(at_high), abs(at_low))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         try:
-            found = line(side * middle)[row] - base - side * middle * slope
+            found = rest(middle)
         except (ModelError, NumericalError):
             return 0.0
         if abs(found - at_low) >= abs(at_high - found):
@@ -205,13 +243,7 @@ def _jump(ladder: Ladder, row: int, slope: float, edge: int, line: Callable[[flo
         else:
             low, at_low = middle, found
     height = float(abs(at_high - at_low))
-    return height if height > 0.05 * end else 0.0
-
-
-def _stairs(h: FloatArray, a: FloatArray, b: FloatArray, slope: float, edge: int, jump: float) -> bool:
-    """Whether more jumps follow the first one, farther away."""
-    climbed = np.abs(a - b - 2 * h * slope)[: edge + 1]
-    return bool((climbed >= STAIRS * jump).any())
+    return height if height > SUDDEN * whole else 0.0
 
 
 def _jumps_at_point(a: FloatArray, b: FloatArray, base: float, ulp: FloatArray) -> bool:
@@ -219,7 +251,7 @@ def _jumps_at_point(a: FloatArray, b: FloatArray, base: float, ulp: FloatArray) 
     ends = np.stack((a - base, b - base))[:, -RUN:]
     size = np.abs(ends).max(axis=1)
     stays = np.ptp(ends, axis=1) <= SAME * size
-    return bool((stays & (size > 20 * ulp[-1])).any())
+    return bool((stays & (size > 40 * ulp[-1])).any())
 
 
 def _kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> float:

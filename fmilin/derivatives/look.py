@@ -1,12 +1,13 @@
 """One look at smaller steps, along all columns at once: does the slope found at one scale hold at the others?
 
-Three pairs of visits along one direction d, at steps that lie decades apart, against J d. A feature narrower than the
+A few pairs of visits along one direction d, at steps that lie decades apart, against J d. A feature narrower than the
 steps of the columns shows at every step below its width, until rounding hides it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["Beside", "direction_of", "differs", "suspects"]
+__all__ = ["Around", "Beside", "direction_of", "differs", "suspects"]
 
 Beside = Callable[[FloatArray], FloatArray]
 """Displacement of all columns, shape (k,) -> value, shape (r,)."""
 
-STEPS = (2.0**-18, 2.0**-29, 2.0**-40)
+STEPS = (2.0**-18, 2.0**-29, 2.0**-38, 2.0**-46)
 """In sizes of the variables."""
 
 VISIBLE = 12.0
@@ -30,6 +31,32 @@ ABSENT = 0.02
 """Differences below this part of the noise show that there is none so near to the point."""
 
 
+STRAIGHT = 0.5
+"""Part of its slope by which a row may change its slope far away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of the surroundings beside single columns.
+
+    Attributes
+    ----------
+    beside : callable
+        F at a displacement of all columns, shape (k,).
+    values : array, shape (k,)
+        Of the columns' variables at the point.
+    forgets : array, shape (r,)
+        By how much F differs when the point is visited again.
+    far : mapping of float to array, shape (r,)
+        F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated.
+    """
+
+    beside: Beside
+    values: FloatArray
+    forgets: FloatArray
+    far: Mapping[float, FloatArray]
+
+
 def direction_of(scales: FloatArray) -> FloatArray:
     """Return one direction through all columns, the same every time, shape (k,)."""
     random = np.random.default_rng(1905)
@@ -38,9 +65,9 @@ def direction_of(scales: FloatArray) -> FloatArray:
 
 
 def differs(
-    beside: Beside, base: FloatArray, J: FloatArray, error: FloatArray, noise: FloatArray, scales: FloatArray
+    around: Around, base: FloatArray, J: FloatArray, error: FloatArray, noise: FloatArray, scales: FloatArray
 ) -> tuple[float | None, FloatArray]:
-    """Compare with J d at smaller and smaller steps.
+    """Compare with J d at smaller and smaller steps, and far away.
 
     Returns
     -------
@@ -53,21 +80,45 @@ def differs(
     slope, doubt = J @ d, error @ np.abs(d)
     rounding = np.maximum(0.5 * np.spacing(np.abs(base)), np.finfo(float).eps * (np.abs(J) @ np.abs(d)))
     noise = np.maximum(noise, rounding)
-    gaps: dict[float, FloatArray] = {}
+    pairs: dict[float, tuple[FloatArray, FloatArray]] = {}
     for step in STEPS:
         try:
-            found = (beside(step * d) - beside(-step * d)) / (2 * step) - slope
+            pair = around.beside(step * d) - base, around.beside(-step * d) - base
         except (ModelError, NumericalError):
             continue
-        if np.isfinite(found).all():
-            gaps[step] = np.abs(found)
-    if not gaps:
+        if np.isfinite(pair).all():
+            pairs[step] = pair
+    if not pairs:
         return None, noise
+    gaps = {step: np.abs((ahead - behind) / (2 * step) - slope) for step, (ahead, behind) in pairs.items()}
     least = min(gaps)
-    noise = np.where(gaps[least] * least < ABSENT * noise, rounding, noise)
-    seen = {s: float(np.max(g / (VISIBLE * (noise / s + doubt)), initial=0.0, where=g > 0)) for s, g in gaps.items()}
+    noise = np.where(gaps[least] * least < ABSENT * noise, np.maximum(rounding, around.forgets), noise)
+    allowed = {step: VISIBLE * (noise / step + doubt) for step in gaps}
+    seen = {s: float(np.max(g / np.where(g > 0, allowed[s], 1.0), initial=0.0, where=g > 0)) for s, g in gaps.items()}
+    if _jumps(np.array([pairs[step] for step in sorted(pairs)[:3]]), rounding + around.forgets):
+        seen[least] = np.inf
+    if _bends(around.far, base, slope, np.abs(J) @ np.abs(d), doubt):
+        seen[max(map(abs, around.far))] = 2.0
     worst = max(seen, key=lambda s: seen[s])
     return (worst if seen[worst] > 1.0 else None), noise
+
+
+def _jumps(changes: FloatArray, rounding: FloatArray) -> bool:
+    """Whether F changes by the same at all steps (steps, 2, r): it jumps at the point."""
+    sizes = np.abs(changes).max(axis=0)
+    return bool(((np.ptp(changes, axis=0) <= 0.1 * sizes) & (sizes > 40 * rounding)).any())
+
+
+def _bends(
+    far: Mapping[float, FloatArray], base: FloatArray, slope: FloatArray, size: FloatArray, doubt: FloatArray
+) -> bool:
+    """Whether the slope says nothing about the change over a good part of the variables: a stair, or a deadzone."""
+    steps = [step for step in far if step > 0 and -step in far]
+    if not steps:
+        return False
+    gap = np.abs((far[steps[0]] - far[-steps[0]]) / (2 * steps[0]) - slope)
+    rounding = np.spacing(np.abs(base)) / steps[0]
+    return bool((gap > STRAIGHT * size + VISIBLE * (doubt + rounding)).any())
 
 
 def suspects(

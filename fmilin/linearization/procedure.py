@@ -182,8 +182,9 @@ def _linearized(
     base = visited_at(visited, point)
     known = verified_facts_of(model, point, base)
     frame = _frame(visited, point, request, previous, known)
-    slopes = _slopes(model, Neighbourhood(visited, frame, point, base), request, known)
-    remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame)]
+    beside = Neighbourhood(visited, frame, point, base)
+    slopes = _slopes(model, beside, request, known)
+    remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, base, beside)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
         from fmilin.formulations.descriptor import with_descriptor

@@ -7,14 +7,19 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.derivatives.differences import Around, Differences, EventCrossingError, Slopes, slopes
+from fmilin.derivatives.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.derivatives.grouping import column_groups, tangent_pattern
-from fmilin.errors import NumericalError
+from fmilin.derivatives.look import Around, direction_of
+from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.frame import Frame
+from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 __all__ = ["Neighbourhood"]
+
+FAR = 2.0**-3
+"""In sizes of the variables: from there the point is visited again."""
 
 
 class Neighbourhood:
@@ -54,10 +59,38 @@ class Neighbourhood:
         """Whether inputs move the manifold."""
         return bool(self.frame.x_u.any())
 
+    @property
+    def forgets(self) -> FloatArray:
+        """By how much rates and outputs differ when the point is visited again, from either side and twice, (r,)."""
+        return self._revisits[0]
+
+    @property
+    def revisited(self) -> bool:
+        """Whether :attr:`forgets` was asked for."""
+        return "_revisits" in vars(self)
+
+    def change_at_point(self) -> FloatArray:
+        """Visit the point once more; return by how much rates and outputs differ, shape (r,)."""
+        if not isinstance(self.model, RememberingModel):
+            return np.zeros(len(self.base))
+        again = self.model.evaluate_again(self.point.time, self.point.states, self.point.inputs)
+        change = np.abs(np.concatenate((again.derivatives, again.outputs)) - self.base)
+        return np.nan_to_num(change, nan=np.inf)
+
     @cached_property
-    def values(self) -> FloatArray:
-        """Of coordinates and inputs at the point, shape (P + nu,)."""
-        return np.concatenate((self.frame.y0, self.point.inputs))
+    def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
+        """What :attr:`forgets` says, and F at the places on the way, by their step along the common direction."""
+        change, places = np.zeros(len(self.base)), {}
+        for step, times in ((FAR, 1), (-FAR, 2)):
+            for part in (1.0, 1 / 64):
+                try:
+                    places[step * part] = self.at(step * part * direction_of(self.scales))
+                    break
+                except (ModelError, NumericalError):
+                    continue
+            for _ in range(times):
+                change = np.maximum(change, self.change_at_point())
+        return change, places
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -170,11 +203,11 @@ class Neighbourhood:
                     variable=self.columns[groups[g][0]],
                 ) from None
 
-        around = Around(
-            lambda displacement: self.at(displacement @ directions),
-            np.array([np.abs(self.values[group]).max() / (1.0 if len(group) == 1 else sizes[g]) for g, group in enumerate(groups)]),
-            np.zeros(len(self.base)),
-        )
+        around = None
+        if options.order == 4:
+            at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (directions.sum(axis=0) + (directions.sum(axis=0) == 0))
+            values = np.array([np.abs(at_point[group]).max() for group in groups])
+            around = Around(lambda s: self.at(s @ directions), values, *self._revisits)
         try:
             return slopes(line, self.base, sizes, options, self.terms, around)
         except EventCrossingError:

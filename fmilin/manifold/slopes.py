@@ -198,6 +198,13 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
         return
     i, c = np.unravel_index(int(np.argmax(np.abs(found.jump) * beside.scales[columns])), found.jump.shape)
     row, column = beside.rows[i], beside.columns[columns[c]]
+    if np.isinf(found.jump[i, c]):
+        raise NumericalError(
+            f"The model jumps or has a kink at the point: {row} has another value as soon as '{column}' moves, however "
+            "little. There is no linear model there: move the point away from the switch, or replace it by a smooth "
+            f"one{', or leave this output out' if i >= beside.n else ''}.",
+            variable=column,
+        )
     left, right = found.J[i, c] - found.jump[i, c] / 2, found.J[i, c] + found.jump[i, c] / 2
     output = ", or leave this output out" if i >= beside.n else ""
     raise NumericalError(
