@@ -192,8 +192,19 @@ def slopes(
     error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     found = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
-        _look_closer(setting, columns, found, around)
+        with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
+            _look_closer(setting, columns, found, _with_rounding(around, found.J, scales, terms))
     return found
+
+
+def _with_rounding(around: Around, J: FloatArray, scales: FloatArray, terms: Terms | None) -> Around:
+    """Count as forgotten, too, what is left of rows whose terms all cancel."""
+    if terms is None:
+        return around
+    slope = (np.abs(J) * scales).max(axis=1)
+    size = terms(slope)
+    left = np.where(slope < ROUNDING * size, 4 * np.finfo(float).eps * size, 0.0)
+    return replace(around, forgets=np.maximum(around.forgets, left))
 
 
 def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, around: Around) -> None:

@@ -38,6 +38,9 @@ SAME = 0.1
 RUN = 4
 """Rungs over which they must."""
 
+RIPPLE = 1e-8
+"""Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
+
 STAIRS = 4.0
 """Jumps of one height that are no accident."""
 
@@ -56,12 +59,15 @@ class Ladder:
     h : array, shape (K,)
     ahead, behind : array, shape (K, r)
     base : array, shape (r,)
+    scale : float
+        The size of the variable.
     """
 
     h: FloatArray
     ahead: FloatArray
     behind: FloatArray
     base: FloatArray
+    scale: float
 
     @property
     def D(self) -> FloatArray:
@@ -127,7 +133,7 @@ def ladder_of(line: Callable[[float], FloatArray], base: FloatArray, scale: floa
         h /= RATIO
     if len(steps) < 6:
         return None
-    return Ladder(np.array(steps), np.array(ahead), np.array(behind), base)
+    return Ladder(np.array(steps), np.array(ahead), np.array(behind), base, scale)
 
 
 def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise: float = 0.0) -> Climb:
@@ -143,16 +149,18 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
         What is known of it.
     """
     h, a, b, base = ladder.h, ladder.ahead[:, row], ladder.behind[:, row], float(ladder.base[row])
+    scale = ladder.scale
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
     D = (a - b) / (2 * h)
-    if _jumps_at_point(a, b, base, ulp):
+    constant = _constant(a - base, b - base, ulp)
+    if constant[-1]:
         return Climb(float(D[-1]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
     E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
     error = _errors(E, 2 * ulp[1:] / h[1:])
     rounds, known = False, 0.0
     while True:
         outer = int(np.argmin(error))
-        chosen = _nearest(E, error, outer)
+        chosen = _nearest(E, error, outer, h / scale)
         edge = _edge(ladder, row, float(E[chosen]), float(error[chosen]), ulp)
         jump = 0.0 if edge is None else _stair(ladder, row, float(E[chosen]), edge, line)
         if edge is None or jump <= 2 * known:
@@ -164,6 +172,8 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
             break
         ulp = np.maximum(ulp, jump / 2)
         error = np.where(beyond, _errors(E, jump / h[1:]), np.inf)
+    if not rounds and constant[chosen:].any():
+        return Climb(float(E[chosen]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
     kink = _kink(h, a + b - 2 * base, ulp, chosen)
     farther = float(E[outer if outer < chosen else 0])
     return Climb(float(E[chosen]), float(error[chosen]), kink, float(h[chosen]), farther, rounds)
@@ -180,11 +190,15 @@ def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
     return total
 
 
-def _nearest(E: FloatArray, error: FloatArray, chosen: int) -> int:
-    """Return the plateau nearest to the point: go down as long as finer rungs contradict."""
+def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray) -> int:
+    """Return the plateau nearest to the point: go down as long as finer rungs contradict.
+
+    A ripple, which changes the slope a little over next to nothing, is noise on the plateau.
+    """
     while True:
-        finer = np.arange(len(E)) > chosen
-        against = finer & (np.abs(E - E[chosen]) > CONTRADICTS * (error + error[chosen]))
+        finer, change = np.arange(len(E)) > chosen, np.abs(E - E[chosen])
+        ripple = (change <= 0.1 * abs(E[chosen])) & (change * h[:-1] <= RIPPLE * abs(E[chosen]))
+        against = finer & (change > CONTRADICTS * (error + error[chosen])) & ~ripple
         if not against.any():
             return chosen
         chosen = int(np.argmin(np.where(against, error, np.inf)))
@@ -246,12 +260,12 @@ def _jump(rest: Callable[[float], float], interval: tuple[float, float], ends: t
     return height if height > SUDDEN * whole else 0.0
 
 
-def _jumps_at_point(a: FloatArray, b: FloatArray, base: float, ulp: FloatArray) -> bool:
-    """Whether F(h) - F(-h) stays the same down to the smallest steps."""
-    ends = np.stack((a - base, b - base))[:, -RUN:]
-    size = np.abs(ends).max(axis=1)
-    stays = np.ptp(ends, axis=1) <= SAME * size
-    return bool((stays & (size > 40 * ulp[-1])).any())
+def _constant(right: FloatArray, left: FloatArray, ulp: FloatArray) -> FloatArray:
+    """Return where runs of rungs begin over which F is the same on a side, and not F(0): it has jumped."""
+    runs = np.lib.stride_tricks.sliding_window_view(np.stack((right, left)), RUN, axis=1)
+    sizes = np.abs(runs).max(axis=2)
+    found: FloatArray = ((np.ptp(runs, axis=2) <= SAME * sizes) & (sizes > 40 * ulp[: sizes.shape[1]])).any(axis=0)
+    return found
 
 
 def _kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> float:

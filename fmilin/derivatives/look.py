@@ -46,7 +46,7 @@ class Around:
     values : array, shape (k,)
         Of the columns' variables at the point.
     forgets : array, shape (r,)
-        By how much F differs when the point is visited again.
+        By how much F differs when the point is visited again, and what else is surely rounding.
     far : mapping of float to array, shape (r,)
         F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated.
     """
@@ -79,6 +79,7 @@ def differs(
     d = direction_of(scales)
     slope, doubt = J @ d, error @ np.abs(d)
     rounding = np.maximum(0.5 * np.spacing(np.abs(base)), np.finfo(float).eps * (np.abs(J) @ np.abs(d)))
+    rounding = np.maximum(rounding, around.forgets)
     noise = np.maximum(noise, rounding)
     pairs: dict[float, tuple[FloatArray, FloatArray]] = {}
     for step in STEPS:
@@ -92,10 +93,10 @@ def differs(
         return None, noise
     gaps = {step: np.abs((ahead - behind) / (2 * step) - slope) for step, (ahead, behind) in pairs.items()}
     least = min(gaps)
-    noise = np.where(gaps[least] * least < ABSENT * noise, np.maximum(rounding, around.forgets), noise)
+    noise = np.where(gaps[least] * least < ABSENT * noise, rounding, noise)
     allowed = {step: VISIBLE * (noise / step + doubt) for step in gaps}
     seen = {s: float(np.max(g / np.where(g > 0, allowed[s], 1.0), initial=0.0, where=g > 0)) for s, g in gaps.items()}
-    if _jumps(np.array([pairs[step] for step in sorted(pairs)[:3]]), rounding + around.forgets):
+    if _jumps(np.array([pairs[step] for step in sorted(pairs)[:3]]), rounding):
         seen[least] = np.inf
     if _bends(around.far, base, slope, np.abs(J) @ np.abs(d), doubt):
         seen[max(map(abs, around.far))] = 2.0

@@ -84,7 +84,8 @@ class Neighbourhood:
         for step, times in ((FAR, 1), (-FAR, 2)):
             for part in (1.0, 1 / 64):
                 try:
-                    places[step * part] = self.at(step * part * direction_of(self.scales))
+                    with np.errstate(all="ignore"):
+                        places[step * part] = self.at(step * part * direction_of(self.scales))
                     break
                 except (ModelError, NumericalError):
                     continue
