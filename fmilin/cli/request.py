@@ -28,6 +28,8 @@ class Request:
         None: those that come with the model; empty: none at all.
     descriptor : bool
         Whether the descriptor system is wanted, too: where it goes into a file that carries one.
+    keep_inaccurate : bool
+        Whether a linear model is wanted whose entries cannot be told well.
     """
 
     source: str
@@ -50,7 +52,9 @@ class Request:
     stepping: Stepping | None = None
     fmu: FmuOptions | None = None
     descriptor: bool = False
+    keep_inaccurate: bool = False
 
     def how(self) -> dict[str, Any]:
         """Return what one linearization and many along a motion are asked for alike."""
-        return {name: getattr(self, name) for name in ("independent", "coordinates", "derivatives", "descriptor")}
+        asked = ("independent", "coordinates", "derivatives", "descriptor", "keep_inaccurate")
+        return {name: getattr(self, name) for name in asked}

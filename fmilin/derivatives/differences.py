@@ -50,6 +50,9 @@ WEAK = 1e-3
 ROUGH = 50.0
 """S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a closer look."""
 
+UNCLEAR = 1e-6
+"""Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
+
 FLAT = 1e-4
 """A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
 
@@ -216,13 +219,12 @@ def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, arou
     if step is not None:
         columns.update(suspects(line, step, found.J, found.error, noise, scales))
     for j in sorted(columns):
-        ladder = ladder_of(partial(line, j), base, scales[j], around.values[j])
-        if ladder is None:
-            continue
-        for row in range(len(base)):
-            climb = climbed(ladder, row, partial(line, j), float(around.forgets[row]))
-            found.J[row, j], found.error[row, j] = climb.slope, climb.error
-            found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
+        _climb(setting, j, found, around)
+    if columns:  # errors are relative to rows, whose sizes are known only now
+        sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True)
+        unclear = (found.error * scales > UNCLEAR * sizes).any(axis=0)
+        for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
+            _climb(setting, j, found, around)
     sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True) / scales
     small = np.abs(found.jump) < KINK * sizes
     found.error[...] += np.where(small, np.abs(found.jump) / 2, 0.0)
@@ -330,6 +332,18 @@ def _improved(setting: _Setting, j: int, column: _Column) -> _Column:
     best = min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
     best.doubtful = any(_contradict(best, other) for other in tried)
     return best
+
+
+def _climb(setting: _Setting, j: int, found: Slopes, around: Around) -> None:
+    """Replace a column by what all scales of steps say of it, in place."""
+    along = partial(setting.line, j)
+    ladder = ladder_of(along, setting.base, setting.scales[j], around.values[j])
+    if ladder is None:
+        return
+    for row, forgotten in enumerate(around.forgets.tolist()):
+        climb = climbed(ladder, row, along, forgotten)
+        found.J[row, j], found.error[row, j] = climb.slope, climb.error
+        found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
 
 
 def _is_rough(column: _Column, scale: float) -> bool:

@@ -9,6 +9,7 @@ from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
@@ -46,6 +47,7 @@ def linearize(
     stepping: Stepping | None = None,
     formulation: str | Formulation | None = None,
     descriptor: bool = False,
+    keep_inaccurate: bool = False,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -79,6 +81,9 @@ def linearize(
         Whether the linear model is to carry its descriptor system, which costs about one visit more. Where there is
         none (the model is not made of Lagrange's equations with constraints on positions, say), ``lin.descriptor`` is
         None; :func:`fmilin.descriptor` says why.
+    keep_inaccurate : bool
+        Whether the linear model is wanted even where the estimated error of an entry is more than a tenth of the
+        largest entry of its row.
 
     Returns
     -------
@@ -102,7 +107,7 @@ def linearize(
         When a constraint is inconsistent at the point or no invariant of the model.
     NumericalError
         When the coordinates are singular, the point is a singular configuration, the model returns NaN, or has
-        a kink or an event at the point.
+        a kink or an event at the point; when an entry cannot be told, unless ``keep_inaccurate``.
 
     Examples
     --------
@@ -122,6 +127,7 @@ def linearize(
         stepping=stepping,
         formulation=formulation,
         descriptor=descriptor,
+        keep_inaccurate=keep_inaccurate,
     )
     point = start_of(model) if point is None else point
     model = model_at(model, point)
@@ -139,6 +145,7 @@ def linearize_along(
     coordinates: str = "partition",
     derivatives: str | Differences = "auto",
     descriptor: bool = False,
+    keep_inaccurate: bool = False,
 ) -> list[LinearModel]:
     """Return one linear model per point of a path, in coordinates that do not jump.
 
@@ -150,7 +157,7 @@ def linearize_along(
     model : Model
     points : iterable of OperatingPoint
         Consistent, in the order of the path.
-    independent, coordinates, derivatives, descriptor
+    independent, coordinates, derivatives, descriptor, keep_inaccurate
         As in :func:`linearize`.
 
     Raises
@@ -158,7 +165,13 @@ def linearize_along(
     FmilinError
         As :func:`linearize`, at the first point that fails.
     """
-    request = Request(independent, coordinates=coordinates, derivatives=derivatives, descriptor=descriptor)
+    request = Request(
+        independent,
+        coordinates=coordinates,
+        derivatives=derivatives,
+        descriptor=descriptor,
+        keep_inaccurate=keep_inaccurate,
+    )
     previous: Selection | None = None
     found = []
     for point in points:
@@ -186,6 +199,7 @@ def _linearized(
     slopes = _slopes(model, beside, request, known)
     remarks = [*frame.warnings, *slopes.warnings, *remarks_on(visited, base, beside)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
+    linear = require_accuracy(linear, beside, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
         from fmilin.formulations.descriptor import with_descriptor
 

@@ -33,6 +33,7 @@ class Request:
     stepping: Stepping | None = None
     formulation: str | Formulation | None = None
     descriptor: bool = False
+    keep_inaccurate: bool = False
 
     def __post_init__(self) -> None:
         if self.coordinates not in ("partition", "tangent"):
