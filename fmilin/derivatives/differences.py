@@ -18,7 +18,7 @@ jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -49,6 +49,9 @@ WEAK = 1e-3
 
 ROUGH = 50.0
 """S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a closer look."""
+
+NARROW = 1e-3
+"""A slope that holds over less than this part of the variable's size is said to."""
 
 UNCLEAR = 1e-6
 """Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
@@ -99,12 +102,15 @@ class Slopes:
         Right slope minus left slope where they differ; 0 where the function is smooth or nothing is known.
     bend : array, shape (r, k)
         |S(h)| / h beyond rounding: large values ask for a closer look.
+    narrow : mapping of (int, int) to (float, float)
+        Of entries that hold near the point only: the step at which they do no longer, and the slope beyond.
     """
 
     J: FloatArray
     error: FloatArray
     jump: FloatArray
     bend: FloatArray
+    narrow: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -344,6 +350,8 @@ def _climb(setting: _Setting, j: int, found: Slopes, around: Around) -> None:
         climb = climbed(ladder, row, along, forgotten)
         found.J[row, j], found.error[row, j] = climb.slope, climb.error
         found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
+        if climb.reach < NARROW * setting.scales[j]:
+            found.narrow[row, j] = climb.reach, climb.beyond
 
 
 def _is_rough(column: _Column, scale: float) -> bool:

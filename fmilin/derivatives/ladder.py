@@ -38,6 +38,9 @@ SAME = 0.1
 RUN = 4
 """Rungs over which they must."""
 
+LEFT = 0.1
+"""Of what the slope makes: where F is farther away from it than that, the plateau has ended."""
+
 RIPPLE = 1e-8
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
@@ -86,11 +89,9 @@ class Climb:
     jump : float
         Right slope minus left slope at the point; 0 where there is no kink, infinite where F itself jumps.
     reach : float
-        The step up to which the slope holds.
+        The step at which it holds no longer; infinite where it always does.
     beyond : float
         The slope found farther away.
-    rounds : bool
-        Whether the model is a staircase there.
     """
 
     slope: float
@@ -98,7 +99,6 @@ class Climb:
     jump: float
     reach: float
     beyond: float
-    rounds: bool = False
 
 
 def ladder_of(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> Ladder | None:
@@ -175,8 +175,11 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
     if not rounds and constant[chosen:].any():
         return Climb(float(E[chosen]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
     kink = _kink(h, a + b - 2 * base, ulp, chosen)
-    farther = float(E[outer if outer < chosen else 0])
-    return Climb(float(E[chosen]), float(error[chosen]), kink, float(h[chosen]), farther, rounds)
+    slope, beyond = float(E[chosen]), float(E[outer if outer < chosen else 0])
+    left = np.abs(_left(ladder, row, slope)).max(axis=0)
+    gone = np.flatnonzero(left > LEFT * h * max(abs(slope), abs(beyond)))
+    reach = float(h[gone[-1]]) if len(gone) and gone[-1] < chosen and not rounds else np.inf
+    return Climb(slope, float(error[chosen]), kink, reach, beyond)
 
 
 def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:

@@ -108,9 +108,11 @@ def _refusal(linear: LinearModel, beside: Neighbourhood, entry: _Entry, name: st
         value = float(np.concatenate((beside.frame.y0, beside.point.inputs))[j])
         ladder = ladder_of(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
     found = "" if ladder is None else f" The slope found at steps of {_scales(linear, beside, ladder, entry.row)}."
+    if beside.revisited and (change := float(np.max(beside.forgets, initial=0.0))):
+        found += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
-        f"{name} cannot be told: {entry.value:.4g} +- {entry.error:.2g}, and the largest entry of its row is no "
-        f"{1 / TOO_INACCURATE:g} times that.{found} A slope that changes with the step means friction, a deadzone, a "
+        f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, which is more than {TOO_INACCURATE:.0%} of "
+        f"the largest entry of its row.{found} A slope that changes with the step means friction, a deadzone, a "
         f"switch, rounding or noise in the model: give '{column}' a nominal value of the size at which the model is "
         "smooth, tighten the tolerance of solvers inside, provide exact derivatives, or move the point. "
         "--keep-inaccurate (keep_inaccurate=True in Python) returns the linear model all the same."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -210,7 +211,8 @@ class Neighbourhood:
             values = np.array([np.abs(at_point[group]).max() for group in groups])
             around = Around(lambda s: self.at(s @ directions), values, *self._revisits)
         try:
-            return slopes(line, self.base, sizes, options, self.terms, around)
+            found = slopes(line, self.base, sizes, options, self.terms, around)
+            return replace(found, narrow={(i, groups[g][0]): ends for (i, g), ends in found.narrow.items()})
         except EventCrossingError:
             raise
         except NumericalError as error:
@@ -228,7 +230,7 @@ class Neighbourhood:
 def _in_order(found: Slopes, groups: list[list[int]]) -> Slopes:
     """Undo the ordering of groups of one."""
     place = np.argsort([group[0] for group in groups])
-    return Slopes(found.J[:, place], found.error[:, place], found.jump[:, place], found.bend[:, place])
+    return Slopes(found.J[:, place], found.error[:, place], found.jump[:, place], found.bend[:, place], found.narrow)
 
 
 def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:
@@ -240,4 +242,4 @@ def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scal
             size = 1.0 if len(group) == 1 else scales[j]
             for part, whole in zip(parts, (found.J, found.error, found.jump, found.bend), strict=True):
                 part[rows, j] = whole[rows, g] / size
-    return Slopes(*parts)
+    return Slopes(*parts, found.narrow)

@@ -18,7 +18,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AGREEMENT, KINK, PRECISE
+from fmilin.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE
 
 __all__ = ["TangentSlopes", "measure"]
 
@@ -75,7 +75,8 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
                 f"The model '{beside.model.info.name}' provides no exact directional derivatives: use --derivatives "
                 "auto or differences."
             )
-        return _split(beside, _differenced(beside, Differences()), "differences", ())
+        found = _differenced(beside, Differences())
+        return _split(beside, found, "differences", _narrow(beside, found))
     finite = np.isfinite(exact.J)
     if not finite.all():
         exact = _merged(exact, _differenced(beside, Differences()), finite)
@@ -213,6 +214,24 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
         f"right, or move the point{output}.",
         variable=column,
     )
+
+
+def _narrow(beside: Neighbourhood, found: Slopes) -> tuple[Remark, ...]:
+    """Say where the slope that differs most farther away ends."""
+    sizes = row_sizes(found.J, beside.scales)
+    known = {*beside.pairs, *(beside.n + row for row in beside.model.copies)}
+    parts = {
+        (i, j): abs(beyond - found.J[i, j]) / sizes[i, j]
+        for (i, j), (_, beyond) in found.narrow.items()
+        if sizes[i, j] > 0 and i not in known
+    }
+    if not parts or max(parts.values()) <= INACCURATE:
+        return ()
+    i, j = max(parts, key=lambda entry: parts[entry])
+    reach, beyond = found.narrow[i, j]
+    name = f"d {beside.rows[i]} / d {beside.columns[j]}"
+    text = f"{name} = {found.J[i, j]:.6g} holds near the point only: steps of {reach:.1g} leave it, and farther away "
+    return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{beside.columns[j]}' see another slope."),)
 
 
 def _split(beside: Neighbourhood, found: Slopes, method: str, warnings: tuple[Remark, ...]) -> TangentSlopes:
