@@ -30,7 +30,7 @@ from fmilin.derivatives.look import Around, differs, suspects
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
-from fmilin.tolerances import KINK, ROUNDING
+from fmilin.tolerances import INACCURATE, INDISTINCT, KINK, ROUNDING
 
 __all__ = ["Around", "Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
 
@@ -202,7 +202,7 @@ def slopes(
     found = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
         with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
-            _look_closer(setting, columns, found, _with_rounding(around, found.J, scales, terms))
+            _look_closer(setting, columns, found, _with_rounding(around, found.J, scales, terms), terms)
     return found
 
 
@@ -216,7 +216,7 @@ def _with_rounding(around: Around, J: FloatArray, scales: FloatArray, terms: Ter
     return replace(around, forgets=np.maximum(around.forgets, left))
 
 
-def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, around: Around) -> None:
+def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, around: Around, terms: Terms | None) -> None:
     """Compare with smaller steps, and climb down the columns that look different there, in place."""
     line, base, scales = setting.line, setting.base, setting.scales
     step, noise = differs(around, base, found.J, found.error, setting.noise, scales)
@@ -226,11 +226,12 @@ def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, arou
         columns.update(suspects(line, step, found.J, found.error, noise, scales))
     for j in sorted(columns):
         _climb(setting, j, found, around)
-    if columns:  # errors are relative to rows, whose sizes are known only now
-        sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True)
-        unclear = (found.error * scales > UNCLEAR * sizes).any(axis=0)
-        for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
-            _climb(setting, j, found, around)
+    # Errors are relative to rows, whose sizes may be known only now; and what is of little use deserves a second try.
+    sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True)
+    least = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
+    unclear = (found.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, least)).any(axis=0)
+    for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
+        _climb(setting, j, found, around)
     sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True) / scales
     small = np.abs(found.jump) < KINK * sizes
     found.error[...] += np.where(small, np.abs(found.jump) / 2, 0.0)
