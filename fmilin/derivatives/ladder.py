@@ -161,22 +161,22 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
     while True:
         outer = int(np.argmin(error))
         chosen = _nearest(E, error, outer, h / scale)
-        edge = _edge(ladder, row, float(E[chosen]), float(error[chosen]), ulp)
-        jump = 0.0 if edge is None else _stair(ladder, row, float(E[chosen]), edge, line)
-        if edge is None or jump <= 2 * known:
+        unseen = 20 * ulp + CONTRADICTS * h * error[chosen]
+        jump, begin = _stairs(ladder, row, float(E[chosen]), unseen, chosen, line)
+        if jump <= 2 * known:
             break
         rounds, known = True, jump
-        beyond = np.arange(len(E)) < edge  # both steps of a pair have left the first stair
+        beyond = np.arange(len(E)) < begin  # both steps of a pair have left the first stair
         if not beyond[:-1].any() or np.isinf(error[beyond]).all():
             error[chosen] = max(error[chosen], abs(E[chosen]), jump / h[0])
             break
-        ulp = np.maximum(ulp, jump / 2)
+        ulp = np.maximum(ulp, jump)
         error = np.where(beyond, _errors(E, jump / h[1:]), np.inf)
     if not rounds and constant[chosen:].any():
         return Climb(float(E[chosen]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
     kink = _kink(h, a + b - 2 * base, ulp, chosen)
     slope, beyond = float(E[chosen]), float(E[outer if outer < chosen else 0])
-    left = np.abs(_left(ladder, row, slope)).max(axis=0)
+    left = np.abs(_left(ladder, row, slope))
     gone = np.flatnonzero(left > LEFT * h * max(abs(slope), abs(beyond)))
     reach = float(h[gone[-1]]) if len(gone) and gone[-1] < chosen and not rounds else np.inf
     return Climb(slope, float(error[chosen]), kink, reach, beyond)
@@ -207,42 +207,35 @@ def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray) -> in
         chosen = int(np.argmin(np.where(against, error, np.inf)))
 
 
-def _edge(ladder: Ladder, row: int, slope: float, error: float, ulp: FloatArray) -> int | None:
-    """Return the smallest rung at which F(s) - F(0) - s E is no longer zero, on one side; None when it always is."""
-    left = np.abs(_left(ladder, row, slope)).max(axis=0)
-    rungs = np.flatnonzero((left > 20 * ulp + CONTRADICTS * ladder.h * error)[:-1])
-    return int(rungs[-1]) if len(rungs) else None
-
-
 def _left(ladder: Ladder, row: int, slope: float) -> FloatArray:
-    """Return F(s) - F(0) - s E to the right and to the left, shape (2, K)."""
-    sides = np.stack((ladder.ahead[:, row], ladder.behind[:, row]))
-    left: FloatArray = sides - ladder.base[row] - np.outer([1.0, -1.0], ladder.h) * slope
+    """Return the odd part of F(s) - F(0) - s E, shape (K,)."""
+    left: FloatArray = (ladder.ahead[:, row] - ladder.behind[:, row]) / 2 - ladder.h * slope
     return left
 
 
-def _stair(ladder: Ladder, row: int, slope: float, edge: int, line: Callable[[float], FloatArray]) -> float:
-    """Return the height of the stairs that begin between rung ``edge`` and the next smaller one; 0 if there are none.
+def _stairs(
+    ladder: Ladder, row: int, slope: float, error: FloatArray, chosen: int, line: Callable[[float], FloatArray]
+) -> tuple[float, int]:
+    """Return the height of stairs beyond a plateau and the rung where they begin; 0 and 0 where there are none.
 
-    One jump is a switch beside the point; stairs go on.
+    One jump is a switch beside the point; stairs go on. What grows with h^3 from rung to rung is smooth.
     """
-    left = _left(ladder, row, slope)
-    side = 0 if abs(left[0, edge]) >= abs(left[1, edge]) else 1
-    sign = 1.0 if side == 0 else -1.0
+    h, left = ladder.h, _left(ladder, row, slope)
 
     def rest(s: float) -> float:
-        return float(line(sign * s)[row] - ladder.base[row] - sign * s * slope)
+        return float(line(s)[row] - line(-s)[row]) / 2 - s * slope
 
-    def between(k: int) -> float:
-        return _jump(rest, (ladder.h[k + 1], ladder.h[k]), (left[side, k + 1], left[side, k]))
-
-    first = between(edge)
-    if first == 0.0 or not (np.abs(left).sum(axis=0)[: edge + 1] >= STAIRS * first).any():
-        return 0.0
-    for k in range(edge - 1, -1, -1):
-        if between(k) > 0.2 * first:
-            return first
-    return 0.0
+    first, begin = 0.0, 0
+    for k in range(min(chosen, len(h) - 2), -1, -1):
+        growth = abs(left[k]) / max(abs(left[k + 1]), 1e-300)
+        if abs(left[k]) <= error[k] or RATIO**3 / 2 <= growth <= RATIO**3 * 2:
+            continue
+        height = _jump(rest, (h[k + 1], h[k]), (left[k + 1], left[k]))
+        if first == 0.0:
+            first, begin = height, k
+        elif height > 0.2 * first:
+            return (first, begin) if np.abs(left[: begin + 1]).max() >= STAIRS / 2 * first else (0.0, 0)
+    return 0.0, 0
 
 
 def _jump(rest: Callable[[float], float], interval: tuple[float, float], ends: tuple[float, float]) -> float:
