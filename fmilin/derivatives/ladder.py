@@ -27,7 +27,7 @@ RATIO = 4.0
 LARGEST, SMALLEST = 1.0, 2.0**-54
 """Steps, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST` of it."""
 
-LOST = 2.0**-46
+LOST = 2.0**-50
 
 CONTRADICTS = 10.0
 """A slope nearer to the point is another one when they differ by this many of their errors."""
@@ -41,7 +41,7 @@ RUN = 4
 LEFT = 0.1
 """Of what the slope makes: where F is farther away from it than that, the plateau has ended."""
 
-RIPPLE = 1e-8
+RIPPLE = 1e-11
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
 STAIRS = 4.0

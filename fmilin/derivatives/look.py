@@ -20,8 +20,11 @@ __all__ = ["Around", "Beside", "direction_of", "differs", "suspects"]
 Beside = Callable[[FloatArray], FloatArray]
 """Displacement of all columns, shape (k,) -> value, shape (r,)."""
 
-STEPS = (2.0**-18, 2.0**-29, 2.0**-38, 2.0**-46)
+STEPS = (2.0**-20, 2.0**-33, 2.0**-46)
 """In sizes of the variables."""
+
+FINE = 2.0**-13
+"""One where truncation is still seen, and extrapolated away with the help of its double."""
 
 VISIBLE = 12.0
 """Gaps up to this many times the noise over the step are noise."""
@@ -31,7 +34,7 @@ ABSENT = 0.02
 """Differences below this part of the noise show that there is none so near to the point."""
 
 
-STRAIGHT = 0.5
+STRAIGHT = 0.1
 """Part of its slope by which a row may change its slope far away."""
 
 
@@ -82,21 +85,25 @@ def differs(
     rounding = np.maximum(rounding, around.forgets)
     noise = np.maximum(noise, rounding)
     pairs: dict[float, tuple[FloatArray, FloatArray]] = {}
-    for step in STEPS:
+    for step in (2 * FINE, FINE, *STEPS):
         try:
             pair = around.beside(step * d) - base, around.beside(-step * d) - base
         except (ModelError, NumericalError):
             continue
         if np.isfinite(pair).all():
             pairs[step] = pair
-    if not pairs:
+    found = {step: (ahead - behind) / (2 * step) for step, (ahead, behind) in pairs.items()}
+    if (double := found.pop(2 * FINE, None)) is not None and FINE in found:
+        found[FINE] += (found[FINE] - double) / 3
+    gaps = {step: np.abs(rate - slope) for step, rate in found.items()}
+    if not gaps:
         return None, noise
-    gaps = {step: np.abs((ahead - behind) / (2 * step) - slope) for step, (ahead, behind) in pairs.items()}
     least = min(gaps)
     noise = np.where(gaps[least] * least < ABSENT * noise, rounding, noise)
     allowed = {step: VISIBLE * (noise / step + doubt) for step in gaps}
     seen = {s: float(np.max(g / np.where(g > 0, allowed[s], 1.0), initial=0.0, where=g > 0)) for s, g in gaps.items()}
-    if _jumps(np.array([pairs[step] for step in sorted(pairs)[:3]]), rounding):
+    bare = [(pairs[s][0] - s * slope, pairs[s][1] + s * slope) for s in STEPS if s in pairs]
+    if bare and _jumps(np.array(bare), rounding):
         seen[least] = np.inf
     if _bends(around.far, base, slope, np.abs(J) @ np.abs(d), doubt):
         seen[max(map(abs, around.far))] = 2.0
