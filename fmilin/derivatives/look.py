@@ -20,7 +20,7 @@ __all__ = ["Around", "Beside", "direction_of", "differs", "suspects"]
 Beside = Callable[[FloatArray], FloatArray]
 """Displacement of all columns, shape (k,) -> value, shape (r,)."""
 
-STEPS = (2.0**-20, 2.0**-33, 2.0**-46)
+STEPS = (2.0**-20, 2.0**-31, 2.0**-39, 2.0**-46)
 """In sizes of the variables."""
 
 FINE = 2.0**-13
@@ -34,7 +34,7 @@ ABSENT = 0.02
 """Differences below this part of the noise show that there is none so near to the point."""
 
 
-STRAIGHT = 0.1
+STRAIGHT = 0.2
 """Part of its slope by which a row may change its slope far away."""
 
 
@@ -102,7 +102,7 @@ def differs(
     noise = np.where(gaps[least] * least < ABSENT * noise, rounding, noise)
     allowed = {step: VISIBLE * (noise / step + doubt) for step in gaps}
     seen = {s: float(np.max(g / np.where(g > 0, allowed[s], 1.0), initial=0.0, where=g > 0)) for s, g in gaps.items()}
-    bare = [(pairs[s][0] - s * slope, pairs[s][1] + s * slope) for s in STEPS if s in pairs]
+    bare = [(pairs[s][0] - s * slope, pairs[s][1] + s * slope) for s in STEPS[1:] if s in pairs]
     if bare and _jumps(np.array(bare), rounding):
         seen[least] = np.inf
     if _bends(around.far, base, slope, np.abs(J) @ np.abs(d), doubt):
