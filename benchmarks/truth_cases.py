@@ -80,7 +80,9 @@ def analytic(family: str, name: str, start: Sequence[float], rates: Rates, *, in
 
 def one(family: str, name: str, f: Scalar, slopes: Sequence[float], at: float = 0.0, **more: Any) -> Case:
     """x' = f(x) with the possible slopes at ``at``."""
-    return Case(family, name, lambda: model(name, [at], lambda t, x, u: [f(x[0])]), [np.array([[s]]) for s in slopes], **more)
+    return Case(
+        family, name, lambda: model(name, [at], lambda t, x, u: [f(x[0])]), [np.array([[s]]) for s in slopes], **more
+    )
 
 
 def beside(family: str, name: str, f: Scalar, slopes: Sequence[float], at: float = 0.0, **more: Any) -> Case:
@@ -91,9 +93,7 @@ def beside(family: str, name: str, f: Scalar, slopes: Sequence[float], at: float
 
     c = np.cos(0.2)
     s = np.sin(0.2)
-    truths = [
-        np.array([[d, 0.3 * c, 0.0], [0.5, -c, -s], [d, 0.0, 0.0]]) for d in slopes
-    ]
+    truths = [np.array([[d, 0.3 * c, 0.0], [0.5, -c, -s], [d, 0.0, 0.0]]) for d in slopes]
     return Case(family, name, lambda: model(name, [at, 0.2], rates, 1, [lambda t, x, u: f(x[0])]), truths, **more)
 
 
@@ -130,7 +130,9 @@ def stiff() -> Iterator[Case]:
             "stiff",
             f"a fast state of 1e{k} 1/s",
             [np.cos(0.4), 0.4],
-            lambda t, x, u, fast=fast: np.array([-fast * (x[0] - np.cos(x[1])) + u[0], -np.sin(x[1]) - 0.1 * x[0] ** 2]),
+            lambda t, x, u, fast=fast: np.array(
+                [-fast * (x[0] - np.cos(x[1])) + u[0], -np.sin(x[1]) - 0.1 * x[0] ** 2]
+            ),
             inputs=1,
             attainable=1e-9,
         )
@@ -146,11 +148,13 @@ def stiff() -> Iterator[Case]:
             "stiff",
             f"Robertson, y2 = {3.6e-5 * scale:g}",
             [0.9, 3.6e-5 * scale, 0.1],
-            lambda t, x, u: np.array([
-                -0.04 * x[0] + 1e4 * x[1] * x[2],
-                0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2,
-                3e7 * x[1] ** 2,
-            ]),
+            lambda t, x, u: np.array(
+                [
+                    -0.04 * x[0] + 1e4 * x[1] * x[2],
+                    0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2,
+                    3e7 * x[1] ** 2,
+                ]
+            ),
             attainable=1e-9,
         )
 
@@ -257,12 +261,33 @@ def tables() -> Iterator[Case]:
         for part in (0.5, 0.03, 1e-4):
             at = grid[i] + part / (knots - 1)
             good = (1.1e-16 * knots / part) ** 0.8
-            yield beside("tables", f"{knots} knots, {part:g} of a segment from one", linear, [slopes[i], -3 * np.cos(3 * at)], at, attainable=good)
+            yield beside(
+                "tables",
+                f"{knots} knots, {part:g} of a segment from one",
+                linear,
+                [slopes[i], -3 * np.cos(3 * at)],
+                at,
+                attainable=good,
+            )
         at = float(grid[i])
-        yield one("tables", f"{knots} knots, on one", linear, [slopes[i - 1], slopes[i], -3 * np.cos(3 * at)], at, attainable=1.0)
+        yield one(
+            "tables",
+            f"{knots} knots, on one",
+            linear,
+            [slopes[i - 1], slopes[i], -3 * np.cos(3 * at)],
+            at,
+            attainable=1.0,
+        )
         nearest = lambda x, g=grid, v=values: -float(v[int(np.clip(round(x * (len(g) - 1)), 0, len(g) - 1))])  # noqa: E731
         at = 0.3217
-        yield one("tables", f"{knots} knots, the nearest", nearest, [-3 * np.cos(3 * at)], at, attainable=min(1.0, (3 / knots) ** 0.8))
+        yield one(
+            "tables",
+            f"{knots} knots, the nearest",
+            nearest,
+            [-3 * np.cos(3 * at)],
+            at,
+            attainable=min(1.0, (3 / knots) ** 0.8),
+        )
 
 
 def noisy() -> Iterator[Case]:
@@ -285,7 +310,14 @@ def noisy() -> Iterator[Case]:
     for k in range(4, 13, 2):
         level = 10.0**-k
         wave = lambda x, level=level: -np.sin(x) + level * np.sin(1e9 * (x + 0.1234))  # noqa: E731
-        yield beside("noise", f"a ripple of 1e-{k}, 1e9 rad", wave, [-np.cos(0.4), -np.cos(0.4) + level * 1e9 * np.cos(1e9 * (0.4 + 0.1234))], 0.4, attainable=1.0)
+        yield beside(
+            "noise",
+            f"a ripple of 1e-{k}, 1e9 rad",
+            wave,
+            [-np.cos(0.4), -np.cos(0.4) + level * 1e9 * np.cos(1e9 * (0.4 + 0.1234))],
+            0.4,
+            attainable=1.0,
+        )
 
 
 def remembering() -> Iterator[Case]:
@@ -334,7 +366,9 @@ def remembering() -> Iterator[Case]:
 
             return model("play", [0.3, 0.1], rates)
 
-        yield Case("memory", f"play of 1e-{k}", hysteresis, [np.array([[s, -0.5], [1.0, -1.0]]) for s in (-1.0, 0.0)], 1.0)
+        yield Case(
+            "memory", f"play of 1e-{k}", hysteresis, [np.array([[s, -0.5], [1.0, -1.0]]) for s in (-1.0, 0.0)], 1.0
+        )
 
 
 def kinked() -> Iterator[Case]:

@@ -216,7 +216,9 @@ def _with_rounding(around: Around, J: FloatArray, scales: FloatArray, terms: Ter
     return replace(around, forgets=np.maximum(around.forgets, left))
 
 
-def _look_closer(setting: _Setting, measured: list[_Column], found: Slopes, around: Around, terms: Terms | None) -> None:
+def _look_closer(
+    setting: _Setting, measured: list[_Column], found: Slopes, around: Around, terms: Terms | None
+) -> None:
     """Compare with smaller steps, and climb down the columns that look different there, in place."""
     line, base, scales = setting.line, setting.base, setting.scales
     step, noise = differs(around, base, found.J, found.error, setting.noise, scales)

@@ -153,10 +153,16 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
     D = (a - b) / (2 * h)
     constant = _constant(a - base, b - base, ulp)
-    if constant[-1]:
-        return Climb(float(D[-1]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
     E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
     error = _errors(E, 2 * ulp[1:] / h[1:])
+    if constant[-1]:  # a switch at the point, or the edge of a stair
+        stair, _ = _stairs(ladder, row, 0.0, 40 * ulp, len(h) - 1, line)
+        if stair == 0.0:
+            return Climb(float(D[-1]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
+        height = max(stair, abs(a[-1] - base), abs(b[-1] - base))
+        error = _errors(E, 2 * height / h[1:])
+        best = int(np.argmin(error))
+        return Climb(float(E[best]), float(error[best]), 0.0, np.inf, float(E[best]))
     rounds, known = False, 0.0
     while True:
         outer = int(np.argmin(error))

@@ -62,7 +62,9 @@ def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) 
         raise NumericalError(_refusal(linear, beside, worst, name), variable=beside.columns[worst.column])
     others = len(doubtful) - 1
     more = f" So {'is' if others == 1 else 'are'} {others} more." if others else ""
-    said = f"{name} = {worst.value:.6g} is known to +-{worst.error:.2g} only, beside the other entries of its row.{more}"
+    said = (
+        f"{name} = {worst.value:.6g} is known to +-{worst.error:.2g} only, beside the other entries of its row.{more}"
+    )
     return replace(linear, warnings=(*linear.warnings, Remark("accuracy", said)))
 
 

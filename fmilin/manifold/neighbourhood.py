@@ -207,7 +207,9 @@ class Neighbourhood:
 
         around = None
         if options.order == 4:
-            at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (directions.sum(axis=0) + (directions.sum(axis=0) == 0))
+            at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (
+                directions.sum(axis=0) + (directions.sum(axis=0) == 0)
+            )
             values = np.array([np.abs(at_point[group]).max() for group in groups])
             around = Around(lambda s: self.at(s @ directions), values, *self._revisits)
         try:

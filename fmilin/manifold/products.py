@@ -32,7 +32,9 @@ def by_procedure(beside: Neighbourhood, known: VerifiedFacts) -> Slopes | None:
     if known.amplified is None:
         return found
     relative = np.finfo(float).eps * known.amplified[:, None]
-    return beside.written_down(Slopes(J, np.maximum(found.error, relative * row_sizes(J, beside.scales)), *_straight(J)))
+    return beside.written_down(
+        Slopes(J, np.maximum(found.error, relative * row_sizes(J, beside.scales)), *_straight(J))
+    )
 
 
 def _along(exact: ExactSlopes, kept: Sequence[int]) -> FloatArray | None:
