@@ -10,72 +10,17 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
-import fmilin as fl
 from benchmarks.tables import show
-from benchmarks.truth_cases import Case, cases
+from tests.hard_models import cases
+from tests.verdicts import Verdict, judged
 
-__all__ = ["Verdict", "judged", "main"]
-
-TENFOLD = 10.0
+__all__ = ["main"]
 
 VISITS_BEFORE = 3010
 """Of the smooth family, before differences looked at other scales."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was said of one model, against what is true."""
-
-    case: Case
-    refusal: str
-    remarks: tuple[str, ...]
-    error: float
-    """Largest of A, B, C, D, each row relative to its largest true entry; nan when refused."""
-    said: float
-    """Largest estimate, likewise."""
-    honest: bool
-    """Every entry within ten times its estimate, of one of the truths."""
-    visits: int
-
-    @property
-    def silent(self) -> bool:
-        """Whether a wrong number was let through without a word."""
-        return not (self.refusal or self.honest or {"accuracy", "memory"} & set(self.remarks))
-
-    @property
-    def refused_in_vain(self) -> bool:
-        """Whether the model could have been differenced."""
-        return bool(self.refusal) and self.case.attainable <= 1e-6
-
-
-def judged(case: Case) -> Verdict:
-    """Linearize one model by differences and compare."""
-    try:
-        linear = fl.linearize(case.make())
-    except fl.NumericalError as error:
-        return Verdict(case, str(error), (), np.nan, np.nan, True, 0)
-    found, said = _blocks(linear.A, linear.B, linear.C, linear.D), linear.errors
-    estimates = _blocks(said.A, said.B, said.C, said.D)
-    kinds = tuple(w.kind for w in linear.warnings)
-    best = (np.inf, np.inf, False)
-    for truth in case.truths:
-        error = np.abs(found - truth)
-        honest = bool((error <= TENFOLD * estimates + np.finfo(float).eps * np.abs(truth)).all())
-        sizes = np.ones(truth.shape[1])
-        sizes[: len(case.sizes)] = case.sizes
-        largest = np.max(np.abs(truth) * sizes, axis=1, keepdims=True)
-        largest[largest == 0] = 1.0
-        score = float(np.max(error * sizes / largest)), float(np.max(estimates * sizes / largest)), honest
-        best = min(best, score, key=lambda s: (not s[2], s[0]))
-    return Verdict(case, "", kinds, *best, linear.method.evaluations)
-
-
-def _blocks(A: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray) -> np.ndarray:
-    return np.block([[A, B], [C, D]])
 
 
 def main() -> None:
@@ -94,8 +39,8 @@ def main() -> None:
         ["models", "count", "silent", "refused", "in vain", "remarked", "median", "worst", "said", "visits"],
         [_row(name, group) for name, group in by_family.items()] + [_row("all", verdicts)],
         "silent: wrong by more than ten times the estimate, without a remark or refusal. refused, in vain: status 5; "
-        "of models that the best step differences to 1e-6. median, worst: error of A, B, C, D, largest of each row over "
-        "its largest entry, where nothing was refused. said: median of the estimates. visits: mean.\n"
+        "of models that the best step differences to 1e-6. median, worst: error of A, B, C, D, largest of each row "
+        "over its largest entry, where nothing was refused. said: median of the estimates. visits: mean.\n"
         f"silent: {len(silent)} of {len(verdicts)} (0); refused in vain: {len(vain)} of {good}, "
         f"{100 * len(vain) / good:.1f}% (2%); median error of smooth models {_median(v.error for v in plain):.1e} "
         f"(1.5e-13); visits of smooth models {visits}, {visits / max(VISITS_BEFORE, 1):.2f} times those before (1.5).",

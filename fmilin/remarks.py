@@ -22,8 +22,8 @@ class Remark:
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured
-        model also ``"sampled"``, and as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``, ``"sampling"``,
-        ``"repetition"``.
+        model also ``"sampled"``, and as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``,
+        ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """

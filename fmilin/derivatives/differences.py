@@ -223,7 +223,7 @@ def _look_closer(
     line, base, scales = setting.line, setting.base, setting.scales
     step, noise = differs(around, base, found.J, found.error, setting.noise, scales)
     rough = [c.doubtful or _is_rough(c, scale) for c, scale in zip(measured, scales, strict=True)]
-    columns = set(np.flatnonzero(found.jump.any(axis=0) | rough).tolist())
+    columns = set(np.flatnonzero(found.jump.any(axis=0) | np.array(rough)).tolist())
     if step is not None:
         columns.update(suspects(line, step, found.J, found.error, noise, scales))
     for j in sorted(columns):

@@ -1,6 +1,6 @@
 """Slopes of one column looked at over eighteen decades of steps: which plateau is the slope, and where it ends.
 
-A rung has steps +-h; the next one a quarter of them. Of two neighbours Richardson's E(h) = D(h/4) + (D(h/4) - D(h)) / 15
+A rung has steps +-h; the next one a quarter of them. Of two, Richardson's E(h) = D(h/4) + (D(h/4) - D(h)) / 15
 is free of the h^2 term, and what E changes by from rung to rung is the error, be it truncation, noise or a feature:
 
 - a *plateau* is where E stands still; the one nearest to the point is the slope, unless what differs is noise;
@@ -149,43 +149,55 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
         What is known of it.
     """
     h, a, b, base = ladder.h, ladder.ahead[:, row], ladder.behind[:, row], float(ladder.base[row])
-    scale = ladder.scale
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
     D = (a - b) / (2 * h)
-    constant = _constant(a - base, b - base, ulp)
     E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
-    error = _errors(E, 2 * ulp[1:] / h[1:])
+    constant = _constant(a - base, b - base, ulp)
+    jumping = Climb(float(D[-1]), abs(float(D[-1])), np.inf, 0.0, float(D[0]))
     if constant[-1]:  # a switch at the point, or the edge of a stair
         stair, _ = _stairs(ladder, row, 0.0, 40 * ulp, len(h) - 1, line)
         if stair == 0.0:
-            return Climb(float(D[-1]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
-        height = max(stair, abs(a[-1] - base), abs(b[-1] - base))
-        error = _errors(E, 2 * height / h[1:])
+            return jumping
+        error = _errors(E, 2 * max(stair, abs(a[-1] - base), abs(b[-1] - base)) / h[1:])
         best = int(np.argmin(error))
         return Climb(float(E[best]), float(error[best]), 0.0, np.inf, float(E[best]))
-    rounds, known = False, 0.0
+    plateau = _plateau(ladder, row, E, ulp, line)
+    if not plateau.stairs and constant[plateau.rung :].any():
+        return jumping
+    slope, beyond = float(E[plateau.rung]), float(E[plateau.outer if plateau.outer < plateau.rung else 0])
+    gone = np.flatnonzero(np.abs(_left(ladder, row, slope)) > LEFT * h * max(abs(slope), abs(beyond)))
+    ends = len(gone) > 0 and gone[-1] < plateau.rung and not plateau.stairs
+    kink = _kink(h, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.rung)
+    return Climb(slope, plateau.error, kink, float(h[gone[-1]]) if ends else np.inf, beyond)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plateau:
+    """Where E stands still: the rung, the error there, the rung of least error, and the height of stairs before it."""
+
+    rung: int
+    error: float
+    outer: int
+    stairs: float
+
+
+def _plateau(ladder: Ladder, row: int, E: FloatArray, ulp: FloatArray, line: Callable[[float], FloatArray]) -> _Plateau:
+    """Return the plateau nearest to the point, unless it is a stair: then the nearest beyond the stairs."""
+    h, known = ladder.h, 0.0
+    error = _errors(E, 2 * ulp[1:] / h[1:])
     while True:
         outer = int(np.argmin(error))
-        chosen = _nearest(E, error, outer, h / scale)
+        chosen = _nearest(E, error, outer, h / ladder.scale)
         unseen = 20 * ulp + CONTRADICTS * h * error[chosen]
         jump, begin = _stairs(ladder, row, float(E[chosen]), unseen, chosen, line)
         if jump <= 2 * known:
-            break
-        rounds, known = True, jump
-        beyond = np.arange(len(E)) < begin  # both steps of a pair have left the first stair
-        if not beyond[:-1].any() or np.isinf(error[beyond]).all():
-            error[chosen] = max(error[chosen], abs(E[chosen]), jump / h[0])
-            break
+            return _Plateau(chosen, float(error[chosen]), outer, known)
+        known = jump
+        outside = np.arange(len(E)) < begin  # both steps of a pair have left the first stair
+        if not outside[:-1].any() or np.isinf(error[outside]).all():
+            return _Plateau(chosen, max(float(error[chosen]), abs(float(E[chosen])), jump / h[0]), outer, known)
         ulp = np.maximum(ulp, jump)
-        error = np.where(beyond, _errors(E, jump / h[1:]), np.inf)
-    if not rounds and constant[chosen:].any():
-        return Climb(float(E[chosen]), float(np.abs(D[-1])), np.inf, 0.0, float(D[0]))
-    kink = _kink(h, a + b - 2 * base, ulp, chosen)
-    slope, beyond = float(E[chosen]), float(E[outer if outer < chosen else 0])
-    left = np.abs(_left(ladder, row, slope))
-    gone = np.flatnonzero(left > LEFT * h * max(abs(slope), abs(beyond)))
-    reach = float(h[gone[-1]]) if len(gone) and gone[-1] < chosen and not rounds else np.inf
-    return Climb(slope, float(error[chosen]), kink, reach, beyond)
+        error = np.where(outside, _errors(E, jump / h[1:]), np.inf)
 
 
 def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""One look at smaller steps, along all columns at once: does the slope found at one scale hold at the others?
+"""One look at smaller steps, along all columns at once: whether the slope of one scale holds at the others.
 
 A few pairs of visits along one direction d, at steps that lie decades apart, against J d. A feature narrower than the
 steps of the columns shows at every step below its width, until rounding hides it.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
 
-__all__ = ["Around", "Beside", "direction_of", "differs", "suspects"]
+__all__ = ["Around", "Beside", "differs", "direction_of", "suspects"]
 
 Beside = Callable[[FloatArray], FloatArray]
 """Displacement of all columns, shape (k,) -> value, shape (r,)."""

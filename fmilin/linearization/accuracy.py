@@ -59,7 +59,7 @@ def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) 
     worst = doubtful[0]
     name = _name(linear, worst)
     if worst.part > TOO_INACCURATE and not keep:
-        raise NumericalError(_refusal(linear, beside, worst, name), variable=beside.columns[worst.column])
+        raise NumericalError(_refusal(beside, worst, name), variable=beside.columns[worst.column])
     others = len(doubtful) - 1
     more = f" So {'is' if others == 1 else 'are'} {others} more." if others else ""
     said = (
@@ -102,18 +102,18 @@ def _name(linear: LinearModel, entry: _Entry) -> str:
     return f"d {rows[entry.row]} / d {columns[entry.column]}"
 
 
-def _refusal(linear: LinearModel, beside: Neighbourhood, entry: _Entry, name: str) -> str:
+def _refusal(beside: Neighbourhood, entry: _Entry, name: str) -> str:
     """Say what was found at each scale of steps, and what to do."""
     j, column = entry.column, beside.columns[entry.column]
     unit = np.eye(len(beside.scales))[j]
     with np.errstate(all="ignore"):
         value = float(np.concatenate((beside.frame.y0, beside.point.inputs))[j])
         ladder = ladder_of(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
-    found = "" if ladder is None else f" The slope found at steps of {_scales(linear, beside, ladder, entry.row)}."
+    found = "" if ladder is None else f" The slope found at steps of {_scales(beside, ladder, entry.row)}."
     if beside.revisited and (change := float(np.max(beside.forgets, initial=0.0))):
         found += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
-        f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, which is more than {TOO_INACCURATE:.0%} of "
+        f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, more than {TOO_INACCURATE:.0%} of "
         f"the largest entry of its row.{found} A slope that changes with the step means friction, a deadzone, a "
         f"switch, rounding or noise in the model: give '{column}' a nominal value of the size at which the model is "
         "smooth, tighten the tolerance of solvers inside, provide exact derivatives, or move the point. "
@@ -121,7 +121,7 @@ def _refusal(linear: LinearModel, beside: Neighbourhood, entry: _Entry, name: st
     )
 
 
-def _scales(linear: LinearModel, beside: Neighbourhood, ladder: Ladder, row: int) -> str:
+def _scales(beside: Neighbourhood, ladder: Ladder, row: int) -> str:
     """List the slopes of one row of [A; C] at some of the steps."""
     p, D = beside.p, ladder.D
     slopes = D[:, : beside.n] @ beside.frame.coordinates.R[row] if row < p else D[:, beside.n + row - p]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["linearize", "linearize_along"]
 
 
-def linearize(
+def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,
     point: OperatingPoint | None = None,
     *,

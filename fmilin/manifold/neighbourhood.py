@@ -244,4 +244,5 @@ def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scal
             size = 1.0 if len(group) == 1 else scales[j]
             for part, whole in zip(parts, (found.J, found.error, found.jump, found.bend), strict=True):
                 part[rows, j] = whole[rows, g] / size
-    return Slopes(*parts, found.narrow)
+    J, error, jump, bend = parts
+    return Slopes(J, error, jump, bend, found.narrow)

@@ -47,7 +47,7 @@ def _along(exact: ExactSlopes, kept: Sequence[int]) -> FloatArray | None:
 
 
 def _amplified(beside: Neighbourhood, J: FloatArray, kept: Sequence[int]) -> FloatArray | None:
-    """Return by how much a procedure amplifies rounding, row by row, shape (r,): it is asked again one bit further on."""
+    """Return by how much a procedure amplifies rounding, shape (r,): it is asked again some bits further on."""
     point, eps = beside.point, np.finfo(float).eps
     nudged = point.states * (1 + 2 * eps * np.random.default_rng(1952).choice([-1.0, 1.0], len(point.states)))
     try:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from benchmarks.truth import Verdict, judged
-from benchmarks.truth_cases import cases, model
 from fmilin.models.function import FunctionModel
 from fmilin.signals import FloatArray, Signal, Signals
+from tests.hard_models import cases, model
+from tests.verdicts import Verdict, judged
 
 FAMILIES = ("smooth", "stiff", "scaled", "narrow", "rounded", "tables", "noise", "memory", "kinks")
 

@@ -23,8 +23,9 @@ from fmilin.signals import Signal, Signals
 __all__ = ["Case", "cases"]
 
 Array = NDArray[Any]
-Rates = Callable[[float, Array, Array], Any]
-Scalar = Callable[[Any], Any]
+Rates = Callable[..., Any]
+"""(t, x, u) -> values."""
+Scalar = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Case:
 
     family: str
     name: str
-    make: Callable[[], fl.Model]
+    make: Callable[..., fl.Model]
     """A fresh one: some keep memory."""
     truths: Sequence[Array]
     """Each (N + ny, N + nu), the blocks A B; C D; none where no linear model exists."""
@@ -53,7 +54,7 @@ def cases() -> list[Case]:
 
 
 def model(
-    name: str, start: Sequence[float], rates: Rates, inputs: int = 0, outputs: Sequence[Any] = (), nominals: Any = None
+    name: str, start: Any, rates: Rates, inputs: int = 0, outputs: Sequence[Any] = (), nominals: Any = None
 ) -> fl.Model:
     nominals = nominals if nominals is not None else [None] * len(start)
     states = Signals(Signal(f"x{i}", start=v, nominal=n) for i, (v, n) in enumerate(zip(start, nominals, strict=True)))
@@ -71,7 +72,7 @@ def complex_step(rates: Rates, start: Sequence[float], inputs: int = 0, outputs:
     return np.array(columns).T
 
 
-def analytic(family: str, name: str, start: Sequence[float], rates: Rates, *, inputs: int = 0, **more: Any) -> Case:
+def analytic(family: str, name: str, start: Any, rates: Rates, *, inputs: int = 0, **more: Any) -> Case:
     """A case whose functions take complex numbers; fmilin is not told so."""
     outputs, nominals = more.pop("outputs", ()), more.pop("nominals", None)
     truth = complex_step(rates, start, inputs, outputs)
@@ -108,7 +109,9 @@ def smooth() -> Iterator[Case]:
         shift, parts = random.uniform(-2, 2, n + m), random.integers(0, 5, n + m)
         start = random.uniform(-2, 2, n) * (seed % 3 > 0)
 
-        def values(x: Array, u: Array, W=W, V=V, shift=shift, parts=parts) -> list[Any]:  # noqa: ANN001
+        def values(
+            x: Array, u: Array, W: Array = W, V: Array = V, shift: Array = shift, parts: Array = parts
+        ) -> list[Any]:
             z = np.concatenate((x, u))
             forms = (np.sin, lambda v: np.exp(0.3 * v), lambda v: 1 / (2 + np.cos(v)), lambda v: v**3, np.arctan)
             return [forms[p](W[i] @ z + shift[i]) + V[i] @ z for i, p in enumerate(parts)]
