@@ -9,6 +9,7 @@ NAMES = (
     "house",
     "startup",
     "linearize",
+    "large",
     "constraints",
     "derivatives",
     "truth",

@@ -34,7 +34,7 @@ def main() -> None:
             for name, interface, way in WAYS:
                 with fl.load(path, interface=interface) as model:
                     begin = time.perf_counter()
-                    linear = fl.linearize(model, stepping=None if way is None else fl.Stepping(way=way))
+                    linear = fl.linearize(model, stepping=None if way is None else fl.Stepping(method=way))
                     times[name].append(time.perf_counter() - begin)
                 errors[name] = float(np.max(np.abs(linear.eigenvalues() - np.array([-1j, 1j]) * TRUE))) / TRUE
                 steps[name] = int(getattr(model, "steps", 0))
@@ -46,7 +46,7 @@ def main() -> None:
     ]
     show(
         "Co-simulation",
-        ["way", "median", "ratio", "steps", "error of the eigenvalue"],
+        ["method", "median", "ratio", "steps", "error of the eigenvalue"],
         rows,
         f"{ROUNDS} interleaved rounds; ratio to model exchange of the same FMU; the fit to held-out responses is part "
         "of every way. The error of steps and responses is that of the FMU's own solver.",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def load_with(adapter: Installed, path: Path) -> Model:
         When there is no such file, or the adapter or its engine refuses it.
     """
     if not path.is_file():
-        raise ModelError(f"There is no file '{path}'. Check the path and the working directory.")
+        raise missing_file(path)
     found = adapter.adapter()
     if path.suffix.lower() not in found.suffixes:
         raise UsageError(

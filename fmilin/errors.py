@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import ClassVar
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "NumericalError",
     "UnknownNameError",
     "UsageError",
+    "missing_file",
     "nearest_names",
 ]
 
@@ -74,6 +76,11 @@ class ModelError(FmilinError):
     """The model cannot be read, is not supported, or refused to initialize or to be evaluated."""
 
     exit_status = 3
+
+
+def missing_file(path: PurePath) -> ModelError:
+    """Return what is said where a model's file should be."""
+    return ModelError(f"There is no file '{path}'. Check the path and the working directory.")
 
 
 class ConstraintError(FmilinError, ValueError):

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 from fmilin.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
-from fmilin.errors import ConstraintError, FmilinError, ModelError, UnknownNameError, UsageError, nearest_names
+from fmilin.errors import (
+    ConstraintError,
+    FmilinError,
+    ModelError,
+    UnknownNameError,
+    UsageError,
+    missing_file,
+    nearest_names,
+)
 from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
@@ -352,7 +360,7 @@ def _keyword(keyword: ast.keyword) -> str:
 def _file(path: Path) -> Any:
     """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
     if not path.is_file():
-        raise ModelError(f"There is no file '{path}'. Check the path and the working directory.")
+        raise missing_file(path)
     name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py

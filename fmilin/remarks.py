@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Remark", "held_remarks", "off_equilibrium"]
+__all__ = ["Remark", "discrete_states_remarks", "off_equilibrium"]
 
 MOST_HELD = 12
 """Discrete variables that are listed."""
 
-_INFORMATION = frozenset({"way", "detour", "fit", "order", "sampling", "repetition", "held"})
+_INFORMATION = frozenset({"method", "other-method", "fit", "order", "sampling", "repetition", "held"})
+_OF_OLDER_FILES = frozenset({"way", "detour"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Remark:
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured
-        model also ``"sampled"``, and as mere information ``"held"``, ``"way"``, ``"detour"``, ``"fit"``, ``"order"``,
-        ``"sampling"``, ``"repetition"``.
+        model also ``"sampled"``, and as mere information ``"held"``, ``"method"``, ``"other-method"``, ``"fit"``,
+        ``"order"``, ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """
@@ -34,24 +35,24 @@ class Remark:
     @property
     def is_information(self) -> bool:
         """Whether it says how a result was made, rather than what to beware of."""
-        return self.kind in _INFORMATION
+        return self.kind in _INFORMATION | _OF_OLDER_FILES
 
     def __str__(self) -> str:
         return self.message
 
 
-def held_remarks(held: Mapping[str, str]) -> list[Remark]:
+def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
     """Return the remark about what stays as it is between two events; none when nothing does.
 
     Parameters
     ----------
-    held : mapping of str to str
-        Values by name, as :meth:`fmilin.Model.held` returns them.
+    states : mapping of str to str
+        Values by name, as :meth:`fmilin.Model.discrete_states` returns them.
     """
-    if not held:
+    if not states:
         return []
-    shown = ", ".join(f"{name} = {value}" for name, value in list(held.items())[:MOST_HELD])
-    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
+    shown = ", ".join(f"{name} = {value}" for name, value in list(states.items())[:MOST_HELD])
+    more = f" and {len(states) - MOST_HELD} more" if len(states) > MOST_HELD else ""
     return [Remark("held", f"Held as they are at the point, as between two events: {shown}{more}.")]
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "CANCELLED",
     "CLEAR_GAP",
     "CLOSED",
+    "COMPARED",
     "CONFIRMED",
     "CONSISTENT",
     "DOUBTFUL",
@@ -134,6 +135,10 @@ DOUBTFUL: Final = 1e4
 AGREEMENT: Final = 1e-7
 """Disagreement of an exact derivative with a difference, relative to its row, that is put down to the model's accuracy.
 Looser: a wrong derivative enters A."""
+
+COMPARED: Final = 1e-4
+"""Disagreement of the exact slopes of a large model with a difference along one direction, relative to the largest of
+all. Looser: a kink beside a stiff part is smoothed over, and one side's slope stands for both."""
 
 PRECISE: Final = 1e-8
 """Error of a quick difference, relative to its row, up to which the model has no noise: later points are checked along

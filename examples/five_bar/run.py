@@ -17,7 +17,7 @@ import fmilin as fl
 from fmilin.models import MultiplierModel, NullSpaceModel, SymbolicModel
 from fmilin.signals import FloatArray
 from fmilin.simulation import Baumgarte, Method, Projection, Underlying
-from fmilin.simulation.formulation import Formulation
+from fmilin.simulation.stabilization import Stabilization
 from fmilin.systems import five_bar
 
 HERE = Path(__file__).parent
@@ -38,19 +38,19 @@ class Case:
 
     name: str
     model: SymbolicModel
-    formulation: Formulation
+    stabilization: Stabilization
 
     def motion(self) -> fl.Trajectory:
         """Return 5 s of it, a sample every 5 ms."""
         return fl.simulate(
-            self.model, stop_time=STOP, step=5e-3, formulation=self.formulation, method=RK4, energy="energy"
+            self.model, stop_time=STOP, step=5e-3, stabilization=self.stabilization, method=RK4, energy="energy"
         )
 
 
 def main() -> None:
     """Do both runs, print the table and draw the pictures."""
     first = NullSpaceModel(five_bar(singular=True))
-    fall = fl.simulate(first, stop_time=STOP, step=5e-3, formulation=Underlying(), method=RK4, energy="energy")
+    fall = fl.simulate(first, stop_time=STOP, step=5e-3, stabilization=Underlying(), method=RK4, energy="energy")
     draw_fall(fall, condition_numbers(first, fall))
 
     null_space, multipliers = NullSpaceModel(five_bar()), MultiplierModel(five_bar())

@@ -51,7 +51,7 @@ class JobRunner:
         self.borrowed.append(thing)
         return thing
 
-    def come_home(self) -> None:
+    def restore_directory(self) -> None:
         """Return to where the command began, before files are written: foreign code may have left the directory."""
         if self.home is not None and _working_directory() != self.home:
             os.chdir(self.home)
@@ -102,7 +102,7 @@ def work_in_this_process(job: Job, *, debug: bool, announce: Callable[[int], Non
     announce : callable
         Is told the exit status as soon as it is certain, before anything is given back.
     """
-    with _results_apart() as results:
+    with _stdout_for_results() as results:
         runner = JobRunner(results, home=_working_directory())
         status = 0
         try:
@@ -158,7 +158,7 @@ def _silence(stream: TextIO) -> None:
 
 
 @contextmanager
-def _results_apart() -> Iterator[TextIO]:
+def _stdout_for_results() -> Iterator[TextIO]:
     """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means standard error."""
     try:
         is_real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2

@@ -180,7 +180,7 @@ def deliver(
     from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps
 
-    runner.come_home()
+    runner.restore_directory()
     contents = [dumps(linear, path) for path in files]
     for path, content in zip(files, contents, strict=True):
         write_atomically(path, content)

@@ -29,6 +29,7 @@ __all__ = [
     "POINT",
     "PROJECT",
     "Constraints",
+    "Renamed",
     "Running",
     "assignments",
     "checked_outputs",
@@ -138,6 +139,18 @@ def time_option() -> Decorator:
 def one_of(*choices: str) -> click.Choice[str]:
     """Return the type of an option that has these values."""
     return click.Choice(choices)
+
+
+class Renamed(click.Option):
+    """An option whose later names are old ones: accepted, and not shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the line of the help, with the first name alone."""
+        every, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = every
 
 
 def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator) -> Decorator:

@@ -15,6 +15,7 @@ from fmilin.cli.options import (
     POINT,
     PROJECT,
     Constraints,
+    Renamed,
     Running,
     constraints_options,
     grouped,
@@ -32,10 +33,10 @@ from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.simulation.formulation import Formulation
     from fmilin.simulation.inputs import InputTable
     from fmilin.simulation.linear_response import Comparison
     from fmilin.simulation.method import Method
+    from fmilin.simulation.stabilization import Stabilization
     from fmilin.simulation.trajectory import Trajectory
 
 __all__ = ["Run", "command"]
@@ -48,7 +49,7 @@ class Run:
     stop_time: float
     start_time: float | None
     step: float | None
-    formulation: str
+    stabilization: str
     method: str
     tolerance: float | None
     longest_step: float | None
@@ -65,11 +66,11 @@ class Run:
             longest = self.step if self.method == "RK4" and self.step is not None else float("inf")
         return Method(self.method, relative, relative / 100, longest)
 
-    def way(self) -> Formulation:
-        """Return the formulation."""
-        from fmilin.simulation.formulations import Projection, formulation_named
+    def on_manifold(self) -> Stabilization:
+        """Return the stabilization."""
+        from fmilin.simulation.stabilizations import Projection, stabilization_named
 
-        return Projection(keeps_energy=True) if self.keep_energy else formulation_named(self.formulation)
+        return Projection(keeps_energy=True) if self.keep_energy else stabilization_named(self.stabilization)
 
 
 RUN = grouped(
@@ -79,7 +80,10 @@ RUN = grouped(
     number_option("--start-time", metavar="T", help="In seconds; the model's own start."),
     number_option("--step", metavar="H", help="Of the samples, in seconds; a 500th of the whole."),
     click.option(
+        "--stabilization",
         "--formulation",
+        "stabilization",
+        cls=Renamed,
         type=one_of("projection", "local", "baumgarte", "none"),
         default="projection",
         help="How the states are kept on the manifold.",
@@ -130,8 +134,8 @@ def command(
     MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --plot a summary is printed.
     """
     constraints = constrained.asked()
-    if run.keep_energy and run.formulation != "projection":
-        raise UsageError("--keep-energy goes with --formulation projection. Leave one of them out.")
+    if run.keep_energy and run.stabilization != "projection":
+        raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
     request = Request(
         source=model,
         fmu=running.fmu(),
@@ -148,7 +152,7 @@ def command(
         table = _inputs(inputs)
         loaded, start = _opened(request, runner)
         trajectory = _simulated(loaded, start, run, table)
-        runner.come_home()
+        runner.restore_directory()
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
         _write(trajectory, comparison, name, output, plot)
@@ -179,7 +183,7 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
             stop_time=run.stop_time,
             step=run.step,
             inputs=table,
-            formulation=run.way(),
+            stabilization=run.on_manifold(),
             method=run.integrator(),
             energy=run.energy,
             progress=progress,

@@ -78,7 +78,7 @@ def deliver_each(
     from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
-    runner.come_home()
+    runner.restore_directory()
     contents = {path: dumps_array(models, path) for path in files if holds_arrays(path)}
     singles = [path for path in files if path not in contents]
     contents |= {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in singles}

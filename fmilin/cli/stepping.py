@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fmilin.cli.options import grouped, one_of
+from fmilin.cli.options import Renamed, grouped, one_of
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Stepped:
             )
         from fmilin.model.stepping import Stepping
 
-        return Stepping(way=self.method, step=self.step, lifted=self.lifted, order=self.order)
+        return Stepping(method=self.method, step=self.step, lifted=self.lifted, order=self.order)
 
 
 stepping_options = grouped(
@@ -51,6 +51,7 @@ stepping_options = grouped(
         "--method",
         "--way",
         "method",
+        cls=Renamed,
         type=one_of("auto", "direct", "step", "response", "multisine"),
         default="auto",
         help="Of a co-simulation FMU: how the linear model is made; the first that works.",

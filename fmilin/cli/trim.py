@@ -213,7 +213,7 @@ def _deliver(
     from fmilin.atomic import write_atomically
     from fmilin.model.point_files import SavedPoint, dump_point
 
-    runner.come_home()
+    runner.restore_directory()
     saved = [SavedPoint.of(model, point, point.report.rates) for point in points]
     contents = [dump_point(saved[0], path) for path in files]
     for path, content in zip(files, contents, strict=True):

@@ -81,12 +81,9 @@ def command(
 
 def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
-    runner.come_home()
+    runner.restore_directory()
     if plot is not None:
-        from fmilin.atomic import write_atomically
-        from fmilin.report.verification_picture import verification_picture
-
-        write_atomically(plot, verification_picture(found))
+        found.save_picture(plot)
     if as_json:
         from fmilin.export.json_file import text_of
 

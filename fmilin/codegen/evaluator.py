@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.codegen.buffered import Buffered
-from fmilin.codegen.native import Backend, Native, Patience
+from fmilin.codegen.native import Backend, CompilationBudget, Native
+from fmilin.codegen.nodes import sharing
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 
@@ -83,8 +84,8 @@ class Evaluator:
         results = [ca.densify(r) if r.numel() <= SMALL else r for r in results]
         self._results = [_result(*pair) for pair in zip(results, _slices([r.nnz() for r in results]), strict=True)]
         nonzeros = ca.vertcat(ca.SX(0, 1), *(node for r in results for node in r.nonzeros()))
-        self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], {"cse": True})
-        self._patience = Patience(self.function.n_instructions())
+        self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], sharing(nonzeros))
+        self._budget = CompilationBudget(self.function.n_instructions())
         self._free: list[_Memory] = []
         self._native: Native | None = None
         if self._backend.kind == "c":
@@ -149,7 +150,7 @@ class Evaluator:
 
     def _count(self, points: int) -> None:
         """Change over to compiled C when so many points make it worth while, and there is a compiler."""
-        if self._native is None and self._patience.ends_with(points) and self._backend.kind == "auto":
+        if self._native is None and self._budget.is_spent_by(points) and self._backend.kind == "auto":
             self._backend = Backend("casadi")  # asked once
             try:
                 self._native = Native(self.function, self._compiler)

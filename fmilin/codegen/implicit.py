@@ -20,6 +20,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
+from fmilin.codegen.nodes import sharing
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["ImplicitSystem", "jacobian"]
@@ -113,4 +114,4 @@ class ImplicitSystem:
 
 def jacobian(e: SX, columns: SX) -> SX:
     """Return the exact sparse Jacobian of a column. What is in it several times is differentiated once."""
-    return ca.sparsify(ca.jacobian(ca.cse(e), columns))
+    return ca.sparsify(ca.jacobian(ca.cse(e) if sharing(e)["cse"] else e, columns))

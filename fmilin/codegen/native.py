@@ -16,7 +16,7 @@ from fmilin.codegen.statements import Statements
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
 
-__all__ = ["Backend", "Native", "Patience"]
+__all__ = ["Backend", "CompilationBudget", "Native"]
 
 Function = Any  # casadi.Function: casadi ships no types
 
@@ -40,7 +40,7 @@ class Backend:
     ----------
     kind : {"auto", "c", "casadi"}
         ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
-        (:class:`Patience`) if there is a compiler.
+        (:class:`CompilationBudget`) if there is a compiler.
     compiler : Compiler
     """
 
@@ -52,11 +52,11 @@ class Backend:
             raise UsageError(f"'{self.kind}' computes nothing: the backends are {', '.join(_KINDS)}.")
 
 
-class Patience:
+class CompilationBudget:
     """How long a virtual machine is good enough: until it has worked for as long as a compiler would.
 
-    What is still to come is not known; whoever changes over at this moment has spent at most twice of what would have
-    been best (the rule of the one who rents skis, and buys them when the rents reach the price).
+    How many evaluations are still to come is not known; compiling at this moment costs at most twice of what would have
+    been best (the break-even rule of the ski rental problem).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Patience:
         each = max(instructions, 1)
         self._left = (STARTING + each * COMPILING) / (each * SECONDS_PER_INSTRUCTION)
 
-    def ends_with(self, points: int) -> bool:
+    def is_spent_by(self, points: int) -> bool:
         """Count an evaluation at so many points; return whether it is to be done by compiled code."""
         self._left -= points
         return self._left < 0

@@ -8,9 +8,12 @@ from typing import Any
 
 import casadi as ca
 
-__all__ = ["minus", "over", "plus", "sparse", "times"]
+__all__ = ["minus", "over", "plus", "sharing", "sparse", "times"]
 
 SX = Any  # casadi.SX: casadi ships no types
+
+LARGEST_SHARED = 5_000
+"""Entries up to which common parts are looked for: time and memory of CasADi's search grow with their square."""
 
 Operation = Callable[[SX, SX], SX]
 
@@ -27,3 +30,8 @@ def sparse(entries: Mapping[tuple[int, int], SX], shape: tuple[int, int]) -> SX:
     rows, columns = [i for i, _ in places], [j for _, j in places]
     nonzeros = ca.vertcat(ca.SX(0, 1), *(entries[place] for place in places))
     return ca.sparsify(ca.SX(ca.Sparsity.triplet(*shape, rows, columns), nonzeros))
+
+
+def sharing(*results: SX) -> dict[str, bool]:
+    """Return the option by which a function of these results computes once what they have in common."""
+    return {"cse": sum(result.nnz() for result in results) <= LARGEST_SHARED}

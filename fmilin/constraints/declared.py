@@ -218,6 +218,14 @@ class Constraints:
             return self._split(full)
         return self._split(self._functions.jacobian(self._arguments(t, x, u, z)))
 
+    def along(self, point: tuple[float, FloatArray, FloatArray, FloatArray], directions: FloatArray) -> FloatArray:
+        """Return the slopes of g at ``point`` = (t, x, u, z) along columns of (x, u, z), shape (m, k)."""
+        moved = np.vstack((np.zeros((1, directions.shape[1])), directions))
+        if self.variables is not None:
+            found: FloatArray = moved[self.variables]
+            return found
+        return self._functions.along(self._arguments(*point), moved)
+
     def curvature(
         self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
     ) -> Partials:

@@ -12,7 +12,7 @@ import ast
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -110,7 +110,11 @@ class Expression:
     @cached_property
     def text(self) -> str:
         """As written, or as sympy prints it: of a large model's constraint that takes a while."""
-        return str(self.steps[-1].value[0]).replace("**", "^") if self.written is None else self.written
+        if self.written is not None:
+            return self.written
+        if self.steps[-1].operation == "rate":
+            return f"der({replace(self, steps=self.steps[:-1]).text})"
+        return str(self.steps[-1].value[0]).replace("**", "^")
 
     def built(self, arithmetic: Arithmetic, variables: Mapping[str, Any]) -> Any:
         """Return what the expression is in an ``arithmetic``, with ``variables[name]`` for every variable."""
@@ -165,7 +169,8 @@ class Expression:
         """Return the time derivative: ``rates`` names the derivative of every variable that moves."""
         moving = {name: rates[name] for name in self.names if name in rates}
         steps = (*self.steps, Step("rate", (len(self.steps) - 1,), moving))
-        return Expression(f"der({self.text})", tuple(dict.fromkeys((*self.names, *moving.values()))), steps)
+        written = None if self.written is None else f"der({self.written})"
+        return Expression(written, tuple(dict.fromkeys((*self.names, *moving.values()))), steps)
 
 
 def parse(text: str) -> Expression:

@@ -21,6 +21,10 @@ SX = Any  # casadi.SX: casadi ships no types
 Node = Any  # casadi.SX or casadi.MX
 
 
+LARGEST_DENSE = 100_000
+"""Entries of dg/ds up to which a product with the whole matrix is the quicker one."""
+
+
 class ExpressionFunctions:
     """Expressions g(s), with first derivatives and one contraction of the second.
 
@@ -63,6 +67,19 @@ class ExpressionFunctions:
         function, cells = self._jacobian
         function.arguments[0][:] = s
         return self._filled(function, cells)
+
+    def along(self, s: FloatArray, directions: FloatArray) -> FloatArray:
+        """Return dg/ds directions, shape (m, k), for directions (n, k); a large matrix dg/ds is never made."""
+        if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
+            small: FloatArray = self.jacobian(s) @ directions
+            return small
+        function, cells = self._jacobian
+        function.arguments[0][:] = s
+        function.run()
+        rows, columns = np.divmod(cells, self.shape[1])
+        found = np.zeros((self.shape[0], directions.shape[1]))
+        np.add.at(found, rows, function.results[0][:, None] * directions[columns])
+        return found
 
     def curvature(self, s: FloatArray, direction: FloatArray) -> FloatArray:
         """Return d/ds (dg/ds . direction), shape (m, n): the second derivative contracted with ``direction``, (n,)."""
@@ -130,10 +147,11 @@ def _function(arguments: Sequence[SX], result: SX) -> Buffered:
     import casadi as ca
 
     from fmilin.codegen.buffered import Buffered
+    from fmilin.codegen.nodes import sharing
 
     largest = float(np.finfo(np.float64).max)
     entries = ca.SX(result)
     for i, entry in enumerate(result.nonzeros()):
         if not (entry.is_constant() or entry.is_symbolic()):
             entries.nz[i] = ca.if_else(ca.fabs(entry) <= largest, entry, np.nan)
-    return Buffered(ca.Function("g", list(arguments), [entries], {"cse": True}))
+    return Buffered(ca.Function("g", list(arguments), [entries], sharing(entries)))

@@ -59,9 +59,6 @@ UNCLEAR = 1e-6
 FLAT = 1e-4
 """A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
 
-UNRESOLVED = 0.1
-"""A row that bends by more than this fraction of its slope says nothing about how much others bend."""
-
 
 class EventCrossingError(NumericalError):
     """A displaced point lies beyond a state event of the model."""

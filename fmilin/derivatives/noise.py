@@ -15,7 +15,7 @@ __all__ = ["POINTS", "noise_beside", "noise_from_table"]
 POINTS = 8
 """Values along the line, equally spaced and very close together."""
 
-_AGREEMENT = 4.0
+_WITHIN = 4.0
 """Three orders whose estimates lie within this factor of each other have found the noise."""
 
 
@@ -48,7 +48,7 @@ def noise_from_table(values: FloatArray) -> FloatArray:
     result = sigma[-1].copy()
     for k in range(len(sigma) - 3, 0, -1):  # the lowest order at which three agree
         three = sigma[k : k + 3]
-        agree = three.max(axis=0) <= _AGREEMENT * three.min(axis=0)
+        agree = three.max(axis=0) <= _WITHIN * three.min(axis=0)
         result = np.where(agree, sigma[k], result)
     noise: FloatArray = np.maximum(result, rounding)
     return noise

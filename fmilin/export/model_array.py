@@ -14,8 +14,8 @@ from fmilin.signals import FloatArray
 __all__ = ["ModelArray", "gathered", "grid_of"]
 
 _SIGNALS = ("states", "inputs", "outputs")
-_SAME = 1e-9
-"""Inputs and states that differ by less, relative to 1 or their size, are the same, found in different ways."""
+_VARIES = 1e-9
+"""Inputs and states that differ by more, relative to 1 or their size, vary; less is the same, found in other ways."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ def _what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
         return {"time": times}
     coordinates = [dict(zip(m.states.names, m.y0.tolist(), strict=True)) for m in models]
     for found in (
-        _varying([p.inputs for p in points], _SAME) | _varying([p.parameters for p in points], 0.0),
-        _varying(coordinates, _SAME),
-        _varying([p.states for p in points], _SAME),
+        _varying([p.inputs for p in points], _VARIES) | _varying([p.parameters for p in points], 0.0),
+        _varying(coordinates, _VARIES),
+        _varying([p.states for p in points], _VARIES),
     ):
         if found:
             return found

@@ -21,7 +21,8 @@ from fmilin.signals import FloatArray
 
 __all__ = ["descriptor", "descriptor_of", "difference_to", "with_descriptor"]
 
-SAME = 1e-9
+ROWS_AGREE = 1e-9
+"""Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
 
 
 def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> Descriptor:
@@ -179,7 +180,7 @@ def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: 
     S, Sv = on_q[first], on_v[second]
     same = basis_of(form.Phi_q, "svd", sizes=sizes)
     fitting = len(S) == len(Sv) == same.R.shape[1] and not set(first) & set(second)
-    if not fitting or not np.allclose(S, Sv, rtol=SAME, atol=0.0):
+    if not fitting or not np.allclose(S, Sv, rtol=ROWS_AGREE, atol=0.0):
         raise UsageError(
             "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
             "velocities: there is no descriptor system for them."

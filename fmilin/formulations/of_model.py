@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, UsageError
+from fmilin.errors import UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.projection import require_on_manifold
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
 
 __all__ = [
+    "TAKE",
     "RestAt",
     "constraint_values",
     "form_of",
@@ -22,6 +25,8 @@ __all__ = [
     "residuals_at",
     "second_order",
 ]
+
+TAKE = "Take one from fmilin.operating_point or fmilin.trim."
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,22 +154,6 @@ def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderFor
     ConstraintError
         With the residuals.
     """
-    sizes = model.states.scales(point.states)
-    rows = model.constraints.rows
-    g = np.abs(residuals_at(model, point))
-    names = [row.name for row in rows]
-    if not model.constraints.time_dependent and all(row.level == "position" for row in rows):
-        g = np.concatenate((g, np.abs(form.G @ point.states[form.velocities])))  # the rates are not declared
-        names += [f"rate of {row.name}" for row in rows]
-    reach = np.linalg.norm(form.G * sizes[form.positions], axis=1)
-    allowed = CONSISTENT * np.maximum(np.tile(reach, len(g) // max(len(reach), 1)), 1.0)
-    bad = np.flatnonzero(g > allowed)
-    if not len(bad):
-        return
-    residuals = {names[i]: float(g[i]) for i in bad}
-    listed = "; ".join(f"'{n}' is {v:.6g} instead of 0" for n, v in list(residuals.items())[:6])
-    raise ConstraintError(
-        f"The point does not satisfy the constraints of '{model.info.name}': {listed}. Take one from "
-        "fmilin.operating_point or fmilin.trim.",
-        residuals=residuals,
-    )
+    pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
+    invariants = Invariants(model, point.inputs, pairs, model.states.scales(point.states))
+    require_on_manifold(invariants, point.time, point.states, nearer=CONSISTENT, advice=TAKE)

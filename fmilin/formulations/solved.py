@@ -15,7 +15,7 @@ from fmilin.formulations.spectrum import ComplexArray, Spectrum
 from fmilin.signals import FloatArray
 from fmilin.tolerances import NO_INERTIA, SYMMETRIC
 
-__all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "violations"]
+__all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "violations", "without_inertia"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,16 @@ def selector(basis: Basis) -> FloatArray:
     return both
 
 
+def without_inertia(inertia: float, largest: float, movers: str = "") -> NumericalError:
+    """Return what is said of a mass matrix that is not positive definite on the free velocities."""
+    return NumericalError(
+        "The mass matrix is not positive definite on the velocities that the constraints leave free: "
+        f"{f'the motion of {movers}' if movers else 'some motion'} has the inertia {inertia:.3g} (the largest is "
+        f"{largest:.3g}). Give it a mass, or a constraint that ties it to one.",
+        variable=movers.split(",", maxsplit=1)[0],
+    )
+
+
 def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
     """Return Mr = R' M R, shape (p, p), after making sure that it is a mass matrix.
 
@@ -85,13 +95,7 @@ def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
     values, vectors = np.linalg.eigh(scale[:, None] * Mr * scale)
     if np.min(own) <= 0 or values[0] <= NO_INERTIA * values[-1]:
         z = np.eye(len(Mr))[int(np.argmin(own))] if np.min(own) <= 0 else scale * vectors[:, 0]
-        movers = _movers(basis.R @ z, form.names)
-        raise NumericalError(
-            f"The mass matrix is not positive definite on the velocities that the constraints leave free: the motion "
-            f"of {movers} has the inertia {float(z @ Mr @ z):.3g} (the largest is {np.max(own):.3g}). Give it a mass, "
-            "or a constraint that ties it to one.",
-            variable=movers.split(",", maxsplit=1)[0],
-        )
+        raise without_inertia(float(z @ Mr @ z), np.max(own), _movers(basis.R @ z, form.names))
     return Mr
 
 

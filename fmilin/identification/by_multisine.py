@@ -1,4 +1,4 @@
-"""Way c, for models too noisy for pulses: frequency response by multisines, then a subspace fit of it.
+"""Method c, for models too noisy for pulses: frequency response by multisines, then a subspace fit of it.
 
 All M frequencies w_m = 2 pi m / M (m = 1 .. M/2 - 1) are excited at once, with Schroeder's phases, until the motion is
 periodic; the inputs are held during each step, so that the quotient of the transforms is G(exp(i w)) of the discrete
@@ -71,7 +71,7 @@ class ByMultisine(ByResponse):
         held = held_out(self.runner, step)
         realized = self._fitted(frequencies, step, reading)
         self._note(realized, held)
-        self.findings.way = "multisine"
+        self.findings.method = "multisine"
         return self._delivered(realized, independent)
 
     def _given_step(self) -> float:

@@ -1,4 +1,4 @@
-"""Way b, from pulses to linear model."""
+"""Method b, from pulses to linear model."""
 
 from __future__ import annotations
 
@@ -65,23 +65,23 @@ class ByResponse:
         self._note(realized, held)
         return self._delivered(realized, independent)
 
-    # ------------------------------------------------------------------ shared with other ways of identification
+    # ------------------------------------------------------------------ shared with other methods of identification
 
     def _delivered(self, realized: Realized, independent: Sequence[str] | None) -> LinearModel:
         coordinates, S, S_half = self._coordinates(realized, independent)
         sampled = self._with_drift(realized.model.in_coordinates(S), coordinates)
         half = replace(realized.half.in_coordinates(S_half), drift=sampled.drift)
         steps = self.runner.stepped.steps
-        way = {"response": "responses"}.get(self.findings.way, self.findings.way)
+        method = {"response": "responses"}.get(self.findings.method, self.findings.method)
         measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, apart(sampled, half), way, steps, self.findings.doubt)
+            measured = Measured(sampled, apart(sampled, half), method, steps, self.findings.doubt)
         else:
             found = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
             self._note_short_record(found.model, sampled.step)
             doubts = self._continuous_errors(found.model, half)
-            measured = Measured(found.model, doubts, way, steps, self.findings.doubt)
+            measured = Measured(found.model, doubts, method, steps, self.findings.doubt)
         outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
         linear = linear_model(measured, coordinates, self.model, self.point, outputs)
         self._note_motion(linear)
@@ -127,7 +127,7 @@ class ByResponse:
 
     def _note(self, realized: Realized, held: HeldOut | None) -> None:
         findings = self.findings
-        findings.way, findings.step, findings.lifted = "response", realized.model.step, self.stepping.lifted
+        findings.method, findings.step, findings.lifted = "response", realized.model.step, self.stepping.lifted
         findings.reading, findings.order = realized.model.reading, realized.model.order
         findings.singular_values = realized.singular_values
         if held is not None:
@@ -142,7 +142,7 @@ class ByResponse:
             )
         if realized.model.order == 0:
             findings.extra.append(
-                Remark("order", "No output answers with any memory: the model is a table of gains, D alone.")
+                Remark("order", "No output depends on what was before: the model is static, D alone.")
             )
 
     def _coordinates(

@@ -1,4 +1,4 @@
-"""Way a, from frame to linear model: see :mod:`fmilin.identification.displacements`."""
+"""Method a, from frame to linear model: see :mod:`fmilin.identification.displacements`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ByStep:
 
     def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
         if reason := stepped.why_not_settable(self.point):
-            raise UsageError(f"--method step cannot be gone. {reason} Try --method response, which needs no states.")
+            raise UsageError(f"--method step is not possible. {reason} Try --method response, which needs no states.")
         if len(self.model.constraints) and (reason := stepped.why_not_direct(self.point)):
             raise UsageError(
                 f"--method step needs derivatives to find what constraints mean for velocities. {reason} Try --method "
@@ -105,7 +105,7 @@ class ByStep:
 
     def _note(self, sampled: Sampled, held: HeldOut | None) -> None:
         findings = self.findings
-        findings.way, findings.step, findings.reading = "step", sampled.step, sampled.reading
+        findings.method, findings.step, findings.reading = "step", sampled.step, sampled.reading
         findings.lifted = self.stepping.lifted
         if held is not None:
             findings.fit(held.errors(sampled), sampled.step, held.noise)

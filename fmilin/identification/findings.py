@@ -1,4 +1,4 @@
-"""What a user is told about a measured model: the way, the fit, the order, the sampling convention, sampled parts."""
+"""What a user is told about a measured model: method, fit, order, sampling convention, sampled parts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fmilin.signals import FloatArray
 
 __all__ = ["Findings"]
 
-_WAYS = {
-    "direct": "Derivatives were read between two steps of the model, at states that were set there (way direct).",
+_METHODS = {
+    "direct": "Derivatives were read between two steps of the model, at states that were set there (method direct).",
     "products": "The model's states cannot be set between two steps: its directional derivatives were taken where it "
-    "stands, and are its own word (way direct).",
-    "step": "Coordinates and inputs were displaced and one step was taken from each (way step).",
-    "response": "Pulses on the inputs were answered and realized as a linear model (way response): what no input "
+    "stands, and nothing else confirms them (method direct).",
+    "step": "Coordinates and inputs were displaced and one step was taken from each (method step).",
+    "response": "Pulses on the inputs were answered and realized as a linear model (method response): what no input "
     "moves, or no output shows, is not in it.",
-    "multisine": "The frequency response to multisines was measured and realized as a linear model (way multisine): "
+    "multisine": "The frequency response to multisines was measured and realized as a linear model (method multisine): "
     "what no input moves, or no output shows, is not in it.",
 }
 _READINGS = {
@@ -34,17 +34,17 @@ POOR = 0.05
 
 
 class Findings:
-    """Collects what is found on the way to one linear model."""
+    """Collects what is found until there is a linear model."""
 
     def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._cadence, self._inputs, self._outputs = cadence, tuple(inputs), tuple(outputs)
-        self.detours: list[str] = []
+        self.others: list[str] = []
         self.repetition = ""
         self.restart()
 
     def restart(self) -> None:
-        """Forget what a way has found that was left."""
-        self.way = ""
+        """Forget what a method has found that was left."""
+        self.method = ""
         self.step = 0.0
         self.error = float("nan")
         self.half_error = float("nan")
@@ -76,8 +76,8 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return everything as remarks."""
         found = [Remark("sampled", text) for text in self._sampled()]
-        found += [Remark("way", " ".join([_WAYS.get(self.way, self.way), *self._step_words()]))]
-        found += [Remark("detour", f"Another way was not gone. {text}") for text in self.detours]
+        found += [Remark("method", " ".join([_METHODS.get(self.method, self.method), *self._step_words()]))]
+        found += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
         found += [Remark("fit", self._fit_words())]
         if self.singular_values.size:
             found.append(Remark("order", self._order_words()))
@@ -85,7 +85,7 @@ class Findings:
             found.append(Remark("sampling", self._reading_words()))
         if self.repetition:
             found.append(Remark("repetition", self.repetition))
-        if self.noise > NOISY and self.way in ("step", "response"):
+        if self.noise > NOISY and self.method in ("step", "response"):
             text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --method multisine averages that."
             found.append(Remark("noise", text))
         if self.excess > POOR:
@@ -110,7 +110,7 @@ class Findings:
         ]
 
     def _step_words(self) -> list[str]:
-        if self.way in ("", "direct", "products") or not self.step:
+        if self.method in ("", "direct", "products") or not self.step:
             return []
         words = [f"The step is {self.step:g} s."]
         if self.nyquist > 0.5:
@@ -132,7 +132,7 @@ class Findings:
         words += f"their size (the worst output: '{self._worst}')"
         if not np.isnan(self.half_error):
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
-        elif self.way not in ("direct", "products") and not self.lifted:
+        elif self.method not in ("direct", "products") and not self.lifted:
             words += "; half steps, which would tell an alias, are not taken by the model"
         if self.noise > 1e-9:
             words += f"; equal runs differ by {self.noise:.1e}"

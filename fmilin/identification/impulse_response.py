@@ -177,7 +177,7 @@ class Probe:
         half = Markov(half.D, half.Y, errors, D_errors, reading, step)
         return Markov(whole.D, whole.Y, errors, D_errors, reading, step, half)
 
-    def reading(self, step: float, pulses: list[Response]) -> str:
+    def reading(self, step: float, responses: list[Response]) -> str:
         """Find out how the outputs are to be read: the self-test of the sampling convention.
 
         An output that answers before the step can be read at once. One that answers in the step of the pulse however
@@ -185,12 +185,12 @@ class Probe:
         read at once shows nothing of the pulse, as it should.
         """
         if self._reading is None:
-            self._reading = self._find_reading(step, pulses)
+            self._reading = self._find_reading(step, responses)
         return self._reading
 
-    def _find_reading(self, step: float, pulses: list[Response]) -> str:
-        sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in pulses]).T  # (ny, nu)
-        at_once = np.array([p.at_once[0] for p in pulses]).T
+    def _find_reading(self, step: float, responses: list[Response]) -> str:
+        sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
+        at_once = np.array([p.at_once[0] for p in responses]).T
         relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
         if relative.size and np.max(relative) > 1e-6:
             return "at once"
@@ -228,10 +228,10 @@ def _stacked(response: Response) -> FloatArray:
     return np.hstack((response.at_once, response.after, response.states))
 
 
-def _markov(pulses: list[Response], reading: str, step: float) -> Markov:
+def _markov(responses: list[Response], reading: str, step: float) -> Markov:
     """Align: Y_k is what is seen of the state at the start of step k."""
-    y = np.array([p.at_once if reading == "at once" else p.after for p in pulses])  # (nu, K, ny)
-    x = np.array([p.states for p in pulses])
+    y = np.array([p.at_once if reading == "at once" else p.after for p in responses])  # (nu, K, ny)
+    x = np.array([p.states for p in responses])
     Y = np.moveaxis(np.concatenate((y[:, 1:], x[:, :-1]), axis=2), 0, 2)
     D = y[:, 0].T
     return Markov(D, Y, np.zeros_like(Y), np.zeros_like(D), reading, step)

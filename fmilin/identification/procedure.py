@@ -1,7 +1,7 @@
-"""The procedure for models that bring their own solver: which way, which step, and how well the result predicts.
+"""The procedure for models that bring their own solver: which method, which step, and how well the result predicts.
 
 Ways, the first that works: ``direct`` (derivatives read between two steps), ``step`` (coordinates displaced, one
-step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand. Whatever the way,
+step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand. Whatever the method,
 held-out responses tell how well the result predicts, and only what is confirmed at half the step counts as continuous.
 """
 
@@ -25,7 +25,7 @@ from fmilin.identification.steps import IDEAL, rounded, usable_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
-from fmilin.remarks import Remark, held_remarks
+from fmilin.remarks import Remark, discrete_states_remarks
 from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
 
 __all__ = ["Task", "linearize_stepped"]
@@ -64,7 +64,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     Raises
     ------
     UsageError
-        When the way or the step that was asked for does not fit the model.
+        When the method or the step that was asked for does not fit the model.
     NumericalError
         When no linear model describes what the model answers: it is sampled, or does not follow small inputs.
     """
@@ -77,30 +77,30 @@ def linearize_stepped(task: Task) -> LinearModel:
     runner = Runner(model, task.point)
     begin = task.stepping.step or usable_step(model, task.point)
     findings.repetition = model.make_repeatable(task.point, begin)
-    ways = _Ways(task, model, runner, findings, begin)
-    linear = ways.chosen()
-    if findings.way in ("direct", "step") and (how := model.how_states_are_set()):
-        findings.extra.append(Remark("way", how))
-    if findings.excess > MISSES and task.stepping.way != "direct":
+    methods = _Methods(task, model, runner, findings, begin)
+    linear = methods.chosen()
+    if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
+        findings.extra.append(Remark("method", how))
+    if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
             f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
             "operating point."
         )
-    if findings.way in ("step", "response", "multisine") and not (task.stepping.lifted or model.cadence.sampled):
+    if findings.method in ("step", "response", "multisine") and not (task.stepping.lifted or model.cadence.sampled):
         found = solver_error(runner, findings.step)
         if found is not None and found.change > findings.doubt:
             linear = with_solver_error(linear, found)
     known = {str(warning) for warning in linear.warnings}
-    own = [*held_remarks({} if task.stepping.lifted else model.held())]
+    own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += [Remark("model", note) for note in model.notes]
     rest = [remark for remark in own if str(remark) not in known]
     return replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest))
 
 
 @dataclass(frozen=True)
-class _Ways:
-    """The ways, each of which returns a linear model and writes its findings."""
+class _Methods:
+    """The methods, each of which returns a linear model and writes its findings."""
 
     task: Task
     stepped: Stepped
@@ -109,14 +109,14 @@ class _Ways:
     begin: float
 
     def chosen(self) -> LinearModel:
-        """Go the way that was asked for, or the first that works."""
-        way = self.task.stepping.way
-        if way == "auto":
+        """Follow the method that was asked for, or the first that works."""
+        method = self.task.stepping.method
+        if method == "auto":
             return self._lifted() if self.task.stepping.lifted else self._first_that_works()
-        if way == "direct" and self.task.stepping.lifted:
+        if method == "direct" and self.task.stepping.lifted:
             raise UsageError("--method direct reads derivatives, which make a continuous model: leave out --lifted.")
         return {"direct": self._direct, "step": self._step, "response": self._response, "multisine": self._multisine}[
-            way
+            method
         ]()
 
     def _lifted(self) -> LinearModel:
@@ -139,10 +139,10 @@ class _Ways:
         if self._can_displace():
             tried, why = self._tried(self._step, "One step from displaced states")
             if tried is not None:
-                self.findings.detours += reasons
+                self.findings.others += reasons
                 return tried
             reasons.append(why)
-        self.findings.detours += reasons
+        self.findings.others += reasons
         try:
             return self._response()
         except NumericalError as error:
@@ -168,14 +168,14 @@ class _Ways:
             return False
 
     def _tried(
-        self, way: Callable[[], LinearModel], what: str, *, measured: bool = True
+        self, method: Callable[[], LinearModel], what: str, *, measured: bool = True
     ) -> tuple[LinearModel | None, str]:
-        """Go a way; None with the reason when it fails, or when responses speak against it.
+        """Follow a method; None with the reason when it fails, or when responses speak against it.
 
         With ``measured`` a model that could not be compared with responses does not count either.
         """
         try:
-            linear = way()
+            linear = method()
         except (NumericalError, ModelError) as error:
             self.findings.restart()
             return None, str(error)
@@ -191,18 +191,18 @@ class _Ways:
 
     def _direct(self) -> LinearModel:
         reason = self.stepped.why_not_direct(self.task.point)
-        if reason and self.task.stepping.way == "direct":
+        if reason and self.task.stepping.method == "direct":
             if self._says_products():
                 return self._by_products()
-            raise UsageError(f"--method direct cannot be gone. {reason} Try --method response, which needs no states.")
+            raise UsageError(f"--method direct is not possible. {reason} Try --method response, which needs no states.")
         return self._compared(self.task.direct(None), "direct")
 
     def _by_products(self) -> LinearModel:
         return self._compared(self.task.direct("exact"), "products")
 
-    def _compared(self, linear: LinearModel, way: str) -> LinearModel:
+    def _compared(self, linear: LinearModel, method: str) -> LinearModel:
         """Note how well a continuous model predicts held-out responses."""
-        self.findings.way = way
+        self.findings.method = method
         model = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
         cadence = self.stepped.cadence
         fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0

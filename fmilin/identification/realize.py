@@ -1,4 +1,4 @@
-"""Way b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
+"""Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
 
 Declared states are measured beside the outputs. Where they follow the identified states one to one, some of them
 become the coordinates, so that the model has the names and units of the FMU; else its states have no meaning of
@@ -73,7 +73,7 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
         count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
         if order > count:
             raise NumericalError(
-                f"The responses have {count} directions, so no model of order {order} can be told from them. Ask for a "
+                f"The responses have {count} directions, so no model of order {order} can be identified. Ask for a "
                 "smaller --order, or let it be chosen."
             )
         chosen = order

@@ -52,7 +52,7 @@ class Measured:
 
     matrices: Sampled | Continuous
     errors: Sampled | Continuous
-    way: str
+    method: str
     evaluations: int
     misfit: float = 0.0
     """Error on held-out responses beyond noise, relative: no entry is known better than that."""
@@ -115,7 +115,7 @@ def linear_model(
         y0=coordinates.y0,
         point=held,
         accuracy=accuracy,
-        method=Method(measured.way, coordinates.kind, measured.evaluations),
+        method=Method(measured.method, coordinates.kind, measured.evaluations),
         model=model.info,
         sample_time=M.step if isinstance(M, Sampled) else 0.0,
         errors=errors,

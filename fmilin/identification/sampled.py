@@ -145,15 +145,15 @@ def _checked_eigenvalues(model: Sampled) -> float:
     if gone.any():
         raise NumericalError(
             f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
-            "a part that settles within one step, or a motion much faster than the step. No continuous model can be "
-            "told from that. Take a smaller --step, or the discrete model with --lifted."
+            "a part that settles within one step, or a motion much faster than the step. No continuous model "
+            "follows from that. Take a smaller --step, or the discrete model with --lifted."
         )
     angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
     if angle > NEAR_NYQUIST:
         raise NumericalError(
             f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
-            "its true frequency cannot be told from an alias. Take a smaller --step, or the discrete model with "
-            "--lifted."
+            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model "
+            "with --lifted."
         )
     return angle
 
@@ -168,7 +168,7 @@ def _logarithm(M: FloatArray) -> FloatArray:
     imaginary = float(np.max(np.abs(L.imag)))
     if not (worst <= FAITHFUL * size and imaginary <= FAITHFUL * max(float(np.max(np.abs(L.real))), 1.0)):
         raise NumericalError(
-            "The discrete model has no real logarithm that can be trusted, so no continuous model is told. Take a "
+            "The discrete model has no real logarithm that can be trusted, so there is no continuous model. Take a "
             "smaller --step, or the discrete model with --lifted."
         )
     return np.ascontiguousarray(L.real, dtype=np.float64)

@@ -25,10 +25,11 @@ __all__ = ["SampledModel"]
 
 TICKS = 24
 """Events in time that are looked at to find the base period."""
-SAME = 1e-9
+SIMULTANEOUS = 1e-9
 """Times closer than this, in parts of a step, are the same."""
 MOST_EVENTS = 1000
-TOLERANCE = 1e-10
+INTEGRATED = 1e-10
+"""Tolerance of the integration between events, in sizes of the states."""
 
 
 class SampledModel(Model, Stepped):
@@ -119,22 +120,22 @@ class SampledModel(Model, Stepped):
         """Return the states at the first event in time that is due within a step, and that time; else the start."""
         self.hybrid.restart()
         due = self.hybrid.next_event_time()
-        if due is None or not point.time < due <= point.time + step * (1 + SAME):
+        if due is None or not point.time < due <= point.time + step * (1 + SIMULTANEOUS):
             return point.states.copy(), point.time
         return self._moved(point.time, point.states.copy(), point.inputs, due, step), due
 
     def _tick_time(self, t: float, step: float) -> float:
         """Return the time of an event that is due at t up to rounding, else t."""
         due = self.hybrid.next_event_time()
-        return due if due is not None and abs(due - t) <= SAME * step else t
+        return due if due is not None and abs(due - t) <= SIMULTANEOUS * step else t
 
     def _moved(self, t: float, x: FloatArray, u: FloatArray, end: float, step: float) -> FloatArray:
         """Return the states at ``end``, just before what is due there."""
         for _ in range(MOST_EVENTS):
             due = self.hybrid.next_event_time()
-            until = end if due is None or not t < due < end - SAME * step else due
+            until = end if due is None or not t < due < end - SIMULTANEOUS * step else due
             t, x, crossed = self._smooth(t, x, u, until)
-            if not crossed and until >= end - SAME * step:
+            if not crossed and until >= end - SIMULTANEOUS * step:
                 return x
             x = self.hybrid.pass_event(t, x, u).states
         raise NumericalError(
@@ -150,7 +151,7 @@ class SampledModel(Model, Stepped):
         size = float(np.min(self.states.scales(x)))
         before = domains(model.event_indicators(t, x, u))
         solver = DOP853(
-            lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=TOLERANCE, atol=TOLERANCE * size
+            lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=INTEGRATED, atol=INTEGRATED * size
         )
         while solver.t < until:
             start = float(solver.t)
@@ -183,7 +184,7 @@ class SampledModel(Model, Stepped):
             self.hybrid.pass_event(t, x, u)
         self.hybrid.restart()
         gaps = np.diff(np.array([self.start.time, *times]))
-        gaps = gaps[gaps > SAME * max(float(np.max(gaps, initial=0.0)), 1e-300)]
+        gaps = gaps[gaps > SIMULTANEOUS * max(float(np.max(gaps, initial=0.0)), 1e-300)]
         if not gaps.size:
             return Cadence()
         period = _pattern(gaps)

@@ -30,7 +30,7 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
 
     ahead = AHEAD * max(abs(point.time), 1.0)
     try:
-        simulate_at(model, point, np.array([point.time, point.time + ahead]), formulation="none")
+        simulate_at(model, point, np.array([point.time, point.time + ahead]), stabilization="none")
     except ChatteringError:
         return (
             f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "

@@ -9,11 +9,12 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.singular import singularity_of
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.remarks import Remark, held_remarks, off_equilibrium
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.remarks import Remark, discrete_states_remarks, off_equilibrium
+from fmilin.signals import FloatArray
 from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
-__all__ = ["remarks_on", "visited_at"]
+__all__ = ["motion_remarks", "remarks_on", "visited_at"]
 
 
 def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
@@ -48,11 +49,11 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
 def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
     frame = beside.frame
-    remarks = _of_memory(model, beside)
-    rates = np.abs(base.derivatives) / frame.invariants.scales
-    if rates.size and rates[i := int(rates.argmax())] > EQUILIBRIUM:
-        remarks.append(off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"))
-    remarks += _prescribed(model, frame)
+    remarks = [
+        *_of_memory(model, beside),
+        *motion_remarks(model, base, frame.invariants.scales),
+        *_prescribed(model, frame),
+    ]
     if frame.condition_number > DOUBTFUL:
         remarks.append(
             Remark(
@@ -61,9 +62,17 @@ def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood)
                 f"{frame.condition_number:.3g}); {frame.better} would be better.",
             )
         )
-    remarks += held_remarks(model.source.held())
+    remarks += discrete_states_remarks(model.source.discrete_states())
     remarks += [Remark("model", note) for note in model.notes]
     return remarks
+
+
+def motion_remarks(model: Model, base: Evaluation, scales: FloatArray) -> list[Remark]:
+    """Say that the point moves, and what moves most in its own size."""
+    rates = np.abs(base.derivatives) / scales
+    if not rates.size or rates[i := int(rates.argmax())] <= EQUILIBRIUM:
+        return []
+    return [off_equilibrium(f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second")]
 
 
 def _of_memory(model: RememberingModel, beside: Neighbourhood) -> list[Remark]:

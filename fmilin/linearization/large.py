@@ -11,26 +11,33 @@ e = r - W w. One factorization of W and one solution for each column is all that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from fmilin.errors import ConstraintError, NumericalError
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.errors import NumericalError
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
+from fmilin.linearization.assembly import point_of
+from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
+from fmilin.manifold.projection import not_on_manifold
+from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.sparse_equations import SparseEquations, SparseSlopes
-from fmilin.remarks import Remark, off_equilibrium
+from fmilin.model.sparse_equations import SparseEquations
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ON_MANIFOLD
+from fmilin.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD
 
 Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
 __all__ = ["by_sparse_equations"]
 
-COMPARED = 1e-4
-"""Largest relative deviation of exact slopes from a difference; a kink at the point makes one of order one."""
+STEP = 1e-5
+"""Of the difference that slopes are compared with, in sizes of the states."""
+
+LARGEST_DESCRIPTOR = 2_500
+"""States up to which a linear model carries its descriptor system along, whose matrices are full."""
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -41,9 +48,15 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
     def linearized(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
         kept = _kept(model, equations.n, request)
         plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
-        if kept is None or not plain or request.descriptor:
+        if kept is None or not plain:
             return general(model, point, request)
-        return _linearized(model, equations, point, request, kept)
+        linear = _linearized(model, equations, point, request, kept)
+        if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
+            return linear
+        from fmilin.formulations.descriptor import with_descriptor
+
+        names = model.states.positions
+        return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
 
     return linearized
 
@@ -51,6 +64,8 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
 def _kept(model: Model, n: int, request: Request) -> Sequence[int] | None:
     """Return the positions to keep, maybe none of them named; None when what is named is no set of positions."""
     named = model.independent if request.independent is None else request.independent
+    if any("=" in name for name in named):
+        return None  # coordinates of the user's own
     places = [model.states.index_of(name, f"a state of '{model.info.name}'") for name in named]
     positions = [i for i in places if i < n]
     velocities = sorted(i - n for i in places if i >= n)
@@ -59,46 +74,29 @@ def _kept(model: Model, n: int, request: Request) -> Sequence[int] | None:
     return positions
 
 
-@dataclass(frozen=True, eq=False)
-class _Taken:
-    """The equations at the point, taken apart."""
-
-    W: Any
-    solver: Any
-    w: FloatArray
-    slopes: SparseSlopes
-
-
 def _linearized(
     model: Model, equations: SparseEquations, point: OperatingPoint, request: Request, kept: Sequence[int]
 ) -> LinearModel:
-    from fmilin.formulations.sparse.elimination import sparse_null_space
-
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     if not (distance := equations.distance(x, u, t)) <= ON_MANIFOLD:
-        raise ConstraintError(
-            f"The point is {distance:.3g} sizes of the states off the constraints at time {t:g}. Take one from "
-            "fmilin.operating_point, or with --project on the command line."
-        )
+        raise not_on_manifold(_residuals(model, equations, point))
+    counted = RememberingModel(model)
+    base = visited_at(counted, point)
     W, r = equations.matrix(t, x, u)
     solver = equations.solver(W)
-    w = solver.solve(r)
-    taken = _Taken(W, solver, w, equations.slopes(t, x, u, w))
-    null = sparse_null_space(W[n:, :n], kept or None)
+    null = _null_space(W[n:, :n], kept, model)
     kept = null.independent.tolist()
-    K = null.R.toarray()
-    K_dot = null.lifted(-(equations.turning(t, x, u) @ null.R)).toarray()
-    p = len(kept)
-    T = np.block([[K, np.zeros((n, p))], [K_dot, K]])
-    states = [*kept, *(n + i for i in kept)]
-    wide = np.block([[T, np.zeros((2 * n, len(u)))], [np.zeros((len(u), 2 * p)), np.eye(len(u))]])
-    dw, dc = _along(taken, wide)
-    _compare(model, equations, point, taken, wide)
-    slopes = np.vstack((wide[n : 2 * n][kept], dw[kept]))
-    A, B, C, D = slopes[:, : 2 * p], slopes[:, 2 * p :], dc[:, : 2 * p], dc[:, 2 * p :]
-    rates = np.concatenate((x[n:], w[:n]))
+    states, p = [*kept, *(n + i for i in kept)], 2 * len(kept)
+    K, K_dot = null.R, null.lifted(-(equations.turning(t, x, u) @ null.R))
+    T = sparse.block_array([[K, None], [K_dot, K]]).toarray()
+    ways = np.hstack((T, np.zeros((2 * n, len(u))))), np.eye(len(u), p + len(u), p)
+    slopes = counted.products(t, x, u, *ways)
+    assert slopes is not None  # noqa: S101 - these equations have them
+    _compare(model, equations, point, solver.solve(r), np.vstack(ways))
+    A, B = np.hsplit(slopes.derivatives[states], [p])
+    C, D = np.hsplit(slopes.outputs, [p])
     scales = model.states.scales(x)
-    conditioning = float(np.linalg.norm(K / scales[:n, None] * scales[kept], 2)) if p else 1.0
+    conditioning = float(np.linalg.norm(K.toarray() / scales[:n, None] * scales[kept], 2)) if p else 1.0
     error = EPS / solver.rcond
     return LinearModel(
         A=A,
@@ -106,36 +104,54 @@ def _linearized(
         C=C,
         D=D,
         T=T,
-        f0=rates[states],
+        f0=base.derivatives[states],
         states=model.states.select(states),
         full_states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
         y0=x[states],
-        point=Point(
-            t,
-            dict(zip(model.states.names, x.tolist(), strict=True)),
-            dict(zip(model.inputs.names, u.tolist(), strict=True)),
-            dict(zip(model.outputs.names, taken.slopes.values.tolist(), strict=True)),
-            dict(point.parameters),
-        ),
+        point=point_of(model, point, dict(zip(model.outputs.names, base.outputs.tolist(), strict=True))),
         accuracy=Accuracy(error, error, error, error, EPS * conditioning, EPS, distance, conditioning),
-        method=Method("exact", "named" if request.independent is not None else "partition", 3, wide.shape[1]),
+        method=Method(
+            "exact",
+            "named" if request.independent is not None else "partition",
+            counted.evaluations + 2,
+            counted.directions,
+        ),
         model=model.info,
-        warnings=tuple(_remarks(model, rates / scales, conditioning)),
+        warnings=(*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
         errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
     )
 
 
-def _along(taken: _Taken, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the slopes of w, (n + m, k), and of the outputs, (ny, k), along columns of (q, v, u)."""
-    s = taken.slopes
-    dw = taken.solver.solve(s.residual @ directions)
-    return dw, s.outputs @ directions + s.outputs_of_unknowns @ dw
+def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) -> dict[str, float]:
+    """Return by name what is left of the constraints and of their rates, the largest first."""
+    values = equations.residuals(point.time, point.states, point.inputs)
+    names = model.constraints.names
+    every = (*names, *(f"hidden rate of {name}" for name in names))
+    order = np.argsort(-np.abs(values), kind="stable")
+    least = ON_MANIFOLD * float(np.max(np.abs(values), initial=0.0))
+    return {every[i]: float(values[i]) for i in order if not abs(values[i]) <= least}
 
 
-def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, taken: _Taken, wide: FloatArray) -> None:
-    """Compare the slope of w along one direction, in which all columns take part, with a central difference.
+def _null_space(G: Any, kept: Sequence[int], model: Model) -> Any:
+    """Return the null space in the coordinates named, or in ones chosen; who names wrong ones hears of better ones."""
+    from fmilin.formulations.sparse.elimination import sparse_null_space
+
+    try:
+        return sparse_null_space(G, kept or None)
+    except NumericalError as error:
+        if not kept:
+            raise
+        n, free = G.shape[1], sparse_null_space(G).independent.tolist()
+        names = ", ".join(model.states.names[i] for i in (*free, *(n + i for i in free)))
+        raise NumericalError(f"{error} {names} would do.", condition_number=np.inf) from None
+
+
+def _compare(
+    model: Model, equations: SparseEquations, point: OperatingPoint, w: FloatArray, directions: FloatArray
+) -> None:
+    """Compare the slopes of r - W w with a central difference, along one direction in which all columns take part.
 
     Raises
     ------
@@ -144,39 +160,33 @@ def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, ta
     """
     t, n, x, u = point.time, equations.n, point.states, point.inputs
     sizes = np.concatenate((model.states.scales(x), np.maximum(np.abs(u), 1.0)))
-    direction = wide @ np.random.default_rng(7).uniform(0.5, 1.0, wide.shape[1])
+    direction = directions @ np.random.default_rng(7).uniform(0.5, 1.0, directions.shape[1])
     direction /= np.max(np.abs(direction / sizes), initial=1e-300)
-    exact = _along(taken, direction)[0]
-    step, found = 1e-5, []
+    found, rounding = [], 0.0
     for sign in (1.0, -1.0):
-        moved = np.concatenate((x, u)) + sign * step * direction
+        moved = np.concatenate((x, u)) + sign * STEP * direction
         W, r = equations.matrix(t, moved[: 2 * n], moved[2 * n :])
-        found.append(r - W @ taken.w)
-    rhs = taken.slopes.residual @ direction
-    measured = (found[0] - found[1]) / (2 * step)
-    largest = max(float(np.max(np.abs(rhs), initial=0.0)), float(np.max(np.abs(exact), initial=0.0)))
-    deviation = float(np.max(np.abs(measured - rhs), initial=0.0))
-    # the neighbouring values hold rounding of the terms themselves, over the step
-    rounding = 1e2 * EPS / step * float(np.max(abs(taken.W) @ np.abs(taken.w), initial=0.0))
-    if not deviation <= COMPARED * largest + rounding:
+        found.append(r - W @ w)
+        # the values beside the point hold the rounding of their terms, over the step
+        rounding = 1e2 * EPS / STEP * float(np.max(abs(W) @ np.abs(w), initial=0.0))
+    exact, (ahead, behind) = equations.slopes(t, x, u, w) @ direction, found
+    largest = float(np.max(np.abs(exact), initial=0.0))
+    deviation = float(np.max(np.abs((ahead - behind) / (2 * STEP) - exact), initial=0.0))
+    bend = float(np.max(np.abs(ahead + behind), initial=0.0)) / STEP  # at the point itself r - W w is zero
+    if not (deviation <= COMPARED * largest + rounding and bend <= KINK / 4 * largest + rounding):
         raise NumericalError(
-            f"The exact slopes of '{model.info.name}' deviate by {deviation:.3g} from a difference at this point: the "
-            "equations have a kink or leave their domain here. Move the point a little, or ask for the slopes on one "
-            "side of it (--one-sided)."
+            f"The exact slopes of '{model.info.name}' deviate by {max(deviation, bend):.3g} from differences at this "
+            "point: the equations have a kink or leave their domain here. Move the point a little, or ask for the "
+            "slopes on one side of it (--one-sided)."
         )
 
 
-def _remarks(model: Model, rates: FloatArray, conditioning: float) -> list[Remark]:
-    remarks = []
-    if np.max(np.abs(rates), initial=0.0) > EQUILIBRIUM:
-        i = int(np.argmax(np.abs(rates)))
-        rate = rates[i] * model.states.scales(model.start.states)[i]
-        remarks.append(off_equilibrium(f"'{model.states.names[i]}' changes at {rate:.6g} per second"))
-    if conditioning > DOUBTFUL:
-        remarks.append(
-            Remark(
-                "conditioning",
-                f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none.",
-            )
-        )
-    return [*remarks, *(Remark("model", note) for note in model.notes)]
+def _doubts(conditioning: float) -> list[Remark]:
+    if conditioning <= DOUBTFUL:
+        return []
+    text = f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none."
+    return [Remark("conditioning", text)]
+
+
+def _notes(model: Model) -> list[Remark]:
+    return [Remark("model", note) for note in model.notes]

@@ -215,10 +215,13 @@ def _frame(
     known: VerifiedFacts,
 ) -> Frame:
     """Choose coordinates: those that are named, else the author's, unless they were made for other constraints."""
-    named = tuple(request.independent or ())
-    advised = model.independent if request.coordinates == "partition" and len(model.constraints) else ()
-    if request.independent is not None:
-        advised = ()
+    named: tuple[str, ...] = tuple(request.independent or ())
+    advised: tuple[str, ...] = ()
+    if request.independent is None and request.coordinates == "partition" and len(model.constraints):
+        if model.independent_by_default:
+            advised = model.independent
+        elif previous is None:
+            named = model.independent  # as if the user had named them: refused where they are singular
     try:
         return frame_at(
             model,

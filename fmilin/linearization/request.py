@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fmilin.derivatives.differences import Differences
 from fmilin.errors import UsageError
+from fmilin.manifold.selection import require_kind
 from fmilin.model.stepping import Stepping
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ class Request:
     keep_inaccurate: bool = False
 
     def __post_init__(self) -> None:
-        if self.coordinates not in ("partition", "tangent"):
-            raise UsageError(f"'{self.coordinates}' is no way to choose coordinates: use partition or tangent.")
+        require_kind(self.coordinates)
         if not isinstance(self.derivatives, Differences) and self.derivatives not in ("auto", "exact", "differences"):
             raise UsageError(f"'{self.derivatives}' is no way to take derivatives: use auto, exact or differences.")
         of_its_own = self.coordinates != "partition" or self.derivatives not in ("auto", "exact") or self.stepping

@@ -17,12 +17,13 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
+from fmilin.formulations.of_model import is_at_rest
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
 from fmilin.linearization.assembly import point_of
 from fmilin.manifold.singular import explanation
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import EQUILIBRIUM, RANK
+from fmilin.tolerances import RANK
 
 __all__ = ["linearize_at_singularity"]
 
@@ -53,7 +54,7 @@ def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent
             f"The model '{model.info.name}' does not show its mass matrix and constraints: --at-singularity needs a "
             "native model made of Lagrange's equations."
         )
-    if np.max(np.abs(x[form.velocities]), initial=0.0) > EQUILIBRIUM or np.max(np.abs(form.accelerations)) > 1e-6:
+    if not is_at_rest(model, point, form):
         raise NumericalError(
             "With --at-singularity the point must be an equilibrium at rest: in motion the branches have different "
             "velocities, and there is no common one to linearize about."

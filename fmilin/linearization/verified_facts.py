@@ -46,7 +46,7 @@ def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> 
     base : Evaluation
         Of the model at the point.
     """
-    mode = dict(model.held())
+    mode = dict(model.discrete_states())
     if len(model.event_indicators(point.time, point.states, point.inputs)):
         return VerifiedFacts(mode)
     try:
@@ -66,7 +66,7 @@ def start_of(model: Model) -> OperatingPoint:
     ConstraintError
         When the start values violate the constraints.
     """
-    mode, start = dict(model.held()), model.start
+    mode, start = dict(model.discrete_states()), model.start
     try:
         found = _starts.get(model)
         if found is None or not _same(found[0], start) or found[1] != mode:

@@ -20,7 +20,7 @@ class VerifiedFacts:
     Attributes
     ----------
     mode : mapping of str to str
-        What the model held (:meth:`fmilin.Model.held`) when this was found.
+        What the model held (:meth:`fmilin.Model.discrete_states`) when this was found.
     pairs : mapping of int to int, or None
         States whose derivative is another state.
     moving : bool or None

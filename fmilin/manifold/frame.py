@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,7 +31,7 @@ from fmilin.manifold.verification import (
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import REFUSED
+from fmilin.tolerances import DOUBTFUL, REFUSED
 
 __all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
 
@@ -148,7 +149,7 @@ def frame_at(
     named : sequence of str
         States to keep; empty: choose them by ``kind``.
     advised : sequence of str
-        What to take when nothing is named, as long as it determines the other states.
+        What to take when nothing is named, as long as it determines the other states well; not named by anyone.
     kind : {"partition", "tangent"}
     previous : Selection, optional
         Coordinates of the point before on a path: kept or carried on as long as they are good.
@@ -245,13 +246,14 @@ def _chosen(
     """Return the coordinates that are named, or advised and regular, or found by ``kind``, and what is to be said."""
     if named or not advised:
         return _selected(manifold, named, kind, parameters), ()
-    try:
-        return _selected(manifold, advised, kind, parameters), ()
-    except NumericalError:
-        found = _selected(manifold, (), kind, parameters)
+    with suppress(NumericalError):
+        selection = _selected(manifold, advised, kind, parameters)
+        if selection.condition_number <= DOUBTFUL:
+            return selection, ()
+    found = _selected(manifold, (), kind, parameters)
     remark = Remark(
         "conditioning",
-        f"The recommended independent states {', '.join(advised)} do not determine the others at this point; "
+        f"The recommended independent states {', '.join(advised)} do not determine the others well at this point; "
         f"{', '.join(found.signals.names)} were taken instead.",
     )
     return found, (remark,)

@@ -227,7 +227,7 @@ class Invariants:
         """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there."""
         if not self._analytic:
             return np.zeros(self.declared)
-        beside = x + BESIDE * self.scales * _somewhere(len(x))
+        beside = x + BESIDE * self.scales * _random_direction(len(x))
         G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
         sizes = np.abs(G) @ self.scales
         return sizes if np.isfinite(sizes).all() else np.nan_to_num(sizes, nan=0.0, posinf=0.0)
@@ -389,6 +389,6 @@ class Invariants:
 
 
 @cache
-def _somewhere(count: int) -> FloatArray:
+def _random_direction(count: int) -> FloatArray:
     """Return one random direction, the same every time, shape (count,)."""
     return np.random.default_rng(1736).uniform(-1.0, 1.0, count)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, UnknownNameError, UsageError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["consistent_states", "model_at", "operating_point", "require_sizes"]
 
+WRONG = "The start values do not satisfy the constraints"
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
     "--set NAME=VALUE and the others are solved for, or ask for the nearest consistent point with --project."
@@ -78,8 +79,7 @@ def operating_point(
     visited = RememberingModel(model)
     invariants = Invariants(visited, u, kinematic_pairs(visited, point), scales)
     if not held and not project:
-        wrong = "The start values do not satisfy the constraints"
-        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=wrong, advice=START)
+        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=START)
     projected = projection.project(invariants, t, x, held)
     return _adjusted(point, projected, scales)
 
@@ -114,10 +114,9 @@ def consistent_states(
         if not distance <= CONSISTENT:
             gaps = equations.residuals(t, x, u)
             i = int(np.argmax(np.abs(gaps)))
-            raise ConstraintError(
-                f"The start values do not satisfy the constraints at time {t:g}: '{model.constraints.names[i]}' is off "
-                f"by {gaps[i]:.6g}, and the nearest point is {distance:.3g} sizes of the states away. {START}"
-            )
+            away = f"The nearest point is {distance:.3g} sizes of the states away."
+            residual = {model.constraints.names[i]: float(gaps[i])}
+            raise projection.not_on_manifold(residual, otherwise=WRONG, advice=f"{away} {START}")
         if distance <= 1e-14:
             return x
     return equations.projected(t, x, u, held)

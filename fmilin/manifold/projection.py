@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import linalg
@@ -13,9 +13,12 @@ from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
-__all__ = ["distance_beyond_noise", "distance_from_manifold", "project", "require_on_manifold"]
+__all__ = ["distance_beyond_noise", "distance_from_manifold", "not_on_manifold", "project", "require_on_manifold"]
 
 ITERATIONS = 100
+
+OFF = "The operating point is not on the manifold"
+ASSEMBLE = "Let fmilin.operating_point assemble it."
 
 
 def project(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = ()) -> FloatArray:
@@ -138,8 +141,8 @@ def require_on_manifold(
     x: FloatArray,
     *,
     nearer: float = ON_MANIFOLD,
-    otherwise: str = "The operating point is not on the manifold",
-    advice: str = "Let fmilin.operating_point assemble it.",
+    otherwise: str = OFF,
+    advice: str = ASSEMBLE,
 ) -> float:
     """Return the distance of a point from the manifold, in sizes of the states; refuse one that is too far away.
 
@@ -163,9 +166,19 @@ def require_on_manifold(
     if far.any():
         values = invariants.values(t, x)
         residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(far)}
-        listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
-        raise ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
+        raise not_on_manifold(residuals, otherwise=otherwise, advice=advice)
     return float(distance.max(initial=0.0))
+
+
+def not_on_manifold(
+    residuals: Mapping[str, float],
+    *,
+    otherwise: str = OFF,
+    advice: str = ASSEMBLE,
+) -> ConstraintError:
+    """Return what is said of a point that is not on the manifold, with what is left of its constraints by name."""
+    listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
+    return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 
 
 def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -107,6 +107,18 @@ class Selection:
     kept: tuple[int, ...] | None = None
 
 
+def require_kind(kind: str) -> None:
+    """Refuse a word that is no kind of coordinates.
+
+    Raises
+    ------
+    UsageError
+        With those that are.
+    """
+    if kind not in ("partition", "tangent"):
+        raise UsageError(f"'{kind}' is no way to choose coordinates: use partition or tangent.")
+
+
 def select_partition(manifold: Manifold, *, keep: Sequence[int] = ()) -> Selection:
     """Choose a subset of the states by QR with column pivoting; ``keep`` lists states to keep if possible."""
     dependent = set(_dependent_columns(manifold, keep))

@@ -121,7 +121,7 @@ def _compared_once(
     Returns the products, their error raised where the comparison shows one; None where every column is to be looked at.
     Gaps up to ``floor`` (r,) are rounding.
     """
-    direction = _somewhere(len(beside.scales)) * beside.scales
+    direction = _random_direction(len(beside.scales)) * beside.scales
     try:
         ahead, behind = beside.at(SMALL_STEP * direction), beside.at(-SMALL_STEP * direction)
     except (ModelError, NumericalError):
@@ -139,7 +139,7 @@ def _compared_once(
 
 
 @cache
-def _somewhere(count: int) -> FloatArray:
+def _random_direction(count: int) -> FloatArray:
     """Return one random direction, the same every time, shape (count,)."""
     return np.random.default_rng(1848).uniform(0.5, 1.0, count)
 
@@ -154,7 +154,7 @@ def _precision(beside: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArra
 
 
 def _checked(
-    beside: Neighbourhood, exact: Slopes, known: np.ndarray, experience: VerifiedFacts
+    beside: Neighbourhood, exact: Slopes, known: np.ndarray, facts: VerifiedFacts
 ) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
     quick = beside.written_down(beside.by_differences(Differences(order=2, retries=2)))
@@ -168,7 +168,7 @@ def _checked(
     bent = quick.bend * beside.scales > KINK * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     clean = known.all() and not columns
-    experience.precision = _precision(beside, exact, quick) if clean else None
+    facts.precision = _precision(beside, exact, quick) if clean else None
     careful = beside.by_differences(Differences(), columns) if columns else None
     if careful is not None:
         _refuse_kinks(beside, careful, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from fmilin.manifold.rank import decide_rank
 from fmilin.signals import FloatArray
 from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
 
-__all__ = ["Verified", "conserved_quantities", "input_gradient", "verify_inputs", "verify_invariance"]
+__all__ = ["Verified", "conserved_quantities", "input_gradient", "require_kept", "verify_inputs", "verify_invariance"]
 
 BESIDE = 1e-3
 """How far beside the point the motion is checked, in sizes of the states."""
@@ -84,7 +85,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
         model, t, x = invariants.model, parametrization.time, parametrization.x0
         noise = noise_beside(lambda s: model.evaluate(t, s, invariants.inputs).derivatives, x, invariants.scales)
         violation = _violation(samples, invariants.scales, noise)
-    _refuse(invariants, violation, tolerance)
+    require_kept(invariants.names, violation, tolerance)
     typical = np.max([np.abs(s.f) for s in samples], axis=0)
     if len(samples) > SAMPLES and not measured:
         known.rank, known.rates = ranks[0], typical
@@ -173,16 +174,24 @@ def _sample(parametrization: LocalParametrization, x: FloatArray, u: FloatArray)
     return _Sample(x, u, f, invariants.gradient(t, x, u), invariants.drift(t, x, u))
 
 
-def _refuse(invariants: Invariants, violation: FloatArray, tolerance: float) -> None:
-    bad = {n: float(v) for n, v in zip(invariants.names, violation, strict=True) if not v <= tolerance}
+def require_kept(names: Sequence[str], violation: FloatArray, tolerance: float) -> None:
+    """Refuse constraints that change along the motion by more than ``tolerance`` of the size of their terms.
+
+    Raises
+    ------
+    ConstraintError
+        With the relative changes by name.
+    """
+    bad = {n: float(v) for n, v in zip(names, violation, strict=True) if not v <= tolerance}
     if not bad:
         return
     worst = sorted(bad.items(), key=lambda item: -item[1])[:4]
     listed = "; ".join(f"'{name}' changes at {value:.3g} of the size of its terms" for name, value in worst)
     raise ConstraintError(
         f"The model's motion does not keep these constraints: {listed} (a constraint would stay below {tolerance:g}). "
-        "They are no invariants of this model: look for a typo, a wrong parameter, or a quantity that is conserved "
-        'only in special cases; a velocity-level constraint needs level = "velocity".',
+        "They are no invariants of this model, and held to them it would move in another way: look for a typo, a "
+        "wrong parameter, or a quantity that is conserved only in special cases; a velocity-level constraint needs "
+        'level = "velocity".',
         residuals=bad,
     )
 

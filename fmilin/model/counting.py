@@ -29,6 +29,7 @@ class CountedModel(Model):
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
+        self.independent_by_default = source.independent_by_default
         self.parameters, self.batches, self.compilable = source.parameters, source.batches, source.compilable
         self.evaluations = 0
         self.directions = 0
@@ -78,9 +79,9 @@ class CountedModel(Model):
         found = self.source.stabilized(alpha, beta)
         return None if found is None else CountedModel(found)
 
-    def held(self) -> Mapping[str, str]:
+    def discrete_states(self) -> Mapping[str, str]:
         """Pass on."""
-        return self.source.held()
+        return self.source.discrete_states()
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Pass on; not counted, as it costs no visit of its own."""

@@ -53,7 +53,7 @@ class Hybrid(ABC):
         """
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Hear that the integrator has accepted a step that ends here."""
+        """Take note that the integrator has accepted a step that ends here."""
         del t, u
         return Passage(x)
 

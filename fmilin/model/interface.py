@@ -224,7 +224,10 @@ class Model(ABC):
     copies : mapping of int to Copy
         Outputs that are a state or an input, by output position: their rows of C and D are known.
     independent : tuple of str
-        Coordinates that the model's author recommends to keep; empty when there is no recommendation.
+        Coordinates that the model's author recommends to keep; empty when there is no recommendation. Where they are
+        singular, a linearization is refused.
+    independent_by_default : bool
+        Whether ``independent`` is a partition that the equations came with: where it is singular, another is taken.
     structure : array of bool, shape (N + ny, N + nu), or None
         Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
     parameters : mapping of str to float
@@ -245,6 +248,7 @@ class Model(ABC):
     start: OperatingPoint
     copies: Mapping[int, Copy]
     independent: tuple[str, ...] = ()
+    independent_by_default: bool = False
     structure: NDArray[np.bool_] | None = None
     parameters: Mapping[str, float] = MappingProxyType({})
     batches: bool = False
@@ -356,8 +360,8 @@ class Model(ABC):
         del t, x, u
         return np.empty(0)
 
-    def held(self) -> Mapping[str, str]:
-        """Return what stays as it is between two events, by name, as text; empty for a model without events."""
+    def discrete_states(self) -> Mapping[str, str]:
+        """Return the discrete states, which change at events only, by name, as text; empty where there are none."""
         return {}
 
     @abstractmethod

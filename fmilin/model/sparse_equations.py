@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fmilin.signals import FloatArray
 
-__all__ = ["SparseEquations", "SparseSlopes"]
+__all__ = ["SparseEquations"]
 
 Sparse = Any  # scipy.sparse.csc_array: imported only where it is used
-
-
-@dataclass(frozen=True, eq=False)
-class SparseSlopes:
-    """Partial derivatives for s = (q, v, u), with the unknowns w = (v', lambda) held.
-
-    Parameters
-    ----------
-    residual : sparse, shape (n + m, 2n + nu)
-        Of e = r - W w.
-    outputs : sparse, shape (ny, 2n + nu)
-    outputs_of_unknowns : sparse, shape (ny, n + m)
-    values : array, shape (ny,)
-        The outputs.
-    """
-
-    residual: Sparse
-    outputs: Sparse
-    outputs_of_unknowns: Sparse
-    values: FloatArray
 
 
 class SparseEquations(Protocol):
@@ -55,8 +34,8 @@ class SparseEquations(Protocol):
             When W is singular to working precision.
         """
 
-    def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> SparseSlopes:
-        """Return the partial derivatives at a point and any w."""
+    def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> Sparse:
+        """Return d(r - W w)/d(q, v, u) at a point and any w, held, shape (n + m, 2n + nu)."""
 
     def turning(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:
         """Return d(G v)/dq with v held, shape (m, n)."""

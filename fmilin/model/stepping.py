@@ -7,15 +7,15 @@ simulated over its sampling period. A linear model of it is identified from them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 from fmilin.errors import UsageError
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
 
-__all__ = ["WAYS", "Cadence", "Response", "Stepped", "Stepping"]
+__all__ = ["METHODS", "Cadence", "Response", "Stepped", "Stepping"]
 
-WAYS = ("auto", "direct", "step", "response", "multisine")
+METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
 
 
@@ -129,7 +129,7 @@ class Stepping:
 
     Parameters
     ----------
-    way : {"auto", "direct", "step", "response", "multisine"}
+    method : {"auto", "direct", "step", "response", "multisine"}
         ``direct``: derivatives read at the point, as from model exchange; ``step``: each coordinate displaced, one
         step, differences; ``response``: pulses on the inputs, eigensystem realization; ``multisine``: frequency
         response, for a noisy model. ``auto``: the first of the first three that works.
@@ -139,21 +139,26 @@ class Stepping:
         Return the discrete model over one step (the base period of a sampled model), not the continuous one.
     order : int, optional
         Of the identified model; without it, it is chosen from the singular values.
+    way : str, optional
+        The old name of ``method``.
 
     Raises
     ------
     UsageError
-        When the way is unknown, or a number is not positive.
+        When the method is unknown, or a number is not positive.
     """
 
-    way: str = "auto"
+    method: str = "auto"
     step: float | None = None
     lifted: bool = False
     order: int | None = None
+    way: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
-        if self.way not in WAYS:
-            raise UsageError(f"'{self.way}' is no way to linearize a stepped model: use {', '.join(WAYS)}.")
+    def __post_init__(self, way: str | None) -> None:
+        if way is not None:
+            object.__setattr__(self, "method", way)
+        if self.method not in METHODS:
+            raise UsageError(f"'{self.method}' is no method to linearize a stepped model: use {', '.join(METHODS)}.")
         if self.step is not None and not 0 < self.step < float("inf"):
             raise UsageError(f"A communication step of {self.step:g} s is none: it must be positive and finite.")
         if self.order is not None and self.order < 1:

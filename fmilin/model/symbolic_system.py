@@ -9,7 +9,8 @@ small linear system at each point:
     0       = h(t, x, p)            the invariants, hidden ones included
 
 An explicit model x' = f has no w. A mass-matrix model E x' = F has W = E, r = F, w = x'. Lagrange's
-equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3).
+equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3). G and Gdot v
+may be left to the graph, which differentiates the constraints (:class:`Laws`) at once where symbols would take minutes.
 """
 
 from __future__ import annotations
@@ -20,16 +21,55 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint, Level
 from fmilin.signals import Signals
 
 if TYPE_CHECKING:
+    from fmilin.codegen.graph import Graph
     from fmilin.codegen.implicit import ImplicitSystem
 
-__all__ = ["SymbolicSystem"]
+__all__ = ["Laws", "SymbolicSystem"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types, and is imported only where it is used
 Expr = Any  # sympy.Expr
+SX = Any  # casadi.SX: casadi ships no types
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Constraints that the last unknowns, their multipliers, enforce: G v' + Gdot v = 0 and the forces -G' lambda.
+
+    Parameters
+    ----------
+    laws : sequence of (Expr, Level)
+        m of them: 0 = g(t, q) of level ``"position"``, 0 = a(t, q, v), linear in v, of level ``"velocity"``.
+    velocities : mapping of Symbol to Symbol
+        q to v, n of them.
+    driven : mapping of Symbol to Symbol
+        Inputs to the inputs that are their rates: prescribed motions.
+    """
+
+    laws: tuple[tuple[Expr, Level], ...]
+    velocities: Mapping[Symbol, Symbol]
+    driven: Mapping[Symbol, Symbol] = field(default_factory=dict)
+
+    def in_graph(self, graph: Graph, time: SX) -> tuple[SX, SX]:
+        """Return G, shape (m, n), and Gdot v with all else that v' does not multiply, shape (m, 1)."""
+        import casadi as ca
+
+        from fmilin.codegen.implicit import jacobian
+
+        q, v = graph.column(self.velocities), graph.column(self.velocities.values())
+        moving = ca.vertcat(time, q, graph.column(self.driven))
+        along = ca.vertcat(1, v, graph.column(self.driven.values()))
+        holonomic = [k for k, (_, level) in enumerate(self.laws) if level == "position"]
+        others = [k for k, (_, level) in enumerate(self.laws) if level != "position"]
+        g, a = (graph.column(self.laws[k][0] for k in some) for some in (holonomic, others))
+        rates = ca.vertcat(ca.jtimes(g, moving, along), a)
+        order = np.argsort([*holonomic, *others]).tolist()
+        G: SX = ca.vertcat(jacobian(g, q), jacobian(a, v))
+        Gdot_v: SX = ca.jtimes(rates, moving, along)
+        return G[order, :], Gdot_v[order]
 
 
 @dataclass(frozen=True)
@@ -51,6 +91,8 @@ class SymbolicSystem:
         W, by row and column: the entries that are not zero, in (t, x, u, p).
     right_hand_side : tuple of Expr
         r.
+    laws : Laws, optional
+        Constraints whose G and Gdot v belong to W and r beside what is given there.
     derivatives : tuple of Expr
         f, one per state, in (t, x, u, p, w).
     outputs : tuple of Expr
@@ -75,6 +117,7 @@ class SymbolicSystem:
     unknowns: tuple[Symbol, ...] = ()
     matrix: Mapping[tuple[int, int], Expr] = field(default_factory=dict)
     right_hand_side: tuple[Expr, ...] = ()
+    laws: Laws | None = None
     constraints: tuple[Constraint, ...] = ()
     description: str = ""
     extra_names: Mapping[str, Expr] = field(default_factory=dict)
@@ -92,6 +135,8 @@ class SymbolicSystem:
         ModelError
             When an expression has an unknown symbol, or is something that no code can be made from.
         """
+        import casadi as ca
+
         from fmilin.codegen.graph import Graph
         from fmilin.codegen.implicit import ImplicitSystem
 
@@ -101,6 +146,11 @@ class SymbolicSystem:
         )
         for symbol, expression in self.intermediate:
             graph.define(symbol, expression)
+        W = graph.matrix(self.matrix, (len(self.unknowns), len(self.unknowns)))
+        r = graph.column(self.right_hand_side)
+        if self.laws is not None and self.laws.laws:
+            G, Gdot_v = self.laws.in_graph(graph, time)
+            W, r = with_constraints(W, G), r - ca.vertcat(ca.SX(G.shape[1], 1), Gdot_v)
         return ImplicitSystem(
             name=self.name,
             description=self.description,
@@ -110,8 +160,8 @@ class SymbolicSystem:
             parameters=parameters,
             unknowns=unknowns,
             unknown_names=tuple(map(str, self.unknowns)),
-            matrix=graph.matrix(self.matrix, (len(self.unknowns), len(self.unknowns))),
-            right_hand_side=graph.column(self.right_hand_side),
+            matrix=W,
+            right_hand_side=ca.densify(r),
             derivatives=graph.column(self.derivatives),
             outputs=graph.column(self.outputs),
             further={name: graph.node(e) for name, e in self.extra_names.items()},
@@ -121,3 +171,11 @@ class SymbolicSystem:
             parameter_signals=self.parameter_signals,
             parameter_values=np.array(list(self.parameters.values()), dtype=np.float64),
         )
+
+
+def with_constraints(W: SX, G: SX) -> SX:
+    """Return [[M, G'], [G, 0]] for W, shape (n + m, n + m), that holds M alone."""
+    import casadi as ca
+
+    m, n = G.shape
+    return ca.blockcat([[W[:n, :n], G.T], [G, ca.SX(m, m)]])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fmilin.constraints.declared import Constraint
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.symbolic_system import Laws, SymbolicSystem
 from fmilin.models.declaration import Declaration, Expr, Labels, Name, Symbol
 
 __all__ = ["Equations", "Given", "assembled"]
@@ -40,6 +40,7 @@ class Equations:
     r: Sequence[Any] = ()
     intermediate: Sequence[tuple[Symbol, Any]] = ()
     extra_names: Mapping[str, Any] = field(default_factory=dict)
+    laws: Laws | None = None
 
     def named(self) -> dict[str, Any]:
         """Return what follows from the states by its name: ``der(x)`` of each state, and the further names."""
@@ -86,6 +87,7 @@ def assembled(
         unknowns=tuple(equations.unknowns),
         matrix={place: entry for place, entry in equations.W.items() if entry != 0},
         right_hand_side=tuple(equations.r),
+        laws=equations.laws,
         constraints=tuple(constraints),
         description=labels.description,
         intermediate=tuple(equations.intermediate),

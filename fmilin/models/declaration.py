@@ -24,6 +24,9 @@ Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those th
 TIME = "time"
 """The name of time in every native model, as it is in constraints."""
 
+_NOT_REAL = tuple(type(part) for part in (sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I))
+_UNSOLVED = (sympy.core.function.AppliedUndef, sympy.Derivative, sympy.Integral)
+
 
 def der(state: Name) -> Symbol:
     """Return the symbol for the time derivative of ``state``, to be used in outputs and constraints.
@@ -156,9 +159,9 @@ class Declaration:
         if problem := self._problem_of(expression, derived=derived):
             self.problems.append(f"{where} {problem}")
             return sympy.S.Zero
-        known = self.symbols | self.derived if derived else self.symbols
-        exact = {number: sympy.Float(float(number), 17) for number in expression.atoms(sympy.Float)}
-        return expression.xreplace(exact | {s: known[str(s)] for s in expression.free_symbols})
+        exact: dict[Any, Any] = {number: sympy.Float(float(number), 17) for number in expression.atoms(sympy.Float)}
+        exact |= {s: own for s in expression.free_symbols if (own := self._known(str(s), derived=derived)) != s}
+        return expression.xreplace(exact) if exact else expression
 
     def entries(self, source: Any, size: int, where: str) -> Entries:
         """Return the entries of a square matrix that are not zero; none, and a problem, for another shape."""
@@ -221,19 +224,28 @@ class Declaration:
                 f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."
             )
 
+    def _known(self, name: str, *, derived: bool) -> Any:
+        """Return what a name stands for, or None."""
+        found = self.derived.get(name) if derived else None
+        return self.symbols.get(name) if found is None else found
+
     def _from_text(self, text: str) -> Any:
         expression = parse(text)
         return expression.to_sympy({n: sympy.Symbol(n, real=True) for n in expression.names})
 
     def _problem_of(self, expression: Any, *, derived: bool) -> str:
-        if not isinstance(expression, sympy.Expr) or expression.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I):
+        if not isinstance(expression, sympy.Expr):
             return f"is no real expression: {expression}"
-        if unsolved := expression.atoms(sympy.core.function.AppliedUndef, sympy.Derivative, sympy.Integral):
-            return f"contains {sorted(map(str, unsolved))[0]}; use symbols, and der(x) for derivatives in outputs"
-        known = self.symbols | self.derived if derived else self.symbols
-        unknown = sorted(str(s) for s in expression.free_symbols if str(s) not in known)
+        suspects = expression.atoms(*_NOT_REAL, *_UNSOLVED)  # one walk: large models have many expressions
+        if any(isinstance(part, _NOT_REAL) for part in suspects):
+            return f"is no real expression: {expression}"
+        if suspects:
+            return f"contains {sorted(map(str, suspects))[0]}; use symbols, and der(x) for derivatives in outputs"
+        names = map(str, expression.free_symbols)
+        unknown = sorted(name for name in names if self._known(name, derived=derived) is None)
         if not unknown:
             return ""
+        known = self.symbols | self.derived if derived else self.symbols
         if not derived and any(n.startswith("der(") for n in unknown):
             return f"contains {unknown[0]}: write equations with derivatives on both sides in mass-matrix form"
         return f"contains {', '.join(map(repr, unknown))}, which has no value{_hint(unknown[0], known)}"

@@ -14,16 +14,16 @@ which needs M to be definite on the null space of G only, where (2.4) would need
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 
-from fmilin.constraints.declared import Constraint
+from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import ExpressionError, parse
+from fmilin.model.symbolic_system import Laws
 from fmilin.models.assembly import Equations, Given, assembled
 from fmilin.models.declaration import (
     Declaration,
@@ -36,12 +36,12 @@ from fmilin.models.declaration import (
     der,
     named_constraint,
 )
-from fmilin.models.large import LARGEST_DENSE, LargeEquations
 from fmilin.models.symbolic import SymbolicEngine, SymbolicModel
 from fmilin.signals import rate_unit
 
 if TYPE_CHECKING:
     from fmilin.model.sparse_equations import SparseEquations
+    from fmilin.models.large import LargeEquations
 
 __all__ = ["LagrangeModel"]
 
@@ -114,19 +114,21 @@ class LagrangeModel(SymbolicModel):
             declaration.problems.append(f"there are {len(F)} forces for {len(q)} coordinates")
             F = [sympy.S.Zero] * len(q)
         _note_asymmetry(declaration, M)
-        motion = _Motion(dict(zip(q, v, strict=True)), driven)
-        bound = [_bound(declaration, c, motion) for c in constraints]
-        equations = _equations(q, v, M, F, bound)
+        motion = _Motion(dict(zip(q, v, strict=True)), driven, declaration.constants, declaration.time)
+        checked = [_checked(declaration, c, motion) for c in constraints]
+        equations = _equations(motion, M, F, [(g, c.level) for c, g in checked])
         declaration.derived |= equations.named()
-        super().__init__(assembled(declaration, equations, [c.declared for c in bound], given))
+        super().__init__(assembled(declaration, equations, [c for c, _ in checked], given))
 
     def sparse_equations(self) -> SparseEquations | None:
         """Return the equations in sparse matrices where they are large; None when small.
 
         Only with the model's own constraints, all on positions, that neither time nor inputs enter.
         """
+        from fmilin.models import large
+
         system = self.engine.system
-        if len(system.unknowns) <= LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
+        if len(system.unknowns) <= large.LARGEST_DENSE or type(self.engine) is not SymbolicEngine:
             return None
         moving = {"time", *(str(s) for s in system.inputs)}
         if not self._has_own_constraints or any(
@@ -137,19 +139,9 @@ class LagrangeModel(SymbolicModel):
 
     @cached_property
     def _large(self) -> LargeEquations:
-        held = self.engine.inputs.select([i for i in range(len(self.engine.inputs)) if i not in self._kept])
-        graph = self.in_graph()
-        assert graph is not None  # noqa: S101 - symbols always have one
-        return LargeEquations(graph, self.constraints, np.concatenate((self.engine.p, held.starts)))
+        from fmilin.models.large import LargeEquations
 
-
-@dataclass(frozen=True)
-class _Bound:
-    """A constraint differentiated: its row of G, and Gdot v with everything else that v' does not multiply."""
-
-    declared: Constraint
-    G: Mapping[int, Any]
-    Gdot_v: Any
+        return LargeEquations(self._evaluator.numeric, self.constraints, self.engine.p, self._full, self._kept)
 
 
 def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]) -> dict[str, str]:
@@ -181,101 +173,64 @@ class _Motion:
 
     velocity: Mapping[Symbol, Symbol]
     driven: Mapping[Symbol, Symbol]
+    constants: Set[Symbol]
+    time: Symbol
 
     @cached_property
-    def rates(self) -> Mapping[Symbol, Symbol]:
-        """The derivative of everything that has one."""
-        return {**self.velocity, **self.driven}
+    def names(self) -> Mapping[str, str]:
+        """Each coordinate's name to that of its velocity."""
+        return {str(q): str(v) for q, v in self.velocity.items()}
 
     @cached_property
-    def order(self) -> Mapping[Symbol, int]:
-        """The places of ``rates``."""
-        return {symbol: k for k, symbol in enumerate(self.rates)}
+    def permitted(self) -> Set[Symbol]:
+        """What constraints on positions may contain."""
+        return {self.time, *self.velocity, *self.driven, *self.constants}
 
     @cached_property
-    def place(self) -> Mapping[Symbol, int]:
-        """The places of the coordinates."""
-        return {symbol: i for i, symbol in enumerate(self.velocity)}
+    def velocities(self) -> Set[Symbol]:
+        """What those on velocities may contain beside."""
+        return set(self.velocity.values())
 
-    @cached_property
-    def place_of_velocity(self) -> Mapping[Symbol, int]:
-        """The places of the velocities."""
-        return {symbol: i for i, symbol in enumerate(self.velocity.values())}
-
-    def gradient(self, e: Any, place: Mapping[Symbol, int]) -> dict[Symbol, Any]:
-        """Return de/ds for each symbol s of ``place`` that ``e`` contains, in their order."""
-        return {s: _slope(e, s) for s in sorted(e.free_symbols & place.keys(), key=place.__getitem__)}
-
-    def rate(self, e: Any, t: Symbol) -> Any:
-        """Return de/dt with v held: e_t + e_q v + e_u u'."""
-        slopes = self.gradient(e, self.order)
-        return sympy.Add(_along(e, t), *(slope * self.rates[s] for s, slope in slopes.items()))
-
-    def second_rate(self, e: Any, t: Symbol) -> Any:
-        """Return the rate of the rate of ``e``, differentiated term by term: sums of products would take far longer."""
-        slopes, rates = self.gradient(e, self.order), self.rates
-        terms = [self.rate(slope, t) * rates[s] for s, slope in slopes.items()]
-        terms += [slope * rates[rates[s]] for s, slope in slopes.items() if rates[s] in rates]
-        return sympy.Add(self.rate(_along(e, t), t), *terms)
+    def constraint(self, declared: SymbolicConstraint, g: Any) -> Constraint:
+        """Return a constraint; with its rate, g_q v + g_t + g_u u', where it is one on positions."""
+        full, moving = named_constraint(declared, g, None), {self.time, *self.driven} & g.free_symbols
+        if declared.level == "velocity":
+            return full
+        if not moving:
+            return replace(full, rate=full.expression.rate(self.names))
+        rates = {self.time: 1, **self.velocity, **self.driven}
+        along = (g.diff(s) * rates[s] for s in sorted(g.free_symbols & rates.keys(), key=str))
+        return named_constraint(declared, g, sympy.Add(*along))
 
 
-def _slope(e: Any, s: Symbol) -> Any:
-    """Return de/ds; sums, multiples and powers of these by hand, which sympy takes several times as long for."""
-    if s not in e.free_symbols:
-        return sympy.S.Zero
-    if e.is_Add:
-        return sympy.Add(*(_slope(term, s) for term in e.args))
-    if e.is_Mul:
-        number, rest = e.as_coeff_Mul()
-        return e.diff(s) if number == 1 else number * _slope(rest, s)
-    if e.is_Pow and e.exp.is_Rational:
-        return e.exp * e.base ** (e.exp - 1) * _slope(e.base, s)
-    return e.diff(s)
-
-
-def _along(e: Any, t: Symbol) -> Any:
-    """Return the partial derivative de/dt."""
-    return e.diff(t) if t in e.free_symbols else sympy.S.Zero
-
-
-def _bound(declaration: Declaration, source: SymbolicConstraint | Expr, motion: _Motion) -> _Bound:
+def _checked(declaration: Declaration, source: SymbolicConstraint | Expr, motion: _Motion) -> tuple[Constraint, Any]:
+    """Return a constraint, and its expression in the model's symbols."""
     constraint, g = declaration.constraint(source)
     where = f"the constraint '{constraint.name or g}'"
-    t, place, velocities = declaration.time, motion.place, motion.place_of_velocity
+    moving = g.free_symbols & motion.velocities
     holonomic = constraint.level == "position"
-    wrong = [
-        s
-        for s in g.free_symbols
-        if not (s in place or s in velocities or s == t or s in motion.driven or s in declaration.constants)
-    ]
-    if wrong or (holonomic and g.free_symbols & velocities.keys()):
+    if g.free_symbols - motion.permitted - motion.velocities or (holonomic and moving):
         kind = "coordinates" if holonomic else "coordinates and velocities"
         declaration.problems.append(f"{where} may contain {kind}, inputs, parameters and time only")
-        return _Bound(named_constraint(constraint, g, None), {}, sympy.S.Zero)
-    if holonomic:
-        G = {place[s]: slope for s, slope in motion.gradient(g, place).items()}
-        return _Bound(named_constraint(constraint, g, motion.rate(g, t)), G, motion.second_rate(g, t))
-    G = {velocities[s]: slope for s, slope in motion.gradient(g, velocities).items()}
-    if any(G_i.free_symbols & velocities.keys() for G_i in G.values()):
+        return named_constraint(constraint, g, None), sympy.S.Zero
+    if any(g.diff(v).free_symbols & moving for v in moving):
         declaration.problems.append(f"{where} is not linear in the velocities")
-    return _Bound(named_constraint(constraint, g, None), G, motion.rate(g, t))
+    return motion.constraint(constraint, g), g
 
 
-def _equations(
-    q: Sequence[Symbol], v: Sequence[Symbol], M: Entries, F: Sequence[Any], bound: Sequence[_Bound]
-) -> Equations:
+def _equations(motion: _Motion, M: Entries, F: Sequence[Any], laws: Sequence[tuple[Any, Level]]) -> Equations:
     """Return the linear system for w = (v', lambda)."""
-    n, m = len(q), len(bound)
-    G = {(n + k, j): entry for k, c in enumerate(bound) for j, entry in c.G.items()}
+    q, v, m = motion.velocity.keys(), motion.velocity.values(), len(laws)
     accelerations = [der(s) for s in v]
     multipliers = [sympy.Symbol(f"lambda[{k + 1}]", real=True) for k in range(m)]
     return Equations(
         states=(*q, *v),
         derivatives=[*v, *accelerations],
         unknowns=[*accelerations, *multipliers],
-        W=M | G | {(j, i): entry for (i, j), entry in G.items()},
-        r=[*F, *(-c.Gdot_v for c in bound)],
+        W=M,
+        r=[*F, *[sympy.S.Zero] * m],
         extra_names={str(symbol): symbol for symbol in multipliers},
+        laws=Laws(tuple(laws), motion.velocity, motion.driven),
     )
 
 

@@ -2,63 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fmilin.codegen.functions import SystemFunctions
+from fmilin.codegen.implicit import jacobian
+from fmilin.codegen.nodes import sharing
 from fmilin.errors import ConstraintError, NumericalError
-from fmilin.model.sparse_equations import SparseSlopes
 from fmilin.saddle_point.factors import Factors
 from fmilin.saddle_point.sparse import LARGEST_DENSE, SparseFactors, regular_factors
 from fmilin.signals import FloatArray
 from fmilin.tolerances import REACHED
 
 if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.declared import Constraints
 
-__all__ = ["LARGEST_DENSE", "LargeEquations"]
+__all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]
 
 Sparse = Any  # scipy.sparse.csc_array
 
 ITERATIONS = 50
 
 
-class LargeEquations:
-    """A :class:`~fmilin.model.sparse_equations.SparseEquations` made of a graph.
+class SparseFunctions(SystemFunctions):
+    """The functions of a large system: W and all Jacobians are sparse, W is factorized as such."""
 
-    Parameters
-    ----------
-    system : ImplicitSystem
-        Of Lagrange's equations, its constraints free of time and inputs.
-    constraints : Constraints
-        The m constraints on positions, then their rates.
-    p : array, shape (np,)
-    """
+    def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return W and r as arrays."""
+        W, r = self._equations(t, x, u, p)
+        return W.toarray(), r[:, 0]
 
-    def __init__(self, system: ImplicitSystem, constraints: Constraints, p: FloatArray) -> None:
-        self._system, self._constraints, self._p = system, constraints, p
-        self.n = len(system.state_signals) // 2
-
-    def matrix(self, t: float, x: FloatArray, u: FloatArray) -> tuple[Sparse, FloatArray]:
-        """Return W and r."""
-        W, r = self._equations(t, x, u, self._p)
-        return _sparse(W), r.full().ravel()
+    def partials(
+        self, point: tuple[float, FloatArray, FloatArray, FloatArray], w: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the partial derivatives as arrays."""
+        e_s, _, _, c_s, c_w = (matrix.toarray() for matrix in self._partials(*point, w))
+        return e_s, c_s, c_w
 
     def solver(self, W: Sparse) -> Factors:
         """Return the factors of W."""
-        return regular_factors(W, f"The equations of '{self._system.name}'")
+        return regular_factors(W, f"The equations of '{self.system.name}'")
 
-    def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> SparseSlopes:
-        """Return the partial derivatives."""
-        e_s, c_s, c_w, c = self._slopes(t, x, u, self._p, w)
-        return SparseSlopes(_sparse(e_s), _sparse(c_s), _sparse(c_w), c.full().ravel())
+    def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Any, FloatArray]:
+        W, r = self._equations(t, x, u, p)
+        factors = self.solver(W)
+        return factors, factors.solve(r[:, 0])
+
+    @cached_property
+    def _equations(self) -> Any:
+        s = self.system
+        return _matrices(s.arguments, [s.matrix, s.right_hand_side])
+
+    @cached_property
+    def _partials(self) -> Any:
+        s = self.system
+        of_values = [jacobian(e, v) for e in (s.derivatives, s.outputs) for v in (s.motion, s.unknowns)]
+        return _matrices([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
+
+    @cached_property
+    def turning(self) -> Any:
+        """(t, x, u, p) -> d(G v)/dq, of Lagrange's equations."""
+        import casadi as ca
+
+        s, n = self.system, len(self.system.state_signals) // 2
+        return _matrices(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
+
+
+class LargeEquations:
+    """A :class:`~fmilin.model.sparse_equations.SparseEquations` made of the functions of a model.
+
+    Parameters
+    ----------
+    functions : SparseFunctions
+        Of Lagrange's equations, their constraints free of time and inputs.
+    constraints : Constraints
+        The m constraints on positions, then their rates.
+    p : array, shape (np,)
+    inputs : callable
+        From the inputs of the model to those of its equations.
+    kept : sequence of int
+        Which of them are the model's.
+    """
+
+    def __init__(
+        self,
+        functions: SparseFunctions,
+        constraints: Constraints,
+        p: FloatArray,
+        inputs: Callable[[FloatArray], FloatArray],
+        kept: Sequence[int],
+    ) -> None:
+        self._functions, self._constraints, self._p, self._inputs = functions, constraints, p, inputs
+        self.n = len(functions.system.state_signals) // 2
+        self._columns = [*range(2 * self.n), *(2 * self.n + i for i in kept)]
+
+    def matrix(self, t: float, x: FloatArray, u: FloatArray) -> tuple[Sparse, FloatArray]:
+        """Return W and r."""
+        W, r = self._functions._equations(t, x, self._inputs(u), self._p)
+        return W, r[:, 0]
+
+    def solver(self, W: Sparse) -> Any:
+        """Return the factors of W."""
+        return self._functions.solver(W)
+
+    def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> Sparse:
+        """Return the partial derivatives of r - W w."""
+        return self._functions._partials(t, x, self._inputs(u), self._p, w)[0][:, self._columns]
 
     def turning(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:
         """Return d(G v)/dq."""
-        return _sparse(self._turning(t, x, u, self._p))
+        return self._functions.turning(t, x, self._inputs(u), self._p)[0]
 
     def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return (g, G v)."""
@@ -99,7 +155,7 @@ class LargeEquations:
             pass
         if distance <= REACHED:
             return x
-        names = [self._system.state_signals.names[i] for i in held]
+        names = [self._functions.system.state_signals.names[i] for i in held]
         what = f"with {', '.join(names)} held" if names else "from the start values"
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. "
@@ -110,7 +166,7 @@ class LargeEquations:
         return self.matrix(t, x, u)[0][self.n :, : self.n].tocsc()
 
     def _sizes(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scales = self._system.state_signals.scales(x)
+        scales = self._functions.system.state_signals.scales(x)
         return scales[: self.n], scales[self.n :]
 
     def _step(self, G: Sparse, D: FloatArray, h: FloatArray, fixed: Any) -> FloatArray:
@@ -126,39 +182,26 @@ class LargeEquations:
         step: FloatArray = D * found[: len(D)]
         return step
 
-    @cached_property
-    def _equations(self) -> Any:
-        s = self._system
-        return _function(s.arguments, [s.matrix, s.right_hand_side])
 
-    @cached_property
-    def _slopes(self) -> Any:
-        from fmilin.codegen.implicit import jacobian
-
-        s = self._system
-        results = [s.motion_slopes, jacobian(s.outputs, s.motion), jacobian(s.outputs, s.unknowns), s.outputs]
-        return _function([*s.arguments, s.unknowns], results)
-
-    @cached_property
-    def _turning(self) -> Any:
-        import casadi as ca
-
-        from fmilin.codegen.implicit import jacobian
-
-        s, n = self._system, self.n
-        return _function(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
-
-
-def _function(arguments: Sequence[Any], results: Sequence[Any]) -> Any:
+def _matrices(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
     import casadi as ca
 
-    return ca.Function("f", list(arguments), list(results), {"cse": True})
+    function = ca.Function("f", list(arguments), list(results), sharing(*results))
+
+    def evaluated(*values: FloatArray | float) -> list[Any]:
+        found = function(*values)
+        return [_sparse(m) for m in (found if isinstance(found, tuple) else (found,))]
+
+    return evaluated
 
 
-def _sparse(matrix: Any) -> Sparse:
+def _sparse(matrix: Any) -> Any:
     """Return CasADi's numbers, which lie column by column, too."""
     from scipy.sparse import csc_array
 
+    if matrix.is_column() and matrix.is_dense():
+        return matrix.full()
     pattern = matrix.sparsity()
     values = np.array(matrix.nonzeros(), dtype=np.float64)
     return csc_array((values, np.array(pattern.row()), np.array(pattern.colind())), shape=matrix.shape)

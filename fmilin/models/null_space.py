@@ -153,9 +153,10 @@ class _SaddlePointModel(SymbolicModel):
         UsageError
             When one is negative or no finite number.
         """
-        if not all(np.isfinite(c) and c >= 0 for c in (alpha, beta)):
-            raise UsageError(f"Baumgarte's alpha and beta are rates, 0 or more, not {alpha:g} and {beta:g}.")
-        return self._changed(self.engine.stabilized(alpha, beta))
+        from fmilin.simulation.baumgarte import Baumgarte
+
+        rates = Baumgarte(alpha, beta)  # refuses what are none
+        return self._changed(self.engine.stabilized(rates.alpha, rates.beta))
 
 
 @dataclass(frozen=True, eq=False)

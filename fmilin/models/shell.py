@@ -311,9 +311,7 @@ class NativeModel(Model):
         self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
     ) -> FloatArray:
         """Return the slopes of the residuals along the columns of dx, du, and dz (nz, k)."""
-        g = self.constraints.partials(*point, self._seen(*point))
-        slopes: FloatArray = g.states @ dx + g.inputs @ du + g.observed @ dz
-        return slopes
+        return self.constraints.along((*point, self._seen(*point)), np.concatenate((dx, du, dz)))
 
     def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""

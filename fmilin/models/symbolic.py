@@ -115,8 +115,10 @@ class SymbolicEngine(AdjustableEngine):
     def numeric(self, system: SymbolicSystem) -> Any:
         """Return ``system``, which is this one with other outputs, as numbers: ``values`` and ``products``."""
         from fmilin.codegen.functions import SystemFunctions
+        from fmilin.models import large
 
-        return SystemFunctions(system.in_graph())
+        kind = large.SparseFunctions if len(system.unknowns) > large.LARGEST_DENSE else SystemFunctions
+        return kind(system.in_graph())
 
 
 class SymbolicEvaluator(QuantityEvaluator):

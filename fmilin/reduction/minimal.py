@@ -181,7 +181,7 @@ def _sentence(linear: LinearModel, unreached: NDArray[np.complex128], unseen: ND
         pieces.append(f"no output shows the eigenvalues {_listed(unseen, small)}")
     gone = np.concatenate((unreached, unseen))
     grows = np.any(np.abs(gone) > 1 + GROWS) if linear.sample_time > 0 else np.any(gone.real > small)
-    warning = " Something among it grows: no controller will see or stop it." if grows else ""
+    warning = " A part of it grows, which no controller can stabilize." if grows else ""
     return f"{len(gone)} of {n} states were dropped: {'; '.join(pieces)}.{warning}"
 
 

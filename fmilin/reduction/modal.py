@@ -143,8 +143,8 @@ def _schur_basis(A: FloatArray, values: NDArray[np.complex128], group: list[int]
     _, Z, count = schur(A, output="real", sort=belongs)
     if count != sum(1 if v.imag == 0 else 2 for v in inside):
         raise NumericalError(
-            f"The eigenvalues near {inside[0]:.6g} cannot be told from the others: rounding moves them too far. Reduce "
-            "the model without taking its modes apart (--minimal, --reduce)."
+            f"The eigenvalues near {inside[0]:.6g} cannot be separated from the others: rounding moves them too far. "
+            "Reduce the model without taking its modes apart (--minimal, --reduce)."
         )
     return np.asarray(Z[:, :count], dtype=np.float64)
 

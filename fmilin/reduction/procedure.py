@@ -55,7 +55,8 @@ class Conditioning:
     def __post_init__(self) -> None:
         if (self.hold is None) != (self.sample_time is None):
             raise UsageError(
-                "To sample a linear model takes a way and a time: --discretize zoh --sample-time 0.01, for example."
+                "To sample a linear model takes a method and a sample time, for example --discretize zoh "
+                "--sample-time 0.01."
             )
         if self.modal and self.balance is not None:
             raise UsageError("States are either modal or balanced by their sizes: leave --modal or --balance out.")

@@ -62,7 +62,7 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
     if not (np.isfinite(sample_time) and sample_time > 0):
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
     if hold not in _SCIPY:
-        raise UsageError(f"'{hold}' is no way to sample: use zoh, foh or tustin.")
+        raise UsageError(f"'{hold}' is no method of discretization: use zoh, foh or tustin.")
     found = _sampled(_matrices(linear, linear.errors, 0.0), sample_time, hold)
     moved = _sampled(_matrices(linear, linear.errors, 1.0), sample_time, hold)
     if not all(np.isfinite(m).all() for m in found.values()):

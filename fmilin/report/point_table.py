@@ -20,7 +20,7 @@ __all__ = ["print_points"]
 MOST_STATES = 60
 """Longer tables are cut, and say how much was left out."""
 
-ROUNDING = 1e-12
+SHOWN_AS_ZERO = 1e-12
 """Of a state's size: shown as zero."""
 
 
@@ -103,4 +103,4 @@ def _kind(report: TrimReport, name: str) -> str:
 
 
 def _figure(value: float, size: float) -> str:
-    return f"{0.0 if abs(value) < ROUNDING * size else value:.8g}"
+    return f"{0.0 if abs(value) < SHOWN_AS_ZERO * size else value:.8g}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
-from fmilin.signals import Signals
+from fmilin.signals import Signals, rate_unit
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,9 +182,8 @@ def _equilibrium(linear: LinearModel) -> str:
     fastest = int(abs(linear.f0).argmax())
     if not any(warning.kind == "off-equilibrium" for warning in linear.warnings):
         return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second)"
-    unit = linear.states[fastest].unit
-    per_second = f"({unit})/s" if "/" in unit else f"{unit}/s"
-    return f"no: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {per_second}; f0 is kept"
+    unit = rate_unit(linear.states[fastest].unit)
+    return f"no: {shortened(linear.states[fastest].name)} changes at {linear.f0[fastest]:.8g} {unit}; f0 is kept"
 
 
 def _derivatives(linear: LinearModel) -> list[str]:

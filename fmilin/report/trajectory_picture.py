@@ -106,4 +106,4 @@ def _draw_drift(axes: Axes, trajectory: Trajectory) -> None:
     largest = np.max(np.abs(trajectory.drift), axis=1)
     axes.semilogy(trajectory.times, np.maximum(largest, FLOOR), color=QUIET, linewidth=1.2)
     axes.set_ylabel("drift")
-    axes.set_title(f"Largest constraint residual ({trajectory.formulation})", fontsize=9.5, loc="left", color=QUIET)
+    axes.set_title(f"Largest constraint residual ({trajectory.stabilization})", fontsize=9.5, loc="left", color=QUIET)

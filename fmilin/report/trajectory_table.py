@@ -61,7 +61,7 @@ def _facts(trajectory: Trajectory, name: str) -> Iterator[Fact]:
     yield (
         "Integrated",
         [
-            trajectory.formulation,
+            trajectory.stabilization,
             trajectory.method,
             f"{statistics.steps} steps",
             f"{statistics.evaluations} evaluations",

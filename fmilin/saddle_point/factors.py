@@ -48,14 +48,15 @@ class Factors(Protocol):
 def is_singular(rcond: float | FloatArray) -> bool | NDArray[np.bool_]:
     """Whether a matrix with this reciprocal condition number, scaled, is singular to working precision."""
     found = rcond <= SINGULAR
-    return bool(found) if np.ndim(found) == 0 else np.asarray(found)
+    return found if isinstance(found, np.ndarray) else bool(found)
 
 
 def require_regular(
     factors: Factors, subject: str, unknowns: Sequence[object] = (), when: str = "at this point"
 ) -> None:
     """Refuse a singular matrix, in the words of :func:`singular`."""
-    if np.any(factors.is_singular):
+    found = factors.is_singular
+    if found.any() if isinstance(found, np.ndarray) else found:
         raise singular(float(np.nanmin(factors.rcond)), subject, unknowns, when, factors.null_vector())
 
 

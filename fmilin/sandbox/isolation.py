@@ -25,7 +25,7 @@ from fmilin.sandbox import watchdog
 
 __all__ = ["Answer", "Limits", "Work", "can_isolate", "in_a_child"]
 
-UNLOADING_PATIENCE = 10.0
+UNLOADING_TIME = 10.0
 """Seconds that a model may take to be unloaded after the answer is out."""
 _ROUND = 0.05  # seconds between two looks at the child
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -174,14 +174,14 @@ class _Watch:
         if not self._hear():
             _, ended = os.waitpid(self._child, 0)
             raise self._error(_how(ended) + self._where("in", "after"), "Nothing was written.")
-        patience = min(UNLOADING_PATIENCE, self._seconds or UNLOADING_PATIENCE)
-        readable, _, _ = select.select([self._read_end], [], [], patience)
+        seconds = min(UNLOADING_TIME, self._seconds or UNLOADING_TIME)
+        readable, _, _ = select.select([self._read_end], [], [], seconds)
         if not readable:
             os.kill(self._child, signal.SIGKILL)
         _, ended = os.waitpid(self._child, 0)
         remark = ""
         if not readable:
-            remark = f"the model was not unloaded within {patience:g} s and was stopped; the results are whole."
+            remark = f"the model was not unloaded within {seconds:g} s and was stopped; the results are whole."
         elif os.WIFSIGNALED(ended):
             remark = f"the model crashed while it was unloaded ({_signal_name(ended)}); the results are whole."
         return Answer(self._heard[_HEADER:], remark)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fmilin.simulation.formulations import Baumgarte, LocalForm, Projection, Underlying
 from fmilin.simulation.inputs import InputTable
 from fmilin.simulation.method import Method
 from fmilin.simulation.run import simulate, snapshots
+from fmilin.simulation.stabilizations import Baumgarte, LocalForm, Projection, Underlying
 from fmilin.simulation.trajectory import Switch, Trajectory
 
 __all__ = [

@@ -20,15 +20,15 @@ from scipy import linalg
 from fmilin.errors import UsageError
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
-from fmilin.simulation.formulation import Formulation, Running
 from fmilin.simulation.plant import Plant
+from fmilin.simulation.stabilization import IntegratedCoordinates, Stabilization
 from fmilin.tolerances import RANK
 
 __all__ = ["Baumgarte"]
 
 
 @dataclass(frozen=True, slots=True)
-class Baumgarte(Formulation):
+class Baumgarte(Stabilization):
     """Integrate all states with rates that lead back to the manifold.
 
     Parameters
@@ -49,7 +49,7 @@ class Baumgarte(Formulation):
         if not all(np.isfinite(c) and c >= 0 for c in (self.alpha, self.beta)):
             raise UsageError(f"Baumgarte's alpha and beta are rates, 0 or more, not {self.alpha:g} and {self.beta:g}.")
 
-    def start(self, plant: Plant) -> Running:
+    def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
         own = plant.model.source.stabilized(self.alpha, self.beta)
         if own is not None:
@@ -59,7 +59,7 @@ class Baumgarte(Formulation):
         return _FirstOrder(plant, self)
 
 
-class _OwnStabilization(Running):
+class _OwnStabilization(IntegratedCoordinates):
     def __init__(self, plant: Plant, stabilized: Model) -> None:
         super().__init__(plant)
         plant.replace_dynamics(stabilized)
@@ -68,7 +68,7 @@ class _OwnStabilization(Running):
         return self.plant.f(t, z)
 
 
-class _FirstOrder(Running):
+class _FirstOrder(IntegratedCoordinates):
     def __init__(self, plant: Plant, options: Baumgarte) -> None:
         super().__init__(plant)
         self._alpha = options.alpha
@@ -81,7 +81,7 @@ class _FirstOrder(Running):
         return f - self._alpha * _least(H, self.plant.scales, h)
 
 
-class _SecondOrder(Running):
+class _SecondOrder(IntegratedCoordinates):
     """Corrects the accelerations alone, by the rows of velocity level."""
 
     def __init__(self, plant: Plant, options: Baumgarte) -> None:

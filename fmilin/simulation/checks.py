@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, FmilinError
+from fmilin.errors import FmilinError
+from fmilin.manifold.verification import require_kept
 from fmilin.signals import FloatArray
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.projector import Projector
@@ -44,17 +45,7 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
         size = np.fmax(size, np.abs(gradient.H) @ np.abs(f) + 1e-3 * fastest * gradient.reference)
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
     relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
-    bad = {n: float(v) for n, v in zip(plant.invariants.names, relative, strict=True) if v > tolerance}
-    if bad:
-        worst = sorted(bad.items(), key=lambda item: -item[1])[:4]
-        listed = "; ".join(f"'{name}' changes at {value:.3g} of the size of its terms" for name, value in worst)
-        raise ConstraintError(
-            f"The model's motion does not keep these constraints: {listed} (a constraint would stay below "
-            f"{tolerance:g}). Holding the model to them would falsify the motion: look for a typo, a wrong parameter, "
-            "or a quantity that is conserved only in special cases; a velocity-level constraint needs "
-            'level = "velocity".',
-            residuals=bad,
-        )
+    require_kept(plant.invariants.names, relative, tolerance)
 
 
 def _own_change(plant: Plant, t: float, x: FloatArray) -> FloatArray:

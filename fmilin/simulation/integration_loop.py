@@ -12,9 +12,9 @@ from fmilin.errors import NumericalError
 from fmilin.model.events import Hybrid, Passage
 from fmilin.signals import FloatArray
 from fmilin.simulation.events import domains, first_crossing
-from fmilin.simulation.formulation import Moved, Running
 from fmilin.simulation.method import Method, moved, next_step
 from fmilin.simulation.plant import Plant
+from fmilin.simulation.stabilization import IntegratedCoordinates, Moved
 from fmilin.simulation.trajectory import EventRecord
 
 __all__ = ["ChatteringError", "Integration", "Plan", "Sample"]
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sample:
-    """A point of the motion, on the manifold as far as the formulation keeps it there.
+    """A point of the motion, on the manifold as far as the stabilization keeps it there.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Integration:
     Parameters
     ----------
     plant : Plant
-    running : Running
+    integrated : IntegratedCoordinates
     plan : Plan
 
     Attributes
@@ -92,8 +92,8 @@ class Integration:
         Why the integration ended early, as a sentence; empty when it did not.
     """
 
-    def __init__(self, plant: Plant, running: Running, plan: Plan) -> None:
-        self._plant, self._running, self._plan = plant, running, plan
+    def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: Plan) -> None:
+        self._plant, self._integrated, self._plan = plant, integrated, plan
         self._done = 0  # samples of the grid that are behind us
         self._first_step: float | None = None
         self._crowd = 0
@@ -116,11 +116,11 @@ class Integration:
                 x = self._passed(t, x, cause)
                 end, why = self._end_of_piece(t, stop)  # an event schedules the next one
                 self._plant.enter(t, end)
-            z = self._running.begin(t, x)
+            z = self._integrated.begin(t, x)
             if cause:
-                yield Sample(t, self._running.states(t, z), is_wanted=False)
+                yield Sample(t, self._integrated.states(t, z), is_wanted=False)
             if t == start:
-                yield from self._due(t, _Still(self._running.states(t, z)))
+                yield from self._due(t, _Still(self._integrated.states(t, z)))
             if self.ended or t >= stop:
                 return
             arrival = yield from self._piece(t, z, end)
@@ -156,29 +156,29 @@ class Integration:
 
     def _piece(self, t: float, z: FloatArray, end: float) -> Generator[Sample, None, _Arrival]:
         """Integrate until ``end`` or the first event."""
-        plant, running = self._plant, self._running
+        plant, integrated = self._plant, self._integrated
         self._require_rates(t, z)
         solver = self._solver(t, z, end)
-        sides = domains(plant.indicators(t, running.states(t, z))) if self._has_indicators else np.empty(0, bool)
+        sides = domains(plant.indicators(t, integrated.states(t, z))) if self._has_indicators else np.empty(0, bool)
         while True:
             solver = self._stepped(solver, end)
-            along = _Along(solver, running)
+            along = _Along(solver, integrated)
             crossing = first_crossing(lambda s: plant.indicators(s, along(s)), sides, solver.t_old, solver.t)  # noqa: B023
             if crossing is not None:
                 yield from self._due(crossing.time, along)
                 which = ", ".join(str(i + 1) for i in crossing.indicators)
                 return _Arrival(float(crossing.time), along(crossing.time), f"event indicator {which}")
             yield from self._due(float(np.nextafter(solver.t, -np.inf)), along)
-            change = running.accepted(solver.t, solver.y)
+            change = integrated.accepted(solver.t, solver.y)
             z = solver.y if change is None else change.z
-            x = running.states(solver.t, z)
+            x = integrated.states(solver.t, z)
             yield from self._due(solver.t, _Still(x))
             self._plan.progress(solver.t)
             heard = self._completed(solver.t, x)
             if heard.wants_event or heard.terminates or solver.t >= end:
                 return _Arrival(float(solver.t), heard.states, "step" if heard.wants_event else "")
             if heard.states is not x:
-                change = Moved(running.begin(solver.t, heard.states), is_small=False)
+                change = Moved(integrated.begin(solver.t, heard.states), is_small=False)
             if change is not None:
                 solver = self._continued(solver, change, end)
 
@@ -195,7 +195,7 @@ class Integration:
     def _solver(self, t: float, z: FloatArray, end: float) -> Any:
         with np.errstate(all="ignore"):
             return self._plan.method.solver(
-                self._running.rates, t, z, end, sizes=self._running.sizes, first_step=self._first_step
+                self._integrated.rates, t, z, end, sizes=self._integrated.sizes, first_step=self._first_step
             )
 
     def _stepped(self, solver: Any, end: float) -> Any:
@@ -210,7 +210,7 @@ class Integration:
                 # The last step of a piece is cut short, which says nothing about the next piece.
                 self._first_step = wanted if solver.t >= end else next_step(solver)
                 return solver
-            rescued = self._running.rescue(solver.t, solver.y)
+            rescued = self._integrated.rescue(solver.t, solver.y)
             if rescued is None:
                 raise self._stuck(solver.t, message)
             self._first_step = None
@@ -220,13 +220,13 @@ class Integration:
     def _continued(self, solver: Any, change: Moved, end: float) -> Any:
         with np.errstate(all="ignore"):
             if change.is_small:
-                return moved(solver, self._plan.method, self._running.rates, change.z, self._running.sizes)
+                return moved(solver, self._plan.method, self._integrated.rates, change.z, self._integrated.sizes)
             self._first_step = next_step(solver)
             return self._solver(solver.t, change.z, end)
 
     def _require_rates(self, t: float, z: FloatArray) -> None:
         self._plant.trouble = None
-        if not np.isfinite(self._running.rates(t, z)).all():
+        if not np.isfinite(self._integrated.rates(t, z)).all():
             raise self._stuck(t, None)
 
     def _stuck(self, t: float, message: str | None) -> NumericalError:
@@ -296,11 +296,11 @@ class _Still:
 class _Along:
     """The states along the last step, at any time of it."""
 
-    def __init__(self, solver: Any, running: Running) -> None:
-        self._solver, self._running = solver, running
+    def __init__(self, solver: Any, integrated: IntegratedCoordinates) -> None:
+        self._solver, self._integrated = solver, integrated
         self._dense: Any = None
 
     def __call__(self, t: float) -> FloatArray:
         if self._dense is None:
             self._dense = self._solver.dense_output()
-        return self._running.states(t, self._dense(t))
+        return self._integrated.states(t, self._dense(t))

@@ -149,7 +149,7 @@ def compare(
     start = OperatingPoint(float(trajectory.times[0]), system.coordinates_of(first), u)
     rows = _last_of_each_time(trajectory.times)
     times = trajectory.times[rows]
-    motion = simulate_at(system, start, times, inputs=_for(system, inputs), formulation="none", method=method)
+    motion = simulate_at(system, start, times, inputs=_for(system, inputs), stabilization="none", method=method)
     theirs = _last_of_each_time(motion.times)  # of a jump of the inputs there are two samples
     place: dict[str, int] = {}
     for i, name in enumerate((*linear.outputs.names, *linear.full_states.names)):

@@ -15,10 +15,11 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.selection import require_kind
 from fmilin.signals import FloatArray
-from fmilin.simulation.formulation import Formulation, Moved, Running, Switch
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.projector import Projector
+from fmilin.simulation.stabilization import IntegratedCoordinates, Moved, Stabilization, Switch
 
 __all__ = ["LocalForm"]
 
@@ -27,7 +28,7 @@ WORTH_IT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LocalForm(Formulation):
+class LocalForm(Stabilization):
     """Integrate independent coordinates y alone, and switch them when they degrade.
 
     Parameters
@@ -50,17 +51,16 @@ class LocalForm(Formulation):
     limit: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.coordinates not in ("partition", "tangent"):
-            raise UsageError(f"'{self.coordinates}' is no way to choose coordinates: use partition or tangent.")
+        require_kind(self.coordinates)
         if not self.limit > 1:
             raise UsageError(f"The limit for the condition number is more than 1, not {self.limit:g}.")
 
-    def start(self, plant: Plant) -> Running:
+    def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
         return _Local(plant, self)
 
 
-class _Local(Running):
+class _Local(IntegratedCoordinates):
     def __init__(self, plant: Plant, options: LocalForm) -> None:
         super().__init__(plant)
         self._options = options

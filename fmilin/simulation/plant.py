@@ -19,7 +19,7 @@ __all__ = ["Plant"]
 
 
 class Plant:
-    """What the formulations integrate.
+    """What the stabilizations integrate.
 
     Parameters
     ----------

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
-from fmilin.simulation.formulation import Formulation, Moved, Running
 from fmilin.simulation.plant import Plant
 from fmilin.simulation.projector import Projector
+from fmilin.simulation.stabilization import IntegratedCoordinates, Moved, Stabilization
 
 __all__ = ["Projection"]
 
 
 @dataclass(frozen=True, slots=True)
-class Projection(Formulation):
+class Projection(Stabilization):
     """Integrate all states; after every accepted step go to the nearest point of the manifold.
 
     Parameters
@@ -38,7 +38,7 @@ class Projection(Formulation):
         if not 0 <= self.tolerance < 1:
             raise UsageError(f"The tolerance of the projection is 0 or more and less than 1, not {self.tolerance:g}.")
 
-    def start(self, plant: Plant) -> Running:
+    def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``.
 
         Raises
@@ -51,7 +51,7 @@ class Projection(Formulation):
         return _Projected(plant, Projector(plant, self.tolerance, keeps_energy=self.keeps_energy))
 
 
-class _Projected(Running):
+class _Projected(IntegratedCoordinates):
     def __init__(self, plant: Plant, projector: Projector) -> None:
         super().__init__(plant)
         self._projector = projector

@@ -163,7 +163,7 @@ class Projector:
         return NumericalError(
             f"The states cannot be brought back onto the manifold at t = {t:.9g} s: "
             f"'{self._plant.invariants.names[worst]}' stays off by {h[worst]:.3g}. The steps are too long there, or "
-            "the configuration is nearly singular: ask for smaller tolerances or another formulation."
+            "the configuration is nearly singular: ask for smaller tolerances or another stabilization."
         )
 
     # -- energy ------------------------------------------------------------------------------------

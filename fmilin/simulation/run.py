@@ -17,12 +17,12 @@ from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 from fmilin.simulation.checks import require_invariance
-from fmilin.simulation.formulation import Formulation, Running
-from fmilin.simulation.formulations import Underlying, formulation_named
 from fmilin.simulation.inputs import Inputs, input_course
 from fmilin.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.simulation.method import Method
 from fmilin.simulation.plant import Plant
+from fmilin.simulation.stabilization import IntegratedCoordinates, Stabilization
+from fmilin.simulation.stabilizations import Underlying, stabilization_named
 from fmilin.simulation.stateless import Clocked
 from fmilin.simulation.trajectory import Statistics, Trajectory
 from fmilin.tolerances import CONSISTENT
@@ -41,10 +41,11 @@ def simulate(
     start_time: float | None = None,
     step: float | None = None,
     inputs: Inputs | None = None,
-    formulation: Formulation | str = "projection",
+    stabilization: Stabilization | str = "projection",
     method: Method | str = "DOP853",
     energy: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
+    formulation: Stabilization | str | None = None,
 ) -> Trajectory:
     """Integrate a model on the manifold of its constraints.
 
@@ -62,7 +63,7 @@ def simulate(
         Of the samples, in seconds; a 500th of the whole by default. It does not bind the integrator.
     inputs : mapping, InputTable or callable, optional
         Inputs over time; they keep the values of the point where nothing is said.
-    formulation : Formulation or {"projection", "local", "baumgarte", "none"}
+    stabilization : Stabilization or {"projection", "local", "baumgarte", "none"}
         How the states are kept on the manifold.
     method : Method or str
         The integrator and its tolerances.
@@ -70,6 +71,8 @@ def simulate(
         An expression or the name of a variable: recorded along the motion.
     progress : callable, optional
         Is told the time after each step.
+    formulation : Stabilization or str, optional
+        The old name of ``stabilization``.
 
     Returns
     -------
@@ -100,7 +103,7 @@ def simulate(
         start,
         _grid(start.time, stop_time, step),
         inputs=inputs,
-        formulation=formulation,
+        stabilization=formulation or stabilization,
         method=method,
         energy=energy,
         progress=progress,
@@ -113,14 +116,14 @@ def simulate_at(
     times: FloatArray,
     *,
     inputs: Inputs | None = None,
-    formulation: Formulation | str = "projection",
+    stabilization: Stabilization | str = "projection",
     method: Method | str = "DOP853",
     energy: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
     run = _prepared(
-        model, start, inputs=inputs, formulation=formulation, method=method, energy=energy, progress=progress
+        model, start, inputs=inputs, stabilization=stabilization, method=method, energy=energy, progress=progress
     )
     integration = run.integration(times)
     recorder = _Recorder(run.plant)
@@ -135,9 +138,10 @@ def snapshots(
     *,
     times: Sequence[float],
     inputs: Inputs | None = None,
-    formulation: Formulation | str = "projection",
+    stabilization: Stabilization | str = "projection",
     method: Method | str = "DOP853",
     progress: Callable[[float], None] = lambda _: None,
+    formulation: Stabilization | str | None = None,
 ) -> Iterator[OperatingPoint]:
     """Yield operating points of one motion, in the order of time.
 
@@ -148,7 +152,7 @@ def snapshots(
     ----------
     times : sequence of float
         In seconds, increasing, none before the start.
-    model, point, inputs, formulation, method, progress
+    model, point, inputs, stabilization, method, progress, formulation
         As for :func:`simulate`.
 
     Raises
@@ -161,7 +165,7 @@ def snapshots(
         model,
         _started(model, point, None),
         inputs=inputs,
-        formulation=formulation,
+        stabilization=formulation or stabilization,
         method=method,
         energy=None,
         progress=progress,
@@ -185,15 +189,15 @@ def snapshots(
 @dataclass(frozen=True)
 class _Run:
     plant: Plant
-    running: Running
+    integrated: IntegratedCoordinates
     start: OperatingPoint
     method: Method
-    formulation: str
+    stabilization: str
     hybrid: Hybrid | None
     progress: Callable[[float], None]
 
     def integration(self, grid: FloatArray) -> Integration:
-        return Integration(self.plant, self.running, Plan(self.method, grid, self.hybrid, self.progress))
+        return Integration(self.plant, self.integrated, Plan(self.method, grid, self.hybrid, self.progress))
 
 
 def _prepared(
@@ -201,12 +205,12 @@ def _prepared(
     start: OperatingPoint,
     *,
     inputs: Inputs | None,
-    formulation: Formulation | str,
+    stabilization: Stabilization | str,
     method: Method | str,
     energy: str | None,
     progress: Callable[[float], None],
 ) -> _Run:
-    chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
+    chosen = stabilization_named(stabilization) if isinstance(stabilization, str) else stabilization
     integrator = Method(method) if isinstance(method, str) else method
     course = input_course(model.inputs, start.inputs, inputs)
     course_at_start = course.piece(start.time, start.time)(start.time)
@@ -217,11 +221,11 @@ def _prepared(
     require_on_manifold(plant.invariants, start.time, start.states, nearer=CONSISTENT, otherwise=otherwise)
     if not isinstance(chosen, Underlying):
         require_invariance(plant, start.time, start.states)
-    running = chosen.start(plant)
-    if not len(running.begin(start.time, start.states)):
-        running = Clocked(running)
+    integrated = chosen.start(plant)
+    if not len(integrated.begin(start.time, start.states)):
+        integrated = Clocked(integrated)
     hybrid = model if isinstance(model, Hybrid) else None
-    return _Run(plant, running, start, integrator, type(chosen).__name__, hybrid, progress)
+    return _Run(plant, integrated, start, integrator, type(chosen).__name__, hybrid, progress)
 
 
 def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
@@ -291,11 +295,11 @@ def _trajectory(run: _Run, integration: Integration, recorder: _Recorder) -> Tra
         drift=recorder.columns(3, len(plant.invariants)),
         invariants=plant.invariants.names,
         energy=np.empty(0) if plant.energy is None else recorder.columns(4, 1)[:, 0],
-        formulation=run.formulation,
+        stabilization=run.stabilization,
         method=run.method.name,
-        switches=tuple(run.running.switches),
+        switches=tuple(run.integrated.switches),
         events=tuple(integration.events),
-        statistics=Statistics(integration.steps, plant.evaluations, run.running.projections),
+        statistics=Statistics(integration.steps, plant.evaluations, run.integrated.projections),
         parameters=tuple(run.start.parameters.items()),
         remarks=tuple(remarks),
     )

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.signals import FloatArray
-from fmilin.simulation.formulation import Moved, Running
+from fmilin.simulation.stabilization import IntegratedCoordinates, Moved
 
 __all__ = ["Clocked"]
 
 
-class Clocked(Running):
-    """Another formulation that has no coordinates left, with one that never changes.
+class Clocked(IntegratedCoordinates):
+    """Another stabilization that has no coordinates left, with one that never changes.
 
     Parameters
     ----------
-    inner : Running
+    inner : IntegratedCoordinates
         Of a model without states, or of a mechanism whose motion is prescribed completely.
     """
 
-    def __init__(self, inner: Running) -> None:
+    def __init__(self, inner: IntegratedCoordinates) -> None:
         super().__init__(inner.plant)
         self._inner = inner
         self._nothing: FloatArray = np.empty(0)

@@ -10,7 +10,7 @@ from fmilin.errors import UnknownNameError
 from fmilin.model.interface import OperatingPoint
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
-from fmilin.simulation.formulation import Switch
+from fmilin.simulation.stabilization import Switch
 
 __all__ = ["EventRecord", "Statistics", "Switch", "Trajectory"]
 
@@ -66,7 +66,7 @@ class Trajectory:
         m names for them: declared constraints, then hidden ones.
     energy : array, shape (K,) or (0,)
         Empty where it was not asked for.
-    formulation, method : str
+    stabilization, method : str
     switches : tuple of Switch
         Changes of independent coordinates (local form only).
     events : tuple of EventRecord
@@ -86,13 +86,18 @@ class Trajectory:
     drift: FloatArray
     invariants: tuple[str, ...]
     energy: FloatArray
-    formulation: str
+    stabilization: str
     method: str
     switches: tuple[Switch, ...]
     events: tuple[EventRecord, ...]
     statistics: Statistics
     parameters: tuple[tuple[str, float], ...] = ()
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def formulation(self) -> str:
+        """The old name of ``stabilization``."""
+        return self.stabilization
 
     def __len__(self) -> int:
         return len(self.times)

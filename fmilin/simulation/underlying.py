@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmilin.signals import FloatArray
-from fmilin.simulation.formulation import Formulation, Running
 from fmilin.simulation.plant import Plant
+from fmilin.simulation.stabilization import IntegratedCoordinates, Stabilization
 
 __all__ = ["Underlying"]
 
 
 @dataclass(frozen=True, slots=True)
-class Underlying(Formulation):
+class Underlying(Stabilization):
     """Integrate all states and do nothing about the invariants."""
 
-    def start(self, plant: Plant) -> Running:
+    def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
         return _Underlying(plant)
 
 
-class _Underlying(Running):
+class _Underlying(IntegratedCoordinates):
     def rates(self, t: float, z: FloatArray) -> FloatArray:
         return self.plant.f(t, z)

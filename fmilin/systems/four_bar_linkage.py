@@ -21,6 +21,8 @@ GRAVITY = 9.81
 STIFFNESS = 25.0
 NATURAL_LENGTH = sqrt(2.0)
 
+Vector = tuple[Any, Any]  # of sympy expressions: products of sympy matrices would take most of the time of large ones
+
 
 def four_bar(
     loops: int = 1,
@@ -84,13 +86,14 @@ def four_bar(
     loops = int(loops)
     angle = 0.0 if singular else equilibrium_angle(loops, branch)
     m, k, l0, c, gx, gy, phi, w, torque = sympy.symbols("m k l0 c gx gy phi w torque", real=True)
-    B = [sympy.Matrix(sympy.symbols(f"x{i} y{i}", real=True)) for i in range(loops + 1)]
-    v = [sympy.Matrix(sympy.symbols(f"vx{i} vy{i}", real=True)) for i in range(loops + 1)]
-    A = [sympy.Matrix([i, 0]) for i in range(loops + 1)]
+    B = [sympy.symbols(f"x{i} y{i}", real=True) for i in range(loops + 1)]
+    v = [sympy.symbols(f"vx{i} vy{i}", real=True) for i in range(loops + 1)]
+    A = [(i, 0) for i in range(loops + 1)]
     spring = _Spring(k, l0, c)
-    forces = [_weight(i, loops, m) * sympy.Matrix([gx, gy]) for i in range(loops + 1)]
+    forces = [[_weight(i, loops, m) * g for g in (gx, gy)] for i in range(loops + 1)]
     for i in range(1, loops + 1):
-        forces[i] += spring.force(B[i] - A[i - 1], v[i])
+        pull = spring.force(_between(A[i - 1], B[i]), v[i])
+        forces[i] = [weight + component for weight, component in zip(forces[i], pull, strict=True)]
     return LagrangeModel(
         "four_bar" if loops == 1 else f"four_bar_{loops}",
         dict(zip([*_flat(B), phi], [*_flat(v), w], strict=True)),
@@ -121,10 +124,19 @@ class _Spring:
     l0: Any
     c: Any
 
-    def force(self, d: Any, d_dot: Any) -> Any:
-        """Return the force, shape (2,), on the end at ``d`` from the other, fixed one: -(k (s - l0) + c s') d/s."""
-        s = sympy.sqrt(d.dot(d))
-        return -(self.k * (s - self.l0) + self.c * d.dot(d_dot) / s) / s * d
+    def force(self, d: Vector, d_dot: Vector) -> Vector:
+        """Return the force on the end at ``d`` from the other, fixed one: -(k (s - l0) + c s') d/s."""
+        s = sympy.sqrt(_dot(d, d))
+        pull = -(self.k * (s - self.l0) + self.c * _dot(d, d_dot) / s) / s
+        return pull * d[0], pull * d[1]
+
+
+def _between(a: Vector, b: Vector) -> Vector:
+    return b[0] - a[0], b[1] - a[1]
+
+
+def _dot(a: Vector, b: Vector) -> Any:
+    return a[0] * b[0] + a[1] * b[1]
 
 
 def _weight(i: int, loops: int, m: Any) -> Any:
@@ -141,14 +153,14 @@ def _mass_matrix(loops: int, m: Any) -> dict[tuple[int, int], Any]:
     return M
 
 
-def _constraints(A: Sequence[Any], B: Sequence[Any], phi: Any, angle: float) -> list[SymbolicConstraint]:
+def _constraints(A: Sequence[Vector], B: Sequence[Vector], phi: Any, angle: float) -> list[SymbolicConstraint]:
     """Return the lengths of the rods and the meaning of phi, in the form that is regular at ``angle``."""
     loops = len(A) - 1
-    rods = {f"rod A{i}B{i}": B[i] - A[i] for i in range(loops + 1)}
-    rods |= {f"rod B{i - 1}B{i}": B[i] - B[i - 1] for i in range(1, loops + 1)}
+    rods = {f"rod A{i}B{i}": _between(A[i], B[i]) for i in range(loops + 1)}
+    rods |= {f"rod B{i - 1}B{i}": _between(B[i - 1], B[i]) for i in range(1, loops + 1)}
     along_y = abs(sin(angle)) > abs(cos(angle))
     meaning = B[-1][0] - loops - sympy.cos(phi) if along_y else B[-1][1] - sympy.sin(phi)
-    lengths = [SymbolicConstraint((d.dot(d) - 1) / 2, name=name) for name, d in rods.items()]
+    lengths = [SymbolicConstraint((_dot(d, d) - 1) / 2, name=name) for name, d in rods.items()]
     return [*lengths, SymbolicConstraint(meaning, name="angle phi")]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from fmilin.model.interface import Model
 
-__all__ = ["held"]
+__all__ = ["holding_forces"]
 
 
-def held(model: Model) -> tuple[float, ...]:
+def holding_forces(model: Model) -> tuple[float, ...]:
     """Return values of the inputs with which a model at rest at its start stays there.
 
     At rest the accelerations are affine in forces, a = a_0 + B u, so that one visit for each input tells B.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fmilin.models.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Placement, Sensor
 from fmilin.systems.drawing import GROUND, Pin, PlaneFrame, distance, pinned, pinned_loop
-from fmilin.systems.holding_forces import held
+from fmilin.systems.holding_forces import holding_forces
 
 __all__ = ["loader"]
 
@@ -51,7 +51,7 @@ def loader(*, at_rest: bool = False) -> Mechanism:
     >>> len(model.states), model.independent
     (16, ('boom.q', 'bucket.q', 'boom.v', 'bucket.v'))
     """
-    forces = held(_loader((0.0, 0.0))) if at_rest else (0.0, 0.0)
+    forces = holding_forces(_loader((0.0, 0.0))) if at_rest else (0.0, 0.0)
     return _loader(forces)
 
 

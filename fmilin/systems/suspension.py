@@ -16,7 +16,7 @@ from fmilin.models.mechanism import (
     PointSpring,
     Sensor,
 )
-from fmilin.systems.holding_forces import held
+from fmilin.systems.holding_forces import holding_forces
 
 __all__ = ["double_wishbone"]
 
@@ -60,7 +60,7 @@ def double_wishbone() -> Mechanism:
     (17, ('body.q', 'lower.q', 'body.v', 'lower.v'))
     """
     tyre = ROAD[2] + WHEEL[2]
-    push, support = held(_suspension((_length(STRUT_FOOT, STRUT_TOP), tyre), holding=True))
+    push, support = holding_forces(_suspension((_length(STRUT_FOOT, STRUT_TOP), tyre), holding=True))
     return _suspension((_length(STRUT_FOOT, STRUT_TOP) + push / STRUT_STIFFNESS, tyre + support / TYRE_STIFFNESS))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.errors import FmilinError
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.testing import slopes, visits
+from fmilin.testing import evaluations, slopes
 from fmilin.testing.subject import ModelCheckError, Subject
 
 __all__ = ["ModelCheckError", "check_model"]
@@ -17,17 +17,21 @@ __all__ = ["ModelCheckError", "check_model"]
 Check = Callable[[Subject], bool | None]
 """Returns False when it does not concern the model."""
 
-_ANYWHERE: dict[str, Check] = {"shapes": visits.shapes, "arguments": visits.arguments, "memory": visits.memory}
+_ANYWHERE: dict[str, Check] = {
+    "shapes": evaluations.shapes,
+    "arguments": evaluations.arguments,
+    "memory": evaluations.memory,
+}
 """What must hold before a consistent point can be looked for."""
 
 _AT_POINT: dict[str, Check] = {
-    "copies": visits.copies,
-    "interface": visits.interface,
+    "copies": evaluations.copies,
+    "interface": evaluations.interface,
     "constraints": slopes.constraints,
     "products": slopes.products,
     "structure": slopes.structure,
     "derivatives": slopes.derivatives,
-    "batches": visits.batches,
+    "batches": evaluations.batches,
 }
 
 

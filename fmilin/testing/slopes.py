@@ -10,7 +10,8 @@ from fmilin.testing.subject import PARTS, Subject, beside, close, linear, tangen
 
 __all__ = ["constraints", "derivatives", "products", "structure"]
 
-ROUNDING = 1e-12
+NEGLIGIBLE = 1e-12
+"""Deviations of numbers that agree, in units of the model."""
 
 
 def products(s: Subject) -> bool | None:
@@ -40,7 +41,7 @@ def products(s: Subject) -> bool | None:
             f"products() is not linear in the direction: {part}",
             1e-9,
             rows=known.all(axis=1),
-            allowed=ROUNDING,
+            allowed=NEGLIGIBLE,
         )
 
         def value(c: FloatArray, part: str = part) -> FloatArray:
@@ -50,7 +51,7 @@ def products(s: Subject) -> bool | None:
         measured, error = jacobian_by_differences(value, np.zeros(dx.shape[1]), sizes)
         differ = (
             np.abs(J - measured)
-            > ROUNDING + 10 * error + s.tolerance * np.max(np.abs(measured), axis=1, initial=0.0)[:, None]
+            > NEGLIGIBLE + 10 * error + s.tolerance * np.max(np.abs(measured), axis=1, initial=0.0)[:, None]
         )
         bad = np.argwhere(differ & known)
         where = "" if not len(bad) else f"row {bad[0][0]}: {J[tuple(bad[0])]:.9g} and {measured[tuple(bad[0])]:.9g}"
@@ -82,7 +83,7 @@ def constraints(s: Subject) -> bool | None:
     alone, all_of_it = m.constraint_residuals(t, x, u), m.evaluate(t, x, u).residuals
     if alone is not None:
         what = "constraint_residuals() and the residuals of evaluate() differ"
-        close(s, alone, all_of_it, what, 1e-9, allowed=ROUNDING)
+        close(s, alone, all_of_it, what, 1e-9, allowed=NEGLIGIBLE)
     lin = linear(s)  # refuses constraints that the motion does not keep
     s.promise(
         len(lin.states) < len(s.model.states) or not lin.accuracy.conditioning > 1,

@@ -31,7 +31,7 @@ class Subject:
     tolerance: float
 
     def at_point(self) -> Evaluation:
-        """Visit the model at the point."""
+        """Evaluate the model at the point."""
         return self.model.evaluate(self.point.time, self.point.states, self.point.inputs)
 
     def promise(self, kept: object, text: str) -> None:

@@ -108,7 +108,7 @@ def _balanced(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray
         W, r = equations.matrix(t, x, u)
         G = W[n:, :n]
         unknowns = np.concatenate((np.zeros(n), multipliers))
-        stiffness = equations.slopes(t, x, u, unknowns).residual[:n, :n]
+        stiffness = equations.slopes(t, x, u, unknowns)[:n, :n]
         J = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
         force, gap = r[:n] - G.T @ multipliers, equations.residuals(t, x, u)[: G.shape[0]]
         step = equations.solver(J).solve(-np.concatenate((force, gap)))

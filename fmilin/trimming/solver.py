@@ -16,7 +16,8 @@ from fmilin.trimming.equations import Equations
 
 __all__ = ["Solution", "compromise", "solve"]
 
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
+TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
+"""What rounding leaves of a residual, in parts of its terms."""
 
 NOISIEST = 1e-6
 """No noise of a model excuses a larger residual."""
@@ -226,7 +227,7 @@ def _assessed(equations: Equations, z: FloatArray, *, exact: bool) -> Solution:
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
-    allowed = np.maximum(BALANCED_EXACTLY, ROUNDING * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    allowed = np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
     first = equations.first_order
     if not (np.abs(residual[first]) <= allowed[first]).all():
         allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Channel", "Kind", "Trace", "Validity", "Verification"]
 
@@ -155,6 +158,25 @@ class Verification:
     def failed(self) -> tuple[Channel, ...]:
         """The channels that are not."""
         return tuple(channel for channel in self.channels if not channel.passed)
+
+    def table(self) -> str:
+        """Return a table for a person, 80 columns wide."""
+        from fmilin.report.verification_table import verification_text
+
+        return verification_text(self)
+
+    def save_picture(self, path: str | Path) -> None:
+        """Draw both responses of each channel, and how far it holds, as a PNG picture.
+
+        Raises
+        ------
+        UsageError
+            When the file cannot be written.
+        """
+        from fmilin.atomic import write_atomically
+        from fmilin.report.verification_picture import verification_picture
+
+        write_atomically(path, verification_picture(self))
 
     def to_document(self) -> dict[str, Any]:
         """Return everything but the traces as plain data, NaN and infinity as None."""

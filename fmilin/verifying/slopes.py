@@ -31,7 +31,7 @@ TRIES = 8
 FEW = 4
 """Every fourth sample is enough to compare slopes at."""
 
-PRECISE = 1e-9
+INTEGRATED = 1e-9
 """Tolerance of the integration, relative to the size of the response."""
 
 
@@ -157,19 +157,19 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     a = FIRST / effect if effect > 0 else FIRST * natural
     a = float(2.0 ** np.round(np.log2(a)))
     largest, previous = comparison.largest, np.inf
-    D1 = comparison.deviation(a, tolerance=PRECISE, every=FEW)
+    D1 = comparison.deviation(a, tolerance=INTEGRATED, every=FEW)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
         if relative <= BENT or relative > 0.5 * previous:
             break
         a *= float(2.0 ** np.floor(np.log2(max(0.5 * BENT / relative, 2.0**-4))))
         previous = relative
-        D1 = comparison.deviation(a, tolerance=PRECISE, every=FEW)
-    D2 = comparison.deviation(a / 2, tolerance=PRECISE, every=FEW)
-    D4 = comparison.deviation(a / 4, tolerance=PRECISE, every=FEW)
+        D1 = comparison.deviation(a, tolerance=INTEGRATED, every=FEW)
+    D2 = comparison.deviation(a / 2, tolerance=INTEGRATED, every=FEW)
+    D4 = comparison.deviation(a / 4, tolerance=INTEGRATED, every=FEW)
     c1 = np.max(np.abs(D1 - 6 * D2 + 8 * D4) / 3, axis=0, initial=0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
-    rounding = 50 * PRECISE * largest
+    rounding = 50 * INTEGRATED * largest
     order = np.nan if rounding > E2 else float(np.log2(E1 / E2))
     relative = float(np.max(np.abs(D1[:, comparison.sizes.counts]), initial=0.0)) / largest
     return SlopeCheck(

@@ -52,9 +52,9 @@ def test_declared_states_have_their_names_and_start_where_they_are_set(run: Run,
     np.testing.assert_allclose(document["A"], MOTOR, atol=1e-9)
 
 
-@pytest.mark.parametrize("way", ["direct", "step", "response"])
-def test_every_way_can_be_asked_for(run: Run, declared: Path, way: str) -> None:
-    done = run("linearize", declared, "--way", way, "--independent", "i,w,angle", "--json")
+@pytest.mark.parametrize("method", ["direct", "step", "response"])
+def test_every_method_can_be_asked_for(run: Run, declared: Path, method: str) -> None:
+    done = run("linearize", declared, "--method", method, "--independent", "i,w,angle", "--json")
     assert done.status == 0, done.err
     np.testing.assert_allclose(json.loads(done.out)["A"], MOTOR, atol=1e-7)
 
@@ -105,9 +105,9 @@ def test_info_says_how_it_can_be_stepped(run: Run, hidden: Path, controller: Pat
         (("--step", "-1"), 2, "step of -1 s is none"),
         (("--step", "nan"), 2, "step of nan s is none"),
         (("--order", "0"), 2, "order of 0 is none"),
-        (("--order", "2", "--way", "direct"), 2, "--order is for models identified"),
+        (("--order", "2", "--method", "direct"), 2, "--order is for models identified"),
         (("--way", "step"), 2, "It declares no states"),
-        (("--way", "magic"), 2, "magic"),
+        (("--method", "magic"), 2, "magic"),
         (("--interface", "me"), 2, "has no interface 'ModelExchange'"),
         (("--independent", "i"), 2, "'i' is not a declared state"),
         (("--at-singularity",), 2, "--at-singularity is for native models"),

@@ -13,6 +13,7 @@ import pytest
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
 from fmilin.systems import four_bar
+from fmilin.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
 
@@ -78,6 +79,21 @@ def test_constraints_from_a_file(run: Run, tmp_path: Path) -> None:
     )
     done = run("linearize", "pendulum.fmu", "--constraints", tmp_path / "rod.toml", "--json")
     assert json.loads(done.out)["states"] == ["x", "vx"]
+
+
+def test_coordinates_that_a_file_recommends_are_refused_where_they_are_singular(run: Run, tmp_path: Path) -> None:
+    """The pendulum hangs: y has an extremum there. The four-bar's phi is known to no digit at 9e9 rad."""
+    (tmp_path / "rod.toml").write_text(
+        '[[constraint]]\nexpression = "x^2 + y^2 - L^2"\n[coordinates]\nindependent = ["y", "vy"]\n'
+    )
+    beside = run("linearize", "pendulum.fmu", "--constraints", tmp_path / "rod.toml")
+    inside = run("linearize", "four_bar.fmu", "--set", "phi=9e9")
+    for done, wanted, better in ((beside, "y, vy", "x, vx"), (inside, "phi, w", "x0, vx0")):
+        assert done.status == 5
+        assert done.is_one_paragraph()
+        assert f"{wanted} do not determine the other states at this point" in done.err
+        assert f"{better} would (condition number" in done.err
+    assert run("linearize", "four_bar.fmu", "--set", "phi=9e9", "--coordinates", "tangent").status == 0
 
 
 @pytest.mark.parametrize("source", ["four_bar.fmu", "fmilin.systems:four_bar"])
@@ -175,6 +191,23 @@ def test_a_crash_at_the_end_does_not_take_the_results_away(zoo: Callable[[str], 
     assert done.status == 0
     assert json.loads(done.out)["states"] == ["x", "v"]
     assert "crashed while it was unloaded (SIGABRT" in done.err
+
+
+@pytest.mark.parametrize("options", [["--set", "phi=2.4"], ["--set", "phi=2.4", "--trim"]])
+def test_a_large_model_starts_where_it_is_set(run: Run, options: list[str]) -> None:
+    """Of 65 loops, by sparse matrices: phi is held at 2.4, or where the search begins."""
+    loops, k, l0, g = 65, 25.0, 2**0.5, 9.81
+    done = run("linearize", f"fmilin.systems:four_bar(loops={loops})", *options, "--json")
+    assert done.status == 0
+    document = json.loads(done.out)
+    states = document["point"]["states"]
+    assert document["states"] == ["phi", "w"]
+    phi = equilibrium_angle(loops, "upper") if "--trim" in options else 2.4
+    assert states["phi"] == pytest.approx(phi, abs=1e-12)
+    assert [states["x40"] - 40, states["y40"]] == pytest.approx([np.cos(phi), np.sin(phi)], abs=1e-12)
+    moment = g * (3 * loops + 1) / 2 * np.sin(phi) + k * loops * (np.cos(phi) - l0 / 2 * np.cos(phi / 2))
+    np.testing.assert_allclose(document["A"], [[0, 1], [moment / ((4 * loops + 1) / 3), 0]], rtol=1e-9, atol=1e-9)
+    assert bool(document["warnings"]) == ("--trim" not in options)
 
 
 @pytest.mark.parametrize("angle", [2.4, 1.7, 0.3])

@@ -39,7 +39,8 @@ def test_csv_of_the_contract(run: Run, tmp_path: Path) -> None:
 
 
 def test_summary_for_a_person(run: Run) -> None:
-    done = run("simulate", PENDULUM, "--stop-time", "3", "--formulation", "local", "--energy", "vx^2/2 + vy^2/2 + g*y")
+    energy = "vx^2/2 + vy^2/2 + g*y"
+    done = run("simulate", PENDULUM, "--stop-time", "3", "--stabilization", "local", "--energy", energy)
     assert done.status == 0
     assert done.err == ""
     assert "Model        cartesian_pendulum" in done.out
@@ -72,13 +73,13 @@ def test_inputs_from_a_file_and_outputs_by_choice(run: Run, tmp_path: Path) -> N
     np.testing.assert_allclose(found["der(vx)"][0], 0.0, atol=1e-12)
 
 
-def test_methods_and_formulations(run: Run, tmp_path: Path) -> None:
+def test_methods_and_stabilizations(run: Run, tmp_path: Path) -> None:
     reference = fl.simulate(fl.systems.cartesian_pendulum(angle=1.0), stop_time=1.0, step=1.0)
     for extra in (
         ["--method", "RK4", "--longest-step", "0.005"],
         ["--method", "RK4", "--step", "0.01"],
         ["--method", "Radau", "--tolerance", "1e-7"],
-        ["--formulation", "baumgarte"],
+        ["--stabilization", "baumgarte"],
         ["--formulation", "none"],
         ["--energy", "vx^2/2 + vy^2/2 + g*y", "--keep-energy"],
     ):
@@ -130,7 +131,7 @@ def test_a_model_that_ends_early_says_so(run: Run, zoo: object, tmp_path: Path) 
         (["--stop-time", "1", "--tolerance", "1e-20"], 2, "cannot be reached"),
         (["--stop-time", "1", "--energy", "nothing"], 2, "'nothing' is not a variable"),
         (["--stop-time", "1", "--keep-energy"], 2, "it must be known"),
-        (["--stop-time", "1", "--keep-energy", "--formulation", "local"], 2, "Leave one of them out"),
+        (["--stop-time", "1", "--keep-energy", "--stabilization", "local"], 2, "Leave one of them out"),
         (["--stop-time", "1", "--outputs", "nothing"], 2, "'nothing' is not"),
         (["--stop-time", "1", "--set", "nothing=1"], 2, "'nothing' is not"),
         (["--stop-time", "1", "--constraint", "nothing"], 4, "'nothing' is not"),

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from fmilin.codegen.compiler import Compiler
 from fmilin.codegen.evaluator import SMALL, Evaluator
-from fmilin.codegen.native import Backend, Patience
+from fmilin.codegen.native import Backend, CompilationBudget
 from fmilin.errors import ModelError, UsageError
 from fmilin.signals import FloatArray
 
@@ -78,7 +78,7 @@ def test_the_compiler_is_called_when_the_work_outweighs_it() -> None:
     f = Evaluator([X], [ca.sin(X)])
     before = f(np.ones(4))[0]
     assert f.kind == "casadi"
-    f._patience._left = 1.0
+    f._budget._left = 1.0
     f(np.ones(4))
     assert f.kind == "casadi"
     assert_array_equal(f(np.ones(4))[0], before)
@@ -87,21 +87,21 @@ def test_the_compiler_is_called_when_the_work_outweighs_it() -> None:
 
 
 def test_a_long_computation_is_announced_by_its_number_of_points() -> None:
-    assert not Patience(1000).ends_with(10_000)
-    assert Patience(1000).ends_with(1_000_000)
-    patience = Patience(10_000)
-    assert [patience.ends_with(30_000) for _ in range(3)] == [False, True, True]
+    assert not CompilationBudget(1000).is_spent_by(10_000)
+    assert CompilationBudget(1000).is_spent_by(1_000_000)
+    budget = CompilationBudget(10_000)
+    assert [budget.is_spent_by(30_000) for _ in range(3)] == [False, True, True]
 
 
 def test_few_instructions_need_more_points_for_the_same_compiler() -> None:
-    assert not Patience(10).ends_with(1_000_000)
-    assert Patience(10_000).ends_with(1_000_000)
+    assert not CompilationBudget(10).is_spent_by(1_000_000)
+    assert CompilationBudget(10_000).is_spent_by(1_000_000)
 
 
 def test_without_a_compiler_the_virtual_machine_goes_on() -> None:
     nothing = Compiler(("no-such-compiler",), use_cache=False)
     f = Evaluator([X], [ca.sin(X)], Backend("auto", nothing))
-    f._patience._left = 0.0
+    f._budget._left = 0.0
     assert f(np.zeros(4))[0][:, 0].tolist() == [0.0] * 4
     assert f.kind == "casadi"
     with pytest.raises(ModelError, match="no-such-compiler"):

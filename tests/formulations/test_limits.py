@@ -42,14 +42,14 @@ def test_what_is_pushed_away_from_rest_keeps_its_terms(angle: float) -> None:
 @pytest.mark.parametrize("formulation", ["mcs", "rcs"])
 def test_a_point_beside_the_constraints_is_refused(formulation: str, gap: float) -> None:
     model = cartesian_pendulum()
-    with pytest.raises(ConstraintError, match=r"does not satisfy the constraints|not on the manifold"):
+    with pytest.raises(ConstraintError, match=r"not on the manifold"):
         fl.linearize(model, hanging(model, y=-1.0 - gap), formulation=formulation)
 
 
 @pytest.mark.parametrize("gap", [1e-2, 3e-5])
 def test_a_rate_beside_the_constraints_is_refused(gap: float) -> None:
     model = cartesian_pendulum()
-    with pytest.raises(ConstraintError, match="does not satisfy the constraints"):
+    with pytest.raises(ConstraintError, match="not on the manifold"):
         form_of(model, hanging(model, vy=gap))
 
 
@@ -62,7 +62,7 @@ def test_a_slow_motion_of_a_sparse_model_keeps_its_terms(rate: float, *, moves: 
 @pytest.mark.parametrize("gap", [1e-2, 3e-5])
 def test_a_sparse_model_beside_its_constraints_is_refused(gap: float) -> None:
     model = flexible_double_pendulum(elements=1, angle=0.0)
-    with pytest.raises(ConstraintError, match="does not satisfy the constraints"):
+    with pytest.raises(ConstraintError, match="not on the manifold"):
         sparse_form_of(model, model.start.with_states(model.start.states + gap * np.eye(len(model.states))[0]))
 
 

@@ -54,7 +54,7 @@ def test_integrators_are_no_reason_for_endless_steps() -> None:
     A = np.array([[0.0, 1.0], [0.0, 0.0]])
     linear = fl.linearize(Toy(Linear(A, np.array([[0.0], [1.0]]), np.array([[1.0, 0.0]]), np.zeros((1, 1)))))
     np.testing.assert_allclose(linear.eigenvalues(), [0, 0], atol=1e-6)
-    assert "The step is 5 s" in remark(linear, "way")
+    assert "The step is 5 s" in remark(linear, "method")
 
 
 def test_a_delay_has_a_lifted_model_only() -> None:
@@ -70,10 +70,10 @@ def test_a_delay_has_a_lifted_model_only() -> None:
     assert linear.A.shape == (6, 6)
 
 
-def test_what_is_said_about_way_fit_and_order() -> None:
+def test_what_is_said_about_method_fit_and_order() -> None:
     linear = fl.linearize(Toy(oscillators(FREQUENCIES)))
-    assert "way response" in remark(linear, "way")
-    assert "declares no states" in remark(linear, "detour")
+    assert "method response" in remark(linear, "method")
+    assert "declares no states" in remark(linear, "other-method")
     assert "The order 6 was chosen from the singular values" in remark(linear, "order")
     assert "half steps, which the model was not made from" in remark(linear, "fit")
     assert linear.method.derivatives == "responses"
@@ -122,7 +122,7 @@ def test_the_lifted_model_of_a_sampled_plant_is_that_over_its_period() -> None:
     for z in (1.3, np.exp(0.4j), np.exp(2.0j)):
         theirs = transfer(A, B, plant.C, plant.D, z)
         np.testing.assert_allclose(transfer(linear.A, linear.B, linear.C, linear.D, z), theirs, atol=1e-8)
-    assert "discrete model over one step" in remark(linear, "way")
+    assert "discrete model over one step" in remark(linear, "method")
 
 
 def test_a_declared_period_is_taken_and_said_loudly() -> None:
@@ -155,7 +155,7 @@ def test_a_model_that_refuses_the_suggested_step_is_asked_for_others() -> None:
 def test_a_wanted_order_is_kept_or_refused() -> None:
     toy = Toy(oscillators(FREQUENCIES))
     assert fl.linearize(toy, stepping=Stepping(order=4, lifted=True, step=0.3)).A.shape == (4, 4)
-    with pytest.raises(NumericalError, match=r"no model of order 50 can be told"):
+    with pytest.raises(NumericalError, match=r"no model of order 50 can be identified"):
         fl.linearize(toy, stepping=Stepping(order=50, lifted=True, step=0.3))
 
 
@@ -200,9 +200,9 @@ def test_the_motion_of_the_point_is_kept() -> None:
 def test_multisines_hear_through_noise_that_pulses_do_not() -> None:
     plant = oscillators((1.0, 3.0), damping=0.2)
     errors = {}
-    for way in ("response", "multisine"):
-        linear = fl.linearize(Toy(plant, noise=2e-3), stepping=Stepping(way=way, step=0.3, order=4))
-        errors[way] = max(
+    for method in ("response", "multisine"):
+        linear = fl.linearize(Toy(plant, noise=2e-3), stepping=Stepping(method=method, step=0.3, order=4))
+        errors[method] = max(
             float(np.max(np.abs(transfer(linear.A, linear.B, linear.C, linear.D, 1j * w)
                                 - transfer(plant.A, plant.B, plant.C, plant.D, 1j * w))))
             for w in (0.5, 1.0, 2.0, 3.0)
@@ -214,7 +214,7 @@ def test_multisines_hear_through_noise_that_pulses_do_not() -> None:
 def test_the_errors_of_a_noisy_model_are_of_the_size_that_is_estimated() -> None:
     """Compared in eigenvalues, which are the same in all coordinates."""
     plant = oscillators((1.0, 3.0), damping=0.2)
-    linear = fl.linearize(Toy(plant, noise=2e-3), stepping=Stepping(way="multisine", step=0.3, order=4))
+    linear = fl.linearize(Toy(plant, noise=2e-3), stepping=Stepping(method="multisine", step=0.3, order=4))
     ours, theirs = np.sort_complex(linear.eigenvalues()), np.sort_complex(np.linalg.eigvals(plant.A))
     true, estimated = np.max(np.abs(ours - theirs)), np.max(linear.errors.A)
     assert 1e-5 < true < 10 * estimated
@@ -224,7 +224,7 @@ def test_the_errors_of_a_noisy_model_are_of_the_size_that_is_estimated() -> None
 def test_multisines_are_exact_without_noise() -> None:
     plant = oscillators((1.0, 3.0), damping=0.2, D=True)
     for stale in (False, True):
-        linear = fl.linearize(Toy(plant, stale=stale), stepping=Stepping(way="multisine", step=0.3))
+        linear = fl.linearize(Toy(plant, stale=stale), stepping=Stepping(method="multisine", step=0.3))
         assert linear.A.shape == (4, 4)
         assert_same_transfer(linear, plant, 1e-7)
         assert linear.method.derivatives == "multisine"
@@ -232,13 +232,14 @@ def test_multisines_are_exact_without_noise() -> None:
 
 def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
     with pytest.raises(NumericalError, match=r"'y1' does not become periodic.*--method response"):
-        fl.linearize(Toy(oscillators((1.0,), damping=0.0)), stepping=Stepping(way="multisine", step=0.3))
+        fl.linearize(Toy(oscillators((1.0,), damping=0.0)), stepping=Stepping(method="multisine", step=0.3))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"way": "magic"}, r"'magic' is no way.*auto, direct, step, response, multisine"),
+        ({"way": "magic"}, r"'magic' is no method to linearize"),
+        ({"method": "magic"}, r"'magic' is no method.*auto, direct, step, response, multisine"),
         ({"step": 0.0}, r"step of 0 s is none"),
         ({"step": float("inf")}, r"step of inf s is none"),
         ({"order": 0}, r"order of 0 is none"),
@@ -249,17 +250,17 @@ def test_wrong_options(options: dict[str, object], said: str) -> None:
         Stepping(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("way", ["direct", "step"])
-def test_ways_that_need_states_are_refused_without_them(way: str) -> None:
+@pytest.mark.parametrize("method", ["direct", "step"])
+def test_methods_that_need_states_are_refused_without_them(method: str) -> None:
     with pytest.raises(
-        UsageError, match=rf"--method {way} cannot be gone\. It declares no states\. Try --method response"
+        UsageError, match=rf"--method {method} is not possible\. It declares no states\. Try --method response"
     ):
-        fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(way=way))
+        fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(method=method))
 
 
 def test_derivatives_make_no_discrete_model() -> None:
     with pytest.raises(UsageError, match=r"--method direct reads derivatives.*leave out --lifted"):
-        fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(way="direct", lifted=True))
+        fl.linearize(Toy(oscillators((1.0,))), stepping=Stepping(method="direct", lifted=True))
 
 
 def test_a_model_that_cannot_be_stepped_has_no_lifted_model() -> None:

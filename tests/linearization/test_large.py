@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import cos, sin
+from typing import Any
 
 import numpy as np
 import pytest
 import sympy
 
 import fmilin as fl
-from fmilin.models import LagrangeModel
+from fmilin.models import Labels, LagrangeModel
 from fmilin.systems import four_bar
 
 LOOPS = 65
 """131 coordinates and more than 250 unknowns: the smallest that goes the sparse way, nearly."""
+
+UNIT = Labels(nominals=dict.fromkeys("xyvw", 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +37,84 @@ def test_large_models_have_sparse_equations_and_small_ones_none(linkage: Lagrang
     assert four_bar(loops=2).sparse_equations() is None
 
 
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Called, it lets every model count as large."""
+
+    def lower() -> None:
+        for room in ("models.large", "constraints.functions"):
+            monkeypatch.setattr(f"fmilin.{room}.LARGEST_DENSE", 0)
+
+    return lower
+
+
+@pytest.mark.parametrize("loops", [30, 60])
 @pytest.mark.parametrize("motion", [{}, {"phi": 2.0, "w": 0.4}])
-def test_matrices_are_those_of_the_general_procedure(
-    linkage: LagrangeModel, motion: dict[str, float], monkeypatch: pytest.MonkeyPatch
+def test_numbers_are_those_of_the_general_procedure(
+    loops: int, motion: dict[str, float], lowered: Callable[[], None]
 ) -> None:
-    outputs = ["phi", "coupler.y", "der(w)", "lambda[3]"]
-    point = fl.operating_point(linkage, motion)
-    sparse = fl.linearize(linkage, point, outputs=outputs)
-    monkeypatch.setattr(LagrangeModel, "sparse_equations", lambda _: None)
-    general = fl.linearize(linkage, point, outputs=outputs)
+    model = four_bar(loops=loops, damping=0.3).with_interface(None, ["phi", "coupler.y", "der(w)", "lambda[3]"])
+    assert model.sparse_equations() is None
+    point = fl.operating_point(model, motion)
+    general, there = fl.linearize(model, point), model.evaluate(0.0, point.states, point.inputs)
+    moves = np.random.default_rng(3).normal(size=(len(point.states), 3)), np.ones((1, 3))
+    slopes = model.products(0.0, point.states, point.inputs, *moves)
+    lowered()
+    large = four_bar(loops=loops, damping=0.3).with_interface(None, model.outputs.names)
+    sparse, here = fl.linearize(large, point), large.evaluate(0.0, point.states, point.inputs)
+    assert large.sparse_equations() is not None
     assert sparse.states.names == general.states.names == ("phi", "w")
+    assert [w.kind for w in sparse.warnings] == [w.kind for w in general.warnings]
+    close = 10 * sparse.accuracy.A  # eps times the condition number of the equations of motion
+    assert close < 1e-10
     for name in ("A", "B", "C", "D", "T", "f0", "y0"):
         one, other = getattr(sparse, name), getattr(general, name)
-        assert np.allclose(one, other, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(other).max())), name
-    assert bool(sparse.warnings) == bool(motion)
+        assert np.allclose(one, other, rtol=close, atol=close * max(1.0, np.abs(other).max())), name
+    along = large.products(0.0, point.states, point.inputs, *moves)
+    assert along is not None
+    assert slopes is not None
+    for found, expected in ((here, there), (along, slopes)):
+        for name in ("derivatives", "outputs", "residuals"):
+            one, other = getattr(found, name), getattr(expected, name)
+            assert np.allclose(one, other, rtol=close, atol=close * max(1.0, np.abs(other).max())), name
+
+
+def test_the_descriptor_system_is_carried_where_it_is_small(
+    lowered: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = fl.linearize(four_bar(loops=3), descriptor=True).descriptor
+    lowered()
+    found = fl.linearize(four_bar(loops=3), descriptor=True).descriptor
+    assert expected is not None
+    assert found is not None
+    np.testing.assert_allclose(found.A, expected.A, rtol=1e-10, atol=1e-10)
+    monkeypatch.setattr("fmilin.linearization.large.LARGEST_DESCRIPTOR", 17)
+    assert fl.linearize(four_bar(loops=3), descriptor=True).descriptor is None
+
+
+def test_inputs_may_be_left_out_and_parameters_changed(lowered: Callable[[], None]) -> None:
+    stiffer = fl.linearize(four_bar(loops=3).with_parameters({"k": 30.0}), outputs=["w"])
+    lowered()
+    model = four_bar(loops=3).with_parameters({"k": 30.0}).with_interface([], ["w"])
+    lin = fl.linearize(model)
+    assert lin.B.shape == (2, 0)
+    np.testing.assert_allclose(lin.A, stiffer.A, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(("size", "is_seen"), [(3e-3, True), (1e-5, False)])
+@pytest.mark.parametrize("kink", [lambda v: 1e-7 * sympy.tanh(1e7 * v), lambda v: sympy.Max(0, v), sympy.Abs])
+def test_a_kink_is_seen_where_it_matters(
+    kink: Callable[[Any], Any], size: float, is_seen: bool, lowered: Callable[[], None]
+) -> None:
+    """Two masses on springs; one has a friction that only the slope shows, both, or only the bend."""
+    lowered()
+    x, y, v, w = sympy.symbols("x y v w")
+    model = LagrangeModel("masses", {x: v, y: w}, sympy.eye(2), [-x, -y - size * kink(w)], labels=UNIT)
+    if is_seen:
+        with pytest.raises(fl.NumericalError, match="kink"):
+            fl.linearize(model)
+    else:
+        assert fl.linearize(model).A.shape == (4, 4)
 
 
 def test_the_point_is_that_of_the_general_assembly(linkage: LagrangeModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +140,10 @@ def test_other_coordinates_may_be_named_or_left_to_the_elimination(linkage: Lagr
     other = fl.linearize(linkage, point, independent=["y7", "vy7"])
     assert other.states.names == ("y7", "vy7")
     assert np.allclose(other.eigenvalues(), expected, rtol=1e-8)
-    with pytest.raises(fl.NumericalError, match="do not determine the others"):
+    half = fl.linearize(linkage, point, independent=["half=phi/2"])
+    assert half.states.names == ("half", "der(half)")
+    assert np.allclose(half.eigenvalues(), expected, rtol=1e-8)
+    with pytest.raises(fl.NumericalError, match=r"do not determine the others.* phi, w would do"):
         fl.linearize(linkage, point, independent=["x7", "y7"])
 
 
@@ -80,8 +151,9 @@ def test_a_point_off_the_manifold_is_refused(linkage: LagrangeModel) -> None:
     point = fl.operating_point(linkage)
     states = point.states.copy()
     states[4] += 1e-4
-    with pytest.raises(fl.ConstraintError, match="off the constraints"):
+    with pytest.raises(fl.ConstraintError, match="not on the manifold: 'rod ") as caught:
         fl.linearize(linkage, fl.OperatingPoint(0.0, states, point.inputs))
+    assert max(caught.value.residuals.values()) > 0.5e-4
 
 
 def test_a_singular_configuration_is_said_to_be_one() -> None:

@@ -9,6 +9,8 @@ import pytest
 import sympy
 
 from fmilin import NumericalError, UsageError
+from fmilin.codegen.functions import SystemFunctions
+from fmilin.constraints.declared import Level
 from fmilin.models import Labels, LagrangeModel, SymbolicConstraint, der
 from fmilin.signals import FloatArray
 from tests.exact import products_of
@@ -154,3 +156,46 @@ def test_symmetry_is_judged_by_value_not_by_form() -> None:
     c, s = sympy.cos(x), sympy.sin(x)
     model = pendulum(mass_matrix=[[m + 1, c**2 + s**2], [1, m + 1]])
     assert len(model.states) == 4
+
+
+def test_constraints_are_differentiated_as_symbols_are() -> None:
+    """One of each kind, in any order: the rows of W and r are G and -(Gdot v + ...), term by term."""
+    t, s, x, y, theta, vx, vy, w, F, L, m, g = sympy.symbols("time s x y theta vx vy w F L m g", real=True)
+    ds, dds = der(s), der(der(s))
+    laws: list[tuple[Any, Level]] = [
+        (vx * sympy.sin(theta) - vy * sympy.cos(x * t) + s * w, "velocity"),
+        (sympy.Abs(x) * y**3 / L - s**2 * t, "position"),
+        (vy * x - sympy.sqrt(y + theta**2) * vx - t, "velocity"),
+        (sympy.exp(x * y) + sympy.cos(theta - s), "position"),
+    ]
+    q, v = sympy.Matrix([x, y, theta]), sympy.Matrix([vx, vy, w])
+    model = pendulum(
+        coordinates=dict(zip(q, v, strict=True)),
+        mass_matrix=sympy.diag(m, m, 1),
+        forces=[F, -m * g, 0],
+        constraints=[SymbolicConstraint(e, level=level) for e, level in laws],
+        inputs=[F, s],
+        parameters={L: 2.0, m: 1.5, g: 9.0},
+    )
+    at = {x: -0.7, y: 1.1, theta: 0.4, vx: 0.3, vy: -0.8, w: 1.7, t: 0.6, s: 0.9, ds: -0.5, dds: 2.3}
+    values = at | {F: 0.2, m: 1.5, g: 9.0, L: 2.0}
+
+    def rate(e: Any) -> Any:
+        return e.diff(t) + sum(e.diff(a) * b for a, b in [*zip(q, v, strict=True), (s, ds), (ds, dds)])
+
+    def number(e: Any) -> float:
+        return float(e.subs(values))
+
+    linear = [e if level == "velocity" else rate(e) for e, level in laws]
+    named = {str(symbol): value for symbol, value in values.items()}
+    state, inputs = (np.array([named[signal.name] for signal in some]) for some in (model.states, model.inputs))
+    graph = model.in_graph()
+    assert graph is not None
+    W, r = SystemFunctions(graph).equations(0.6, state, inputs, model.engine.p)
+    np.testing.assert_allclose(W[3:, :3], [[number(a.diff(b)) for b in v] for a in linear], rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(r[3:], [-number(rate(a)) for a in linear], rtol=1e-12)
+    assert np.array_equal(W[:3, 3:], W[3:, :3].T)
+    residuals = model.constraint_residuals(0.6, state, inputs)
+    assert residuals is not None
+    expected = [number(e) for e, _ in laws] + [number(rate(e)) for e, level in laws if level == "position"]
+    np.testing.assert_allclose(residuals, expected, rtol=1e-13)

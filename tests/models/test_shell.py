@@ -128,8 +128,9 @@ def test_outputs_come_in_the_order_that_is_asked_for(source: Source) -> None:
     np.testing.assert_array_equal(here.outputs, there.outputs[::-1])
     np.testing.assert_array_equal(here.derivatives, model.evaluate(*at_start(model)).derivatives)
     expected = [*model.start.inputs[-1:], here.derivatives[-1], model.start.states[0]]
-    np.testing.assert_allclose(here.outputs[: len(expected)], expected, rtol=1e-14)
-    np.testing.assert_allclose(here.outputs[-2:], [here.derivatives[0], model.start.states[-1]], rtol=1e-14)
+    near = 1e-12  # the rates may be solved for twice, and the mass matrices have condition numbers up to some hundreds
+    np.testing.assert_allclose(here.outputs[: len(expected)], expected, rtol=near)
+    np.testing.assert_allclose(here.outputs[-2:], [here.derivatives[0], model.start.states[-1]], rtol=near)
 
 
 def test_slopes_of_chosen_outputs(source: Source) -> None:
@@ -289,7 +290,7 @@ def test_a_counted_model_can_all_that_its_source_can(source: Source) -> None:
     counted = CountedModel(model)
     assert (counted.notes, counted.batches, counted.compilable) == (model.notes, model.batches, model.compilable)
     assert (counted.in_graph() is None) is (not model.compilable)
-    assert counted.held() == model.held()
+    assert counted.discrete_states() == model.discrete_states()
     ours, theirs = counted.formula(source.quantity), model.formula(source.quantity)
     assert (ours is None) == (theirs is None)
     stabilized = counted.stabilized(2.0, 3.0)

@@ -137,7 +137,7 @@ def test_bad_sample_times(sample_time: float) -> None:
 def test_bad_requests() -> None:
     with pytest.raises(UsageError, match=r"sampled already, every 0\.1 s"):
         discretize(discretize(pendulum(), H), H)
-    with pytest.raises(UsageError, match="'impulse' is no way to sample"):
+    with pytest.raises(UsageError, match="'impulse' is no method of discretization"):
         discretize(pendulum(), H, "impulse")  # type: ignore[arg-type]  # what a person may write
     unstable = from_matrices([[1000.0]], [[1.0]], [[1.0]])
     with pytest.raises(NumericalError, match="cannot be sampled every 1 s by zoh"):
@@ -159,9 +159,9 @@ def test_steps_in_their_order() -> None:
 
 
 def test_contradictions_are_refused() -> None:
-    with pytest.raises(UsageError, match="takes a way and a time"):
+    with pytest.raises(UsageError, match="takes a method and a sample time"):
         Conditioning(hold="zoh")
-    with pytest.raises(UsageError, match="takes a way and a time"):
+    with pytest.raises(UsageError, match="takes a method and a sample time"):
         Conditioning(sample_time=1.0)
     with pytest.raises(UsageError, match="leave --modal or --balance out"):
         Conditioning(modal=True, balance="norms")

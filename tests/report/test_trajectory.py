@@ -50,7 +50,7 @@ def test_events_and_switches_are_told() -> None:
     assert "1 s (event indicator 1)" in text.getvalue()
     assert "more" in text.getvalue()
     text = io.StringIO()
-    turning = fl.simulate(cartesian_pendulum(rate=7.0), stop_time=1.0, formulation="local")
+    turning = fl.simulate(cartesian_pendulum(rate=7.0), stop_time=1.0, stabilization="local")
     print_trajectory(turning, "pendulum", text)
     assert "x, vx → y, vy" in text.getvalue()
     assert max(map(len, text.getvalue().splitlines())) <= 80

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import fmilin as fl
-from fmilin.report.verification_picture import verification_picture
-from fmilin.report.verification_table import verification_text
 from fmilin.systems import cartesian_pendulum
 
 
@@ -22,15 +22,18 @@ def wrong() -> fl.Verification:
 
 
 def test_the_table_says_the_verdict_in_eighty_columns(right: fl.Verification, wrong: fl.Verification) -> None:
-    good, bad = verification_text(right), verification_text(wrong)
+    good, bad = right.table(), wrong.table()
     assert "right to first order in all 7 channels" in good
     assert "WRONG in 7 of 7 channels" in bad
     assert "and 1 more" in bad
     assert max(map(len, [*good.splitlines(), *bad.splitlines()])) <= 80
 
 
-def test_the_picture_draws_the_right_and_the_wrong(right: fl.Verification, wrong: fl.Verification) -> None:
+def test_the_picture_draws_the_right_and_the_wrong(
+    right: fl.Verification, wrong: fl.Verification, tmp_path: Path
+) -> None:
     for found in (right, wrong):
-        picture = verification_picture(found)
+        found.save_picture(tmp_path / "found.png")
+        picture = (tmp_path / "found.png").read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 20_000

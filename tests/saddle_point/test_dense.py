@@ -88,3 +88,17 @@ def test_right_hand_sides_are_solved_whatever_their_number(columns: int | None) 
     lu, pivots, _ = dgetrf(A)
     np.testing.assert_allclose(solved(lu, pivots, A @ w), w, atol=1e-13)
     np.testing.assert_allclose(DenseFactors(A).solve(A @ w), w, atol=1e-13)
+
+
+@pytest.mark.parametrize("part", [0.0, 1e-17, 1e-12, 1e-3])
+def test_a_stack_refuses_what_each_of_its_matrices_refuses_alone(part: float) -> None:
+    """Sizes from 1e-9 to 1e9 in rows and columns are no lack of rank."""
+    rng = np.random.default_rng(2)
+    sizes = 10.0 ** np.array([-9, 0, 9, 3])
+    regular = rng.standard_normal((4, 4))
+    nearly = regular.copy()
+    nearly[3] = regular[0] + part * regular[3]
+    stack = sizes[:, None] * np.stack((regular, nearly)) * sizes[::-1]
+    expected = [bool(DenseFactors(one).is_singular) for one in stack]
+    assert expected == [False, part < 1e-14]
+    assert np.asarray(DenseFactors(stack).is_singular).tolist() == expected

@@ -115,3 +115,52 @@ def test_a_motion_without_mass_is_refused_by_name_unless_it_is_held() -> None:
     twice = MultiplierFactors(np.eye(3), np.vstack((free, free)))
     with pytest.raises(NumericalError, match=r"leaves lambda\[.\], lambda\[.\] undetermined"):
         require_regular(twice, "The equations", (*names, "lambda[2]"))
+
+
+@pytest.mark.parametrize("least", [0.0, 0.3, 0.99, 1.01, 3.0, 30.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_the_rank_is_that_of_singular_values_however_near_to_the_threshold(least: float, scale: float) -> None:
+    """Orthogonal factors settle clear cases, singular values the others: the count of these is the oracle of all."""
+    rng, threshold = np.random.default_rng(3), 1e-8
+    U, V = (np.linalg.qr(rng.standard_normal((k, k)))[0] for k in (4, 7))
+    near = scale * U * [1.0, 0.7, 0.2, least * threshold] @ V[:4]
+    clear = rng.standard_normal((4, 7))
+    M = np.eye(7)
+    rank = 3 + (least > 1)
+    alone = NullSpaceFactors(M, near, threshold=threshold)
+    together = NullSpaceFactors(np.stack((M, M)), np.stack((near, clear)), threshold=threshold)
+    assert alone.rank == rank
+    assert together.rank.tolist() == [rank, 4]
+    assert alone.K.shape == (7, 7 - rank)
+    assert together.K.shape == (2, 7, 7 - rank)
+    for K, N, G, kept in ((alone.K, alone.N, near, rank), (together.K[1], together.N[1], clear, 4)):
+        assert np.abs(G @ K).max() < 2 * threshold * np.abs(G).max()
+        sigma = np.linalg.svd(G, compute_uv=False)
+        np.testing.assert_allclose(
+            N, np.linalg.pinv(G, rcond=1.0001 * threshold * (kept < 4)), atol=1e-7 / sigma[kept - 1]
+        )
+    np.testing.assert_allclose(
+        alone.singular_values, np.linalg.svd(near, compute_uv=False), rtol=1e-12, atol=1e-15 * scale
+    )
+
+
+def test_what_forces_cause_obeys_the_constraints() -> None:
+    M, G, right = system(1)
+    factors = NullSpaceFactors(M, G)
+    zero = np.zeros((len(G), 2))
+    found = factors.accelerations(right[:6])
+    assert found == pytest.approx(factors.solve(np.vstack((right[:6], zero)))[:6], abs=1e-12)
+    assert np.abs(G @ found).max() < 1e-13
+    free = NullSpaceFactors(M, np.empty((0, 6)))
+    assert free.accelerations(M) == pytest.approx(np.eye(6), abs=1e-12)
+
+
+def test_a_light_freedom_that_nothing_pushes_stays_at_rest() -> None:
+    """Orthogonal bases mix it with others: without a second step it took 3e-7 and 5e-4 from forces that cancel."""
+    rng = np.random.default_rng(4)
+    M, G = np.diag([1e-9, 2.0, 3.0, 1.0, 2.0]), rng.standard_normal((2, 5))
+    G[:, 0] = 0.0
+    right = np.concatenate((50.0 * rng.standard_normal(5), rng.standard_normal(2)))
+    right[0] = 0.0
+    for scales, limit in ((None, 1e-12), (np.array([0.1, 1.0, 2.0, 3.0, 4.0]), 1e-6)):
+        assert abs(NullSpaceFactors(M, G, scales=scales).solve(right)[0]) < limit

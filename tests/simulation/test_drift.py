@@ -28,7 +28,7 @@ def plant_of(model: fl.Model) -> Plant:
 def test_drift_of_the_underlying_ode_is_of_the_order_of_the_method() -> None:
     drifts = [
         fl.simulate(
-            cartesian_pendulum(angle=1.0), stop_time=1.0, step=0.1, formulation="none", method=rk4(step)
+            cartesian_pendulum(angle=1.0), stop_time=1.0, step=0.1, stabilization="none", method=rk4(step)
         ).largest_drift
         for step in (0.02, 0.01, 0.005)
     ]
@@ -103,8 +103,8 @@ def test_baumgarte_of_first_order_for_states_that_are_no_positions_and_velocitie
 
 def test_baumgarte_holds_the_constraints_and_the_same_motion() -> None:
     model = cartesian_pendulum(angle=1.0)
-    bare = fl.simulate(model, stop_time=12.0, step=0.2, formulation="none", method=rk4(0.01))
-    held = fl.simulate(model, stop_time=12.0, step=0.2, formulation=Baumgarte(10, 10), method=rk4(0.01))
+    bare = fl.simulate(model, stop_time=12.0, step=0.2, stabilization="none", method=rk4(0.01))
+    held = fl.simulate(model, stop_time=12.0, step=0.2, stabilization=Baumgarte(10, 10), method=rk4(0.01))
     assert np.abs(bare.drift[-10:]).max() > 1.5 * np.abs(bare.drift[:30]).max()  # it grows
     assert np.abs(held.drift[-10:]).max() < 0.3 * np.abs(bare.drift[-10:]).max()  # it does not
     np.testing.assert_allclose(held["angle"], bare["angle"], atol=2e-4)
@@ -113,7 +113,7 @@ def test_baumgarte_holds_the_constraints_and_the_same_motion() -> None:
 def test_kept_energy_is_kept() -> None:
     model = cartesian_pendulum(angle=2.0, mass=3.0)
     coarse = Method(relative=1e-4, absolute=1e-6)
-    kept = fl.simulate(model, stop_time=10.0, formulation=Projection(keeps_energy=True), method=coarse, energy=ENERGY)
+    kept = fl.simulate(model, stop_time=10.0, stabilization=Projection(keeps_energy=True), method=coarse, energy=ENERGY)
     lost = fl.simulate(model, stop_time=10.0, method=coarse, energy=ENERGY)
     first = -3.0 * 9.81 * np.cos(2.0)
     np.testing.assert_allclose(kept.energy, first, atol=1e-10)
@@ -122,7 +122,7 @@ def test_kept_energy_is_kept() -> None:
 
 
 def test_energy_may_be_an_output_with_a_known_formula() -> None:
-    motion = fl.simulate(five_bar(), stop_time=0.3, formulation=Projection(keeps_energy=True), energy="energy")
+    motion = fl.simulate(five_bar(), stop_time=0.3, stabilization=Projection(keeps_energy=True), energy="energy")
     np.testing.assert_allclose(motion.energy, motion["energy"], rtol=1e-13)
     np.testing.assert_allclose(motion.energy, motion.energy[0], rtol=1e-12)
     np.testing.assert_allclose(motion["kinetic_energy"] + motion["potential_energy"], motion.energy, rtol=1e-12)
@@ -133,14 +133,14 @@ def test_energy_that_is_unknown_or_missing() -> None:
     with pytest.raises(fl.UsageError, match=r"energy 'T \+ V' cannot be computed.*'T' is not a variable"):
         fl.simulate(model, stop_time=1.0, energy="T + V")
     with pytest.raises(fl.UsageError, match="To keep the energy it must be known"):
-        fl.simulate(model, stop_time=1.0, formulation=Projection(keeps_energy=True))
+        fl.simulate(model, stop_time=1.0, stabilization=Projection(keeps_energy=True))
 
 
 def test_a_model_that_loses_energy_must_not_be_told_to_keep_it() -> None:
     driven = cartesian_pendulum(angle=0.0)
     with pytest.raises(fl.NumericalError, match="energy cannot be brought back"):
         fl.simulate(
-            driven, stop_time=2.0, inputs={"F": 9.0}, formulation=Projection(keeps_energy=True), energy="y - 1000*x"
+            driven, stop_time=2.0, inputs={"F": 9.0}, stabilization=Projection(keeps_energy=True), energy="y - 1000*x"
         )
 
 

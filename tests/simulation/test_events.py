@@ -41,14 +41,14 @@ def test_a_second_run_begins_in_the_first_mode_again() -> None:
 def test_a_hard_stop_on_a_manifold() -> None:
     """Quarter period to the stop, the same way back: the period is half of that of the free pendulum."""
     period = 4 / np.sqrt(10.0) * ellipk(np.sin(0.5) ** 2)
-    for formulation in ("projection", "local", "baumgarte", "none"):
-        motion = fl.simulate(StoppedPendulum(1.0), stop_time=period, step=period / 8, formulation=formulation)
+    for stabilization in ("projection", "local", "baumgarte", "none"):
+        motion = fl.simulate(StoppedPendulum(1.0), stop_time=period, step=period / 8, stabilization=stabilization)
         hits = [e.time for e in motion.events if e.jumped]
         np.testing.assert_allclose(hits, [period / 4, 3 * period / 4], atol=1e-6)
         assert motion["x"].min() > -1e-7
         np.testing.assert_allclose(motion["x"][motion.times == period / 2], np.sin(1.0), atol=1e-6)
         np.testing.assert_allclose(motion.states[-1], motion.states[0], atol=1e-6)
-        assert motion.largest_drift < (1e-12 if formulation in ("projection", "local") else 1e-6)
+        assert motion.largest_drift < (1e-12 if stabilization in ("projection", "local") else 1e-6)
 
 
 def test_events_in_time_and_an_early_end() -> None:

@@ -21,10 +21,11 @@ def test_an_fmu_moves_as_its_native_model(version: str, tmp_path: Path) -> None:
     start = {"phi": 2.0}
     expected = fl.simulate(native, fl.operating_point(native, start), stop_time=1.0, step=0.1)
     with fl.load(path) as fmu:
-        for formulation in ("projection", "local", "baumgarte"):
-            motion = fl.simulate(fmu, fl.operating_point(fmu, start), stop_time=1.0, step=0.1, formulation=formulation)
+        for stabilization in ("projection", "local", "baumgarte"):
+            point = fl.operating_point(fmu, start)
+            motion = fl.simulate(fmu, point, stop_time=1.0, step=0.1, stabilization=stabilization)
             np.testing.assert_allclose(motion.states, expected.states, atol=1e-7)
-            assert motion.largest_drift < (1e-7 if formulation == "baumgarte" else 1e-12)
+            assert motion.largest_drift < (1e-7 if stabilization == "baumgarte" else 1e-12)
 
 
 def test_bounces_of_an_fmu(zoo: Callable[[str], Path]) -> None:

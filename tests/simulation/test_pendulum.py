@@ -11,13 +11,13 @@ from scipy.special import ellipj, ellipk
 import fmilin as fl
 from fmilin.signals import FloatArray
 from fmilin.simulation import Baumgarte, LocalForm, Method, Projection, Underlying
-from fmilin.simulation.formulation import Formulation
+from fmilin.simulation.stabilization import Stabilization
 from fmilin.systems import cartesian_pendulum
 from tests.by_hand import pendulum
 
 G = 9.81
 
-FORMULATIONS = [Projection(), LocalForm(), LocalForm(coordinates="tangent"), Baumgarte(), Underlying()]
+STABILIZATIONS = [Projection(), LocalForm(), LocalForm(coordinates="tangent"), Baumgarte(), Underlying()]
 
 
 def swing(amplitude: float, times: FloatArray) -> FloatArray:
@@ -32,18 +32,18 @@ def turn(rate: float, times: FloatArray) -> FloatArray:
     return 2 * np.array([ellipj(rate * t / 2, 4 * G / rate**2)[3] for t in times])
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: repr(f).partition("(")[0])
-def test_swinging_as_the_elliptic_function_says(formulation: Formulation) -> None:
-    motion = fl.simulate(cartesian_pendulum(angle=2.0), stop_time=4.0, step=0.1, formulation=formulation)
+@pytest.mark.parametrize("stabilization", STABILIZATIONS, ids=lambda f: repr(f).partition("(")[0])
+def test_swinging_as_the_elliptic_function_says(stabilization: Stabilization) -> None:
+    motion = fl.simulate(cartesian_pendulum(angle=2.0), stop_time=4.0, step=0.1, stabilization=stabilization)
     np.testing.assert_allclose(motion["angle"], swing(2.0, motion.times), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["RK45", "RK23", "Radau", "BDF"])
 def test_every_method_finds_the_same_motion(name: str) -> None:
     method = Method(name, relative=1e-6, absolute=1e-8)
-    for formulation in ("projection", "local"):
+    for stabilization in ("projection", "local"):
         motion = fl.simulate(
-            cartesian_pendulum(angle=2.0), stop_time=2.0, step=0.1, method=method, formulation=formulation
+            cartesian_pendulum(angle=2.0), stop_time=2.0, step=0.1, method=method, stabilization=stabilization
         )
         np.testing.assert_allclose(motion["angle"], swing(2.0, motion.times), rtol=0, atol=2e-4)
         assert motion.largest_drift < 1e-12
@@ -60,7 +60,7 @@ def test_local_form_switches_coordinates_over_a_full_turn() -> None:
     """With x alone nothing would pass the two points where y = 0: there the dependent coordinate is the other one."""
     rate = 7.0
     model = cartesian_pendulum(angle=0.0, rate=rate)
-    motion = fl.simulate(model, stop_time=3.0, step=0.02, formulation=LocalForm())
+    motion = fl.simulate(model, stop_time=3.0, step=0.02, stabilization=LocalForm())
     expected = turn(rate, motion.times)
     assert expected[-1] > 4 * np.pi
     np.testing.assert_allclose(motion["x"], np.sin(expected), atol=1e-6)
@@ -79,7 +79,7 @@ def test_local_form_switches_coordinates_over_a_full_turn() -> None:
 
 def test_tangent_coordinates_are_switched_too() -> None:
     motion = fl.simulate(
-        cartesian_pendulum(rate=7.0), stop_time=2.0, step=0.05, formulation=LocalForm(coordinates="tangent")
+        cartesian_pendulum(rate=7.0), stop_time=2.0, step=0.05, stabilization=LocalForm(coordinates="tangent")
     )
     np.testing.assert_allclose(motion["x"], np.sin(turn(7.0, motion.times)), atol=1e-7)
     assert len(motion.switches) >= 3
@@ -87,16 +87,16 @@ def test_tangent_coordinates_are_switched_too() -> None:
 
 def test_named_coordinates_are_kept_as_long_as_they_are_good() -> None:
     model = cartesian_pendulum(angle=0.9)
-    motion = fl.simulate(model, stop_time=1.0, formulation=LocalForm(independent=["y"], limit=100.0))
+    motion = fl.simulate(model, stop_time=1.0, stabilization=LocalForm(independent=["y"], limit=100.0))
     assert motion.switches[0].before == ("y", "vy")
-    stays = fl.simulate(cartesian_pendulum(angle=0.5), stop_time=1.0, formulation=LocalForm(independent=["x"]))
+    stays = fl.simulate(cartesian_pendulum(angle=0.5), stop_time=1.0, stabilization=LocalForm(independent=["x"]))
     assert stays.switches == ()
 
 
 def test_an_expression_as_coordinate_needs_no_switch_at_all() -> None:
     model = cartesian_pendulum(angle=1.0)
     theta = ["theta=atan2(x,-y)", "w=(x*vy-y*vx)/(x^2+y^2)"]
-    motion = fl.simulate(model, stop_time=1.0, step=0.1, formulation=LocalForm(independent=theta))
+    motion = fl.simulate(model, stop_time=1.0, step=0.1, stabilization=LocalForm(independent=theta))
     np.testing.assert_allclose(motion["angle"], swing(1.0, motion.times), atol=1e-8)
     assert motion.switches == ()
     assert motion.largest_drift < 1e-14

@@ -33,10 +33,10 @@ def driven() -> LagrangeModel:
     )
 
 
-@pytest.mark.parametrize("formulation", ["projection", "local", "none"])
-def test_it_moves_as_in_the_angle(formulation: str) -> None:
+@pytest.mark.parametrize("stabilization", ["projection", "local", "none"])
+def test_it_moves_as_in_the_angle(stabilization: str) -> None:
     """theta'' = -(g sin(theta) + s'' cos(theta))/l."""
-    motion = fl.simulate(driven(), stop_time=3.0, step=0.1, inputs=DRIVE, formulation=formulation)
+    motion = fl.simulate(driven(), stop_time=3.0, step=0.1, inputs=DRIVE, stabilization=stabilization)
     oracle = solve_ivp(
         lambda t, z: [z[1], -(G * np.sin(z[0]) + DRIVE["der(der(s))"](t) * np.cos(z[0])) / LENGTH],
         (0, 3),
@@ -47,7 +47,7 @@ def test_it_moves_as_in_the_angle(formulation: str) -> None:
     )
     np.testing.assert_allclose(motion["x"] - motion["s"], LENGTH * np.sin(oracle.y[0]), atol=2e-7)
     np.testing.assert_allclose(motion["y"], -LENGTH * np.cos(oracle.y[0]), atol=2e-7)
-    assert motion.largest_drift < (1e-6 if formulation == "none" else 1e-12)
+    assert motion.largest_drift < (1e-6 if stabilization == "none" else 1e-12)
 
 
 def test_the_linear_model_is_driven_alike() -> None:

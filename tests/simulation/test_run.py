@@ -7,7 +7,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.models import OdeModel, SymbolicConstraint
-from fmilin.simulation import LocalForm, Method
+from fmilin.simulation import LocalForm, Method, Underlying
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.method import FixedRungeKutta4
 from fmilin.simulation.plant import Plant
@@ -29,7 +29,7 @@ def test_samples_and_names() -> None:
     assert motion.energy.shape == (0,)
     assert motion.largest_drift == 0.0
     assert len(motion) == 5
-    assert motion.formulation == "Projection"
+    assert motion.stabilization == "Projection"
 
 
 def test_a_500th_by_default_and_the_end_exactly() -> None:
@@ -102,8 +102,8 @@ def test_constraints_that_depend_on_time() -> None:
         constraints=[SymbolicConstraint("x - cos(time)", "prescribed", "velocity")],
         start={"x": 1.0},
     )
-    for formulation in ("projection", "local"):
-        motion = fl.simulate(model, stop_time=5.0, step=0.5, formulation=formulation)
+    for stabilization in ("projection", "local"):
+        motion = fl.simulate(model, stop_time=5.0, step=0.5, stabilization=stabilization)
         np.testing.assert_allclose(motion["x"], np.cos(motion.times), atol=1e-13)
         np.testing.assert_allclose(motion["y"], np.sin(motion.times), atol=1e-8)
 
@@ -119,16 +119,16 @@ def test_no_states_and_no_freedom() -> None:
         constraints=[SymbolicConstraint("x - cos(time)", level="velocity")],
         start={"x": 1.0},
     )
-    for formulation in ("local", "projection", "none"):
-        motion = fl.simulate(led, stop_time=2.0, step=0.5, formulation=formulation)
+    for stabilization in ("local", "projection", "none"):
+        motion = fl.simulate(led, stop_time=2.0, step=0.5, stabilization=stabilization)
         np.testing.assert_allclose(motion["x"], np.cos(motion.times), atol=1e-8)
 
 
 def test_nonholonomic_constraints() -> None:
     """The disk rolls straight on at constant speed; its contact path is a line."""
     disk = rolling_disk(speed=1.5)
-    for formulation in ("projection", "local", "baumgarte"):
-        motion = fl.simulate(disk, stop_time=2.0, step=0.5, formulation=formulation)
+    for stabilization in ("projection", "local", "baumgarte"):
+        motion = fl.simulate(disk, stop_time=2.0, step=0.5, stabilization=stabilization)
         np.testing.assert_allclose(motion["q4"], motion["q4"][0] + 1.5 * motion.times, atol=1e-8)
         np.testing.assert_allclose(motion["q2"], 0.0, atol=1e-9)
         assert motion.largest_drift < 1e-10
@@ -146,7 +146,7 @@ def test_heavily_constrained() -> None:
     model = four_bar(loops=4)
     start = fl.operating_point(model, {"phi": 1.7})
     one = fl.simulate(model, start, stop_time=2.0, step=0.1)
-    other = fl.simulate(model, start, stop_time=2.0, step=0.1, formulation="local")
+    other = fl.simulate(model, start, stop_time=2.0, step=0.1, stabilization="local")
     np.testing.assert_allclose(one.states, other.states, atol=1e-7)
     np.testing.assert_allclose(one["y0"], np.sin(one["phi"]), atol=1e-12)
 
@@ -166,9 +166,18 @@ def test_impossible_times() -> None:
         fl.simulate(decay(), stop_time=1.0, step=1e-9)
 
 
-def test_unknown_ways() -> None:
-    with pytest.raises(fl.UsageError, match="'magic' is no formulation: use projection, local, baumgarte, none"):
+def test_the_old_names_are_accepted() -> None:
+    motion = fl.simulate(decay(), stop_time=1.0, step=0.5, formulation="local")
+    assert motion.stabilization == motion.formulation == "LocalForm"
+    points = fl.snapshots(cartesian_pendulum(angle=1.0), times=[0.5], formulation=Underlying())
+    assert len(list(points)) == 1
+    with pytest.raises(fl.UsageError, match="'magic' is no stabilization"):
         fl.simulate(decay(), stop_time=1.0, formulation="magic")
+
+
+def test_unknown_ways() -> None:
+    with pytest.raises(fl.UsageError, match="'magic' is no stabilization: use projection, local, baumgarte, none"):
+        fl.simulate(decay(), stop_time=1.0, stabilization="magic")
     with pytest.raises(fl.UsageError, match="'LSODA' is no integration method"):
         fl.simulate(decay(), stop_time=1.0, method="LSODA")
     with pytest.raises(fl.UsageError, match="cannot be reached"):
@@ -190,7 +199,7 @@ def test_a_constraint_that_the_motion_does_not_keep() -> None:
     free = OdeModel("free", {"x": "v", "v": "-x"}, constraints=["x - 1"], start={"x": 1.0})
     with pytest.raises(fl.ConstraintError, match=r"does not keep these constraints: .*x - 1"):
         fl.simulate(free, stop_time=1.0)
-    assert fl.simulate(free, stop_time=1.0, formulation="none").largest_drift > 0.4
+    assert fl.simulate(free, stop_time=1.0, stabilization="none").largest_drift > 0.4
 
 
 def test_nan_is_named_with_its_time() -> None:

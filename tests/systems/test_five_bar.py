@@ -146,7 +146,7 @@ def test_back_at_the_singular_configuration_after_2_82_s() -> None:
         model,
         stop_time=2.82,
         step=0.002,
-        formulation="none",
+        stabilization="none",
         method=Method(relative=1e-11, absolute=1e-13),
         energy="energy",
     )
@@ -168,10 +168,10 @@ def test_through_the_singularity_three_times_and_the_energy_of_both_formulations
         step=5e-3,
         method=rk4,
         energy="energy",
-        formulation=Projection(keeps_energy=True, tolerance=1e-3),
+        stabilization=Projection(keeps_energy=True, tolerance=1e-3),
     )
     held = fl.simulate(
-        multipliers, stop_time=4.2, step=5e-3, method=rk4, energy="energy", formulation=Baumgarte(10.0, 10.0)
+        multipliers, stop_time=4.2, step=5e-3, method=rk4, energy="energy", stabilization=Baumgarte(10.0, 10.0)
     )
     for motion in (projected, held):
         kappa = np.array([null_space.singularity(0.0, x).constraints.condition_number for x in motion.states])
@@ -182,9 +182,9 @@ def test_through_the_singularity_three_times_and_the_energy_of_both_formulations
     assert wrong[1] > 1.0
 
 
-@pytest.mark.parametrize("formulation", ["projection", "local", "none"])
-def test_every_formulation_falls_alike(formulation: str) -> None:
-    motion = fl.simulate(five_bar(), stop_time=0.6, step=0.1, formulation=formulation)
+@pytest.mark.parametrize("stabilization", ["projection", "local", "none"])
+def test_every_stabilization_falls_alike(stabilization: str) -> None:
+    motion = fl.simulate(five_bar(), stop_time=0.6, step=0.1, stabilization=stabilization)
     reference = fl.simulate(
         NullSpaceModel(five_bar()), stop_time=0.6, step=0.1, method=Method(relative=1e-12, absolute=1e-13)
     )

@@ -11,7 +11,6 @@ import pytest
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
 from fmilin.models.ode import OdeModel
-from fmilin.report.verification_table import verification_text
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -107,7 +106,7 @@ def test_a_swinging_pendulum_in_any_coordinates(coordinates: str) -> None:
     else:
         linear = fl.linearize(model, coordinates=coordinates)
     found = linear.verify(model, horizon=0.7)
-    assert found.passed, verification_text(found)
+    assert found.passed, found.table()
     assert "drift" in kinds(found)
     in_others = replace(linear, A=fl.linearize(model, independent=["y"]).A)
     assert not in_others.verify(model, horizon=0.7).passed
@@ -146,7 +145,7 @@ def test_the_rolling_disk_in_a_steady_turn() -> None:
     model = rolling_disk(speed=1.2, lean=0.15)
     linear = fl.linearize(model, inputs=[], outputs=["lean", "yaw_rate"])
     found = linear.verify(model, horizon=1.0)
-    assert found.passed, verification_text(found)
+    assert found.passed, found.table()
     assert len([c for c in found.channels if c.kind == "offset"]) == 8
     by_name = {c.signal: c for c in found.channels}
     for ignorable in ("q4", "q5"):  # the disk does not know where on the plane it is
@@ -160,7 +159,7 @@ def test_a_driven_pivot() -> None:
     model = cart(exact=True)
     linear = fl.linearize(model)
     found = linear.verify(model, horizon=0.6)
-    assert found.passed, verification_text(found)
+    assert found.passed, found.table()
     wrong = replace(linear, T_u=np.zeros_like(linear.T_u))
     assert any(c.signal == "s" for c in wrong.verify(model, horizon=0.6).failed)
     with pytest.raises(fl.UsageError, match="has the prescribed motion 's' among its states"):
@@ -175,7 +174,7 @@ def test_random_hidden_systems(seed: int) -> None:
     _, model = hidden_system(recipe)
     linear = fl.linearize(model)
     found = linear.verify(model, horizon=0.2)
-    assert found.passed, verification_text(found)
+    assert found.passed, found.table()
     A = linear.A.copy()
     A[np.unravel_index(np.argmax(np.abs(A)), A.shape)] *= 1.1
     assert not replace(linear, A=A).verify(model, horizon=0.2).passed
@@ -223,7 +222,7 @@ def test_stiff_and_slow_together() -> None:
     linear = fl.linearize(model)
     found = linear.verify(model)
     assert found.horizon == pytest.approx(4 * np.pi)
-    assert found.passed, verification_text(found)
+    assert found.passed, found.table()
     assert not scaled(linear, "A", (1, 0), 1.01).verify(model).passed
 
 
@@ -238,7 +237,7 @@ def test_noise_is_not_taken_for_an_error() -> None:
     model = FunctionModel(Parts(**{**vars(parts), "rates": noisy, "output": None, "outputs": ()}))
     linear = fl.linearize(model, independent=["x"])
     found = linear.verify(model, horizon=0.8)
-    assert found.passed, verification_text(found)
+    assert found.passed, found.table()
     assert not scaled(linear, "A", (1, 0), 1.05).verify(model, horizon=0.8).passed
 
 

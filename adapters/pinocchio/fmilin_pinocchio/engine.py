@@ -38,7 +38,7 @@ ITERATIONS = 100
 
 
 @dataclass(frozen=True)
-class _Bond:
+class _Closure:
     """A weld at a point: the gap X from the first frame to the second, and how it moves."""
 
     X: Any
@@ -50,8 +50,8 @@ class _Bond:
     """The twist of the first frame, in axes of the second, (6,)."""
 
 
-_Dynamics = tuple[FloatArray, FloatArray, list[_Bond], Factors]
-"""Accelerations, reactions (-lambda), bonds, and what solves for the first two."""
+_Dynamics = tuple[FloatArray, FloatArray, list[_Closure], Factors]
+"""Accelerations, reactions (-lambda), closures, and what solves for the first two."""
 
 
 class PinocchioEngine(Engine):
@@ -132,9 +132,9 @@ class PinocchioEngine(Engine):
         """Return the rates of all states, and gap and rate of each weld."""
         del t
         q, v = self._split(x)
-        a, _, bonds, _factors = self._dynamics(q, v, u)
-        gaps = [pin.log6(bond.X).vector for bond in bonds]
-        rates = [pin.Jlog6(bond.X) @ (bond.G @ v) for bond in bonds]
+        a, _, closures, _factors = self._dynamics(q, v, u)
+        gaps = [pin.log6(closure.X).vector for closure in closures]
+        rates = [pin.Jlog6(closure.X) @ (closure.G @ v) for closure in closures]
         return np.concatenate((self._position_rates(q, v), a)), np.concatenate([np.empty(0), *gaps, *rates])
 
     def slopes(
@@ -144,22 +144,22 @@ class PinocchioEngine(Engine):
         del t
         robot, data, nq = self._robot, self._data, self._robot.nq
         q, v = self._split(x)
-        a, reactions, bonds, factors = self._dynamics(q, v, u)
+        a, reactions, closures, factors = self._dynamics(q, v, u)
         moves, dv = self._as_velocities(q, dx[:nq]), dx[nq:]
-        forces = self._forces(bonds, reactions)
+        forces = self._forces(closures, reactions)
         tau_q, tau_v, _M = pin.computeRNEADerivatives(robot, data, q, v, a, forces)
         r = -tau_q @ moves - tau_v @ dv - robot.damping[:, None] * dv
         r[self._driven] += du
         pin.computeForwardKinematicsDerivatives(robot, data, q, v, a)
         gap_slopes, rate_slopes, pulls = [], [], []
-        for weld, bond in zip(self._welds, bonds, strict=True):
+        for weld, closure in zip(self._welds, closures, strict=True):
             (V1, A1q, A1v), (V2, A2q, A2v) = (self._partials(weld, side) for side in (0, 1))
-            move = bond.G @ moves
-            gap_slopes.append(pin.Jlog6(bond.X) @ move)
-            turned = pin.Motion(bond.first)
+            move = closure.G @ moves
+            gap_slopes.append(pin.Jlog6(closure.X) @ move)
+            turned = pin.Motion(closure.first)
             swept = -turned.action @ move  # the first twist, seen from a second frame that moves
-            rate_slopes.append(pin.Jlog6(bond.X) @ ((V2 - bond.A @ V1) @ moves + swept + bond.G @ dv))
-            pulls.append(-(A2q - bond.A @ A1q) @ moves - (A2v - bond.A @ A1v) @ dv)
+            rate_slopes.append(pin.Jlog6(closure.X) @ ((V2 - closure.A @ V1) @ moves + swept + closure.G @ dv))
+            pulls.append(-(A2q - closure.A @ A1q) @ moves - (A2v - closure.A @ A1v) @ dv)
         da = factors.solve(np.vstack([r, *pulls]))[: robot.nv]
         rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
         return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
@@ -167,13 +167,13 @@ class PinocchioEngine(Engine):
     # -- dynamics ----------------------------------------------------------------------------------
 
     def _dynamics(self, q: FloatArray, v: FloatArray, u: FloatArray) -> _Dynamics:
-        """Return accelerations, reactions, the welds' bonds and all their rows, and what solved for them."""
+        """Return accelerations, reactions, the closures of the welds and all their rows, and what solved for them."""
         robot, data = self._robot, self._data
         key = (q.tobytes(), v.tobytes(), u.tobytes())
         if self._last is not None and self._last[0] == key:  # slopes are asked for where a visit was
             return self._last[1]
-        bonds, biases = self._bonds(q, v)
-        G = np.vstack([np.empty((0, robot.nv)), *(bond.G for bond in bonds)])
+        closures, biases = self._closures(q, v)
+        G = np.vstack([np.empty((0, robot.nv)), *(closure.G for closure in closures)])
         M = np.triu(pin.crba(robot, data, q))  # the triangle that every version of Pinocchio fills
         M = M + np.triu(M, 1).T
         tau = -robot.damping * v
@@ -182,13 +182,13 @@ class PinocchioEngine(Engine):
         factors = NullSpaceFactors(M, G) if len(G) else DenseFactors(M)
         require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[robot.nq :])
         w = factors.solve(np.concatenate([r, *(-bias for bias in biases)]))
-        self._last = (key, (w[: robot.nv], -w[robot.nv :], bonds, factors))
+        self._last = (key, (w[: robot.nv], -w[robot.nv :], closures, factors))
         return self._last[1]
 
-    def _bonds(self, q: FloatArray, v: FloatArray) -> tuple[list[_Bond], list[FloatArray]]:
-        """Return the bonds, and d(G v)/dt with v' = 0 for each."""
+    def _closures(self, q: FloatArray, v: FloatArray) -> tuple[list[_Closure], list[FloatArray]]:
+        """Return the closures, and d(G v)/dt with v' = 0 for each."""
         robot, data = self._robot, self._data
-        bonds, biases = [], []
+        closures, biases = [], []
         if self._welds:
             pin.forwardKinematics(robot, data, q, v, np.zeros(robot.nv))
             pin.computeJointJacobians(robot, data, q)
@@ -204,21 +204,21 @@ class PinocchioEngine(Engine):
             G = J2 - A @ J1
             relative = pin.Motion(G @ v)
             bias = P2.actInv(data.a[j2]).vector - A @ P1.actInv(data.a[j1]).vector + relative.action @ first
-            bonds.append(_Bond(X, A, G, first))
+            closures.append(_Closure(X, A, G, first))
             biases.append(bias)
-        return bonds, biases
+        return closures, biases
 
-    def _forces(self, bonds: list[_Bond], reactions: FloatArray) -> Any:
+    def _forces(self, closures: list[_Closure], reactions: FloatArray) -> Any:
         """Return the constraint forces as wrenches on the joints, in the joints' axes."""
         forces = self._wrenches
         for weld in self._welds:
             for j in weld.joints:
                 forces[j] = pin.Force.Zero()
-        for k, (weld, bond) in enumerate(zip(self._welds, bonds, strict=True)):
+        for k, (weld, closure) in enumerate(zip(self._welds, closures, strict=True)):
             wrench = pin.Force(reactions[6 * k : 6 * k + 6])
             (j1, j2), (P1, P2) = weld.joints, weld.placements
             forces[j2] += P2.act(wrench)
-            forces[j1] -= P1.act(bond.X.act(wrench))
+            forces[j1] -= P1.act(closure.X.act(wrench))
         return forces
 
     def _partials(self, weld: Weld, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -281,11 +281,11 @@ class PinocchioEngine(Engine):
     def _descended(self, q: FloatArray, columns: list[int]) -> tuple[FloatArray, FloatArray]:
         """Return where Gauss-Newton ends when some velocities move, and the gaps there."""
         for _ in range(ITERATIONS):
-            bonds, _biases = self._bonds(q, np.zeros(self._robot.nv))
-            gap = np.concatenate([np.empty(0), *(pin.log6(bond.X).vector for bond in bonds)])
+            closures, _biases = self._closures(q, np.zeros(self._robot.nv))
+            gap = np.concatenate([np.empty(0), *(pin.log6(closure.X).vector for closure in closures)])
             if not columns or not gap.size or np.abs(gap).max() < CLOSED:
                 break
-            G = np.vstack([pin.Jlog6(bond.X) @ bond.G for bond in bonds])[:, columns]
+            G = np.vstack([pin.Jlog6(closure.X) @ closure.G for closure in closures])[:, columns]
             step = np.zeros(self._robot.nv)
             step[columns] = -linalg.pinv(G, rtol=REDUNDANT) @ gap
             if np.abs(step).max() < CLOSED:

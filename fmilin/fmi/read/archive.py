@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.options import GIB, FmuOptions
 from fmilin.fmi.read.xml import parse_description
@@ -201,7 +201,7 @@ class FmuFile:
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
         if not self.path.exists():
-            raise ModelError(f"There is no file '{self.path}'. Check the path and the working directory.")
+            raise missing_file(self.path)
         if not self.path.is_file():
             raise ModelError(f"'{self.path}' is no file. Give the .fmu file itself.")
         try:

@@ -10,7 +10,7 @@ from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.session import Session
 
-__all__ = ["held_values"]
+__all__ = ["discrete_values"]
 
 MOST = 50
 """Variables that are read: a big model has thousands."""
@@ -20,7 +20,7 @@ _discrete_ones: WeakKeyDictionary[Layout, list[Variable]] = WeakKeyDictionary()
 _UNREADABLE = frozenset({"Clock", "Binary"})
 
 
-def held_values(session: Session) -> dict[str, str]:
+def discrete_values(session: Session) -> dict[str, str]:
     """Return the discrete-time variables and their present values, as text.
 
     Inputs that are inputs of the linear model are left out. A variable that the FMU refuses to tell ends the list:

@@ -15,7 +15,7 @@ from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.discrete_states import held_values
+from fmilin.fmi.read.discrete_states import discrete_values
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
 from fmilin.fmi.read.residuals import Residuals
@@ -152,7 +152,7 @@ class FmuModel(Model, Hybrid):
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
         self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
-        rates = any(getattr(layout.place(s), "kind", "") == "derivative" for s in observed)
+        rates = any((place := layout.place(s)) is not None and place.kind == "derivative" for s in observed)
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
@@ -257,9 +257,9 @@ class FmuModel(Model, Hybrid):
         """Whether the FMU is still in its mode; see :attr:`fmilin.model.events.Hybrid.remembers_mode`."""
         return self._session.remembers_mode
 
-    def held(self) -> Mapping[str, str]:
+    def discrete_states(self) -> Mapping[str, str]:
         """Return discrete-time variables and inputs that are no numbers, as they are in the present mode."""
-        return {} if self._closed else held_values(self._session)
+        return {} if self._closed else discrete_values(self._session)
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from fmilin.errors import ConstraintError, UsageError
+from fmilin.errors import UsageError
 from fmilin.formulations.form import ConstrainedForm, Motion
+from fmilin.formulations.of_model import TAKE
+from fmilin.manifold.projection import not_on_manifold
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CONSISTENT, EQUILIBRIUM
@@ -42,7 +46,7 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
         )
     n = form.M.shape[0]
     q, v = x[:n], x[n:]
-    _require_consistent(model.info.name, form.residuals, form.G @ v)
+    _require_consistent(x, model.states.scales(x), form.residuals, form.G)
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
     forces = abs(form.force_positions) @ np.abs(q) + abs(form.G.T) @ np.abs(form.multipliers)
     moving = np.max(np.abs(v) / model.states.scales(x)[n:], initial=0.0) > EQUILIBRIUM
@@ -62,15 +66,12 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     )
 
 
-def _require_consistent(name: str, g: FloatArray, rates: FloatArray) -> None:
-    worst = np.maximum(np.abs(g), np.abs(rates))
-    bad = np.flatnonzero(worst > CONSISTENT)
-    if not len(bad):
-        return
-    residuals = {f"constraint {i + 1}": float(worst[i]) for i in bad}
-    listed = "; ".join(f"constraint {i + 1} is off by {worst[i]:.6g}" for i in bad[:6])
-    raise ConstraintError(
-        f"The point does not satisfy the constraints of '{name}': {listed}. Take one from "
-        "fmilin.operating_point or fmilin.trim.",
-        residuals=residuals,
-    )
+def _require_consistent(x: FloatArray, sizes: FloatArray, g: FloatArray, Phi_q: Any) -> None:
+    n = len(x) // 2
+    rates = Phi_q @ x[n:]
+    reach = np.sqrt([Phi_q.power(2) @ D**2 for D in (sizes[:n], sizes[n:])])
+    off = np.abs([g, rates]) / np.where(reach > 0, reach, 1.0)
+    bad = {f"constraint {i + 1}": float(g[i]) for i in np.flatnonzero(~(off[0] <= CONSISTENT))}
+    bad |= {f"rate of constraint {i + 1}": float(rates[i]) for i in np.flatnonzero(~(off[1] <= CONSISTENT))}
+    if bad:
+        raise not_on_manifold(bad, advice=TAKE)

@@ -12,6 +12,7 @@ from scipy.linalg import qr
 from scipy.sparse import linalg
 
 from fmilin.errors import NumericalError, UsageError
+from fmilin.formulations.solved import without_inertia
 from fmilin.formulations.sparse.problem import LinearPencil, QuadraticProblem
 from fmilin.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
 from fmilin.formulations.spectrum import ComplexArray
@@ -159,11 +160,7 @@ def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, Co
 def _require_inertia(M: FloatArray) -> None:
     values = np.linalg.eigvalsh((M + M.T) / 2) if np.isfinite(M).all() else np.full(len(M), np.nan)
     if not values[0] > CANCELLED * values[-1]:
-        raise NumericalError(
-            "The mass matrix is not positive definite on the velocities that the constraints leave free: some motion "
-            f"has the inertia {values[0]:.3g} (the largest is {values[-1]:.3g}). Give it a mass, or a constraint that "
-            "ties it to one."
-        )
+        raise without_inertia(values[0], values[-1])
 
 
 def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around: Around) -> FloatArray:

@@ -93,6 +93,7 @@ class KaneModel(SymbolicModel):
     """
 
     engine: KaneEngine
+    independent_by_default = True
 
     def __init__(
         self,

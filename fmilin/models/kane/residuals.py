@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, NumericalError, UnknownNameError
+from fmilin.errors import NumericalError, UnknownNameError
+from fmilin.manifold.projection import not_on_manifold
 from fmilin.models.kane.form import KaneForm
 from fmilin.models.kane.functions import KaneFunctions
 from fmilin.signals import FloatArray, Signals
@@ -68,11 +69,10 @@ def require_consistent_point(point: PointToCheck, system: str) -> None:
     off = np.abs(values) / np.where(sizes > 0, sizes, 1.0)
     residuals = {n: float(v) for n, v, d, e in zip(names, values, off, limits, strict=True) if not d <= e}
     if residuals:
-        listed = "; ".join(f"{name} is {value:.6g} instead of 0" for name, value in list(residuals.items())[:8])
-        raise ConstraintError(
-            f"The point does not satisfy the equations of '{system}': {listed}. Let fmilin.operating_point "
-            "assemble the states, and leave rates out to have them solved for.",
-            residuals=residuals,
+        raise not_on_manifold(
+            residuals,
+            otherwise=f"The point does not satisfy the equations of '{system}'",
+            advice="Let fmilin.operating_point assemble the states, and leave rates out to have them solved for.",
         )
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.models.mechanism.closing import Closing, Floats, Gap
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.parts import SPEEDS
+from fmilin.models.mechanism.description import MechanismDescription, require_freedom
 from fmilin.tolerances import CLOSED
 
 __all__ = ["Assembly", "Gap", "assemble"]
@@ -83,8 +82,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     >>> [round(float(j.position[0]), 6) for j in triangle.description.joints]  # 60 and -120 degrees
     [1.047198, -2.094395]
     """
-    if not any(SPEEDS[joint.type] for joint in description.joints):
-        raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+    require_freedom(description)
     closing = Closing(description, _held(description, held))
     q = _nearest(closing)
     _require_closed(closing, q)
@@ -93,7 +91,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
         description=_started(closing, q, v),
         before=closing.gaps(closing.start),
         gaps=closing.gaps(q),
-        moved=float(np.max(np.abs(closing.way(q)), initial=0.0)),
+        moved=float(np.max(np.abs(closing.displacement(q)), initial=0.0)),
         iterations=closing.iterations,
     )
 
@@ -120,7 +118,7 @@ def _nearest(closing: Closing) -> Floats:
         found.append(closing.descended(closing.moved(closing.start, kick * closing.scales * closing.free_q)))
     good = [q for q in found if closing.is_closed(q)]
     if good:
-        return min(good, key=lambda q: float(np.linalg.norm(closing.way(q))))
+        return min(good, key=lambda q: float(np.linalg.norm(closing.displacement(q))))
     return min(found, key=lambda q: float(np.linalg.norm(closing.values(q)) + np.pi * len(closing.turned_over(q))))
 
 

@@ -173,7 +173,7 @@ class Closing:
         E, _ = coordinate_columns(self.system.tree, q, np.zeros(len(theta)))
         return self._normalized(q + E @ theta)
 
-    def way(self, q: Floats) -> Floats:
+    def displacement(self, q: Floats) -> Floats:
         """Return how far the joints are from the first guess, in rad or sizes of the mechanism, shape (n_q,)."""
         tree = self.system.tree
         scales = np.ones(tree.n_q)

@@ -35,6 +35,7 @@ __all__ = [
     "Skate",
     "Torque",
     "Wheel",
+    "require_freedom",
 ]
 
 Input = JointForce | Force | Torque | LineForce
@@ -126,11 +127,23 @@ class MechanismDescription:
             raise ModelError(f"The mechanism '{self.name}' cannot be built: " + " ".join(problems))
 
 
+def require_freedom(description: MechanismDescription) -> None:
+    """Refuse a mechanism in which nothing moves.
+
+    Raises
+    ------
+    ModelError
+        When all joints are fixed.
+    """
+    if not any(SPEEDS[joint.type] for joint in description.joints):
+        raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+
+
 def _repeated(d: MechanismDescription) -> list[str]:
     problems = []
     groups: list[tuple[str, list[str]]] = [
         ("bodies (the ground is one)", [d.ground, *(b.name for b in d.bodies)]),
-        ("joints, loops, wheels or skates", [*_names(d.joints), *_bonds(d)]),
+        ("joints, loops, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
         ("springs or inputs", [*_names(d.springs), *_names(d.inputs)]),
         ("outputs", [s.name for s in d.sensors]),
         ("states or inputs", [*(n for j in d.joints for n in sum(j.state_names, ())), *(i.name for i in d.inputs)]),
@@ -145,7 +158,7 @@ def _names(parts: Iterable[Any]) -> list[str]:
     return [part.name for part in parts]
 
 
-def _bonds(d: MechanismDescription) -> list[str]:
+def _constraint_names(d: MechanismDescription) -> list[str]:
     return [*_names(d.loops), *_names(d.wheels), *_names(d.skates)]
 
 
@@ -170,7 +183,7 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
 def _unknown_others(d: MechanismDescription) -> list[str]:
     joints = {j.name: j for j in d.joints}
     lines = [s.name for s in d.springs] + [i.name for i in d.inputs if isinstance(i, LineForce)]
-    loop_constraints = _bonds(d)
+    constraints = _constraint_names(d)
     bodies = [d.ground, *(b.name for b in d.bodies)]
     problems = []
     for i in d.inputs:
@@ -185,7 +198,7 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
         elif s.quantity.startswith("distance"):
             problems += _name(where, s.of, lines, "a spring or line force")
         elif s.quantity == "reaction":
-            problems += _name(where, s.of, loop_constraints, "a loop, wheel or skate")
+            problems += _name(where, s.of, constraints, "a loop, wheel or skate")
     states = [n for j in d.joints for n in sum(j.state_names, ())]
     for name in d.independent:
         problems += _name("recommended states", name, states, "a state")

@@ -10,7 +10,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
-from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.description import MechanismDescription, require_freedom
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import independence_of, require_mass
@@ -49,8 +49,7 @@ class MechanismEngine(AdjustableEngine):
 
     def __init__(self, description: MechanismDescription) -> None:
         system = System(description)
-        if not system.tree.n:
-            raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
+        require_freedom(description)
         q = state_signals(system).starts[: system.tree.n_q]
         self.description, self.independence = description, independence_of(system, q)
         self.system = system = System(description, self.independence.vanishing)

@@ -248,14 +248,13 @@ def _tangent(terms: _Terms) -> Array:
 
 
 def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
-    used, M = equations.independence.all, solution.state.M
+    used, M = solution.used, solution.state.M
     K, N = _along_speeds(solution, choice)
     dq, K_q = _along_positions(equations, solution, choice, K)
     c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
     K_dot = -N @ (columns.rate_q[..., used, :] @ K_q)
     K_ddot = -N @ (c_q @ K_q + c_v @ K_dot)
     K_dot_twice = -N @ (c_v @ K)
-    K_t, N_t = np.swapaxes(K, -1, -2), np.swapaxes(N, -1, -2)
     pushes = np.concatenate(
         (
             columns.rho_q @ K_q + columns.rho_v @ K_dot + M @ K_ddot,
@@ -264,9 +263,9 @@ def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, 
         ),
         axis=-1,
     )
-    lower = -np.linalg.solve(K_t @ M @ K, K_t @ pushes)
-    dv_dot = K @ lower
-    some = -N_t @ (pushes + M @ dv_dot)
+    dv_dot = -solution.factors.accelerations(pushes)
+    lower = dv_dot[..., list(choice.v), :]
+    some = -np.swapaxes(N, -1, -2) @ (pushes + M @ dv_dot)
     multipliers = np.zeros((*some.shape[:-2], len(equations.system.loop_constraints), some.shape[-1]))
     multipliers[..., used, :] = some
     p_q, p = K_q.shape[-1], K_q.shape[-1] + K.shape[-1]
@@ -289,7 +288,7 @@ def _open_terms(equations: MechanismEquations, solution: Solution, columns: Colu
     M = solution.state.M
     one, none = np.broadcast_to(np.eye(M.shape[-1]), M.shape), np.zeros(M.shape)
     pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., equations.inputs]), axis=-1)
-    lower = -np.linalg.solve(M, pushes)
+    lower = -solution.factors.accelerations(pushes)
     multipliers = np.zeros((*lower.shape[:-2], len(equations.system.loop_constraints), lower.shape[-1]))
     return _Terms(one, one, one, none, none, none, lower, lower, multipliers)
 

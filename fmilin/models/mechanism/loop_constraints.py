@@ -162,26 +162,32 @@ class PositionValues:
     bases: NDArray[np.intp]
     constants: NDArray[np.float64]
     kinds: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] = field(init=False)
+    order: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self) -> None:
         lines, rods, couples, _ = np.cumsum(self.rows.sizes)
         p = self.places
         groups = (np.flatnonzero(p < lines), np.flatnonzero((p >= lines) & (p < rods)), np.flatnonzero(p >= couples))
         object.__setattr__(self, "kinds", groups)
+        object.__setattr__(self, "order", np.argsort(np.concatenate(groups)))
 
     def __call__(self, p: Array, e: Array) -> Array:
         """Return g, shape (..., m_q), for points p and directions e."""
-        rows, (lines, rods, hinges) = self.rows, self.kinds
-        i = self.places[lines]
-        apart = p[..., rows.line_points[i], :] - p[..., self.bases[lines], :]
-        values = [(e[..., rows.line_directions[i], :] * apart).sum(axis=-1)]
-        i = self.places[rods] - rows.sizes[0]
-        d = p[..., rows.rod_second[i], :] - p[..., rows.rod_first[i], :]
-        values.append((d * d).sum(axis=-1) / 2)
-        i = self.places[hinges] - sum(rows.sizes[:3])
-        values.append((e[..., rows.hinge_first[i], :] * e[..., rows.hinge_second[i], :]).sum(axis=-1))
-        order = np.argsort(np.concatenate((lines, rods, hinges)))
-        return np.concatenate(values, axis=-1)[..., order] - self.constants
+        rows, (lines, rods, hinges), values = self.rows, self.kinds, [np.zeros((*p.shape[:-2], 0))]
+        if len(lines):
+            i = self.places[lines]
+            apart = p[..., rows.line_points[i], :] - p[..., self.bases[lines], :]
+            values.append((e[..., rows.line_directions[i], :] * apart).sum(axis=-1))
+        if len(rods):
+            i = self.places[rods] - rows.sizes[0]
+            d = p[..., rows.rod_second[i], :] - p[..., rows.rod_first[i], :]
+            values.append((d * d).sum(axis=-1) / 2)
+        if len(hinges):
+            i = self.places[hinges] - sum(rows.sizes[:3])
+            values.append((e[..., rows.hinge_first[i], :] * e[..., rows.hinge_second[i], :]).sum(axis=-1))
+        if len(values) <= 2:  # constraints of one sort, or none
+            return values[-1] - self.constants
+        return np.concatenate(values[1:], axis=-1)[..., self.order] - self.constants
 
 
 def values_of(constraints: list[LoopConstraint], rows: FixedRows) -> PositionValues:

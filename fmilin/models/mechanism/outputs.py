@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.errors import ModelError
 from fmilin.models.mechanism.elements import LineForce, Sensor
@@ -138,21 +139,32 @@ class Outputs:
     def values(self, solution: Solution) -> Array:
         """Return the outputs, shape (..., ny)."""
         state = solution.state
-        parts: list[tuple[Sequence[int], Array]] = []
-        for kind, (rows, places) in self._by_kind.items():
-            parts.append((rows, self._array(kind, solution)[..., places]))
+        parts = [self._array(kind, solution)[..., places] for kind, (_, places) in self._by_kind.items()]
         if self._dots:
             a, b = self._vectors(solution)
-            parts.append(([dot[0] for dot in self._dots], (a * b).sum(axis=-1)))
+            parts.append((a * b).sum(axis=-1))
         if self._lines:
-            parts.append(([line[0] for line in self._lines], self._line_values(solution)))
+            parts.append(self._line_values(solution))
         if self._forces:
             forces = self.system.forces.joints(state.q, state.v, state.u)
-            parts.append(([f[0] for f in self._forces], forces[..., [f[1] for f in self._forces]]))
+            parts.append(forces[..., [f[1] for f in self._forces]])
         if self._energies:
-            energies = [energy(self.system, state, what) for _, what in self._energies]
-            parts.append(([i for i, _ in self._energies], np.stack(energies, axis=-1)))
-        return _placed(parts, state.F.shape[:-1])
+            parts.append(np.stack([energy(self.system, state, what) for _, what in self._energies], axis=-1))
+        shape = state.F.shape[:-1]
+        if not parts:
+            return np.zeros((*shape, 0))
+        parts = [part if part.ndim > len(shape) else np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
+        joined: Array = np.concatenate(parts, axis=-1)[..., self._order]
+        return joined
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """Where each output stands when they are computed by their kinds, as :meth:`values` does."""
+        of_arrays = [rows for rows, _ in self._by_kind.values()]
+        others = [
+            [entry[0] for entry in entries] for entries in (self._dots, self._lines, self._forces, self._energies)
+        ]
+        return np.argsort([i for rows in (*of_arrays, *others) for i in rows])
 
     def _array(self, kind: str, solution: Solution) -> Array:
         state = solution.state
@@ -174,9 +186,12 @@ class Outputs:
         """Return the vectors and the directions along which they are measured, each (..., k, 3)."""
         state = solution.state
         vectors = []
+        falling = None  # accelerations of all points, seen from a ground that falls
+        if any(kind in "af" for _, kind, _, _ in self._dots):
+            falling = self.system.markers.accelerations(state.at, solution.A, state.now)
         for _, kind, number, _ in self._dots:
-            if kind in "af":
-                p_ddot = self.system.markers.accelerations(state.at, solution.A, state.now)[..., number, :]
+            if falling is not None and kind in "af":
+                p_ddot = falling[..., number, :]
                 vectors.append(p_ddot + self.system.gravity if kind == "a" else p_ddot)
             elif kind in "pv":
                 vectors.append((state.now.p if kind == "p" else state.now.p_dot)[..., number, :])
@@ -285,10 +300,3 @@ class Outputs:
                 continue
             out.theta[..., i, :] = rate_q[..., k, :] / length - L_rate[..., k, None] * g / length**3
             out.v[..., i, :] = g / length
-
-
-def _placed(parts: list[tuple[Sequence[int], Array]], shape: tuple[int, ...]) -> Array:
-    if not parts:
-        return np.zeros((*shape, 0))
-    order = np.argsort([i for places, _ in parts for i in places])
-    return np.concatenate([np.broadcast_to(v, (*shape, v.shape[-1])) for _, v in parts], axis=-1)[..., order]

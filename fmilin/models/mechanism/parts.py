@@ -255,7 +255,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Loop:
-    """Closes a kinematic loop: a joint that was cut (Spencer (thesis), A.2.1), or another bond of two bodies.
+    """Closes a kinematic loop: a joint that was cut (Spencer (thesis), A.2.1), or another constraint on two bodies.
 
     The frame on the first body and that on the second are held together but for the freedoms of the joint of the same
     name. ``rod``: the two origins keep the distance ``length`` (a massless rod with a ball at each end).

@@ -28,5 +28,5 @@ def redundant_remarks(system: System, found: Independence) -> tuple[str, ...]:
     return (
         f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
         f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
-        "The motion does not depend on that; how redundant loop_constraints share their load is not determined.",
+        "The motion does not depend on that; how redundant constraints share their load is not determined.",
     )

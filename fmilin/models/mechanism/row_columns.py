@@ -44,11 +44,18 @@ class RowColumns:
 
 @dataclass(frozen=True)
 class Slots:
-    """The two markers of each row: z (..., R, 3), and F, Fdot (..., R, 3, 6) with f = F X + Fdot Y and f' = F Y."""
+    """The first markers of all rows, then the second ones.
 
-    z: list[Array]
-    F: list[Array]
-    F_dot: list[Array]
+    Attributes
+    ----------
+    z : array, shape (..., 2 R, 3)
+    F, F_dot : array, shape (..., 2 R, 3, 6)
+        With f = F X + Fdot Y and f' = F Y.
+    """
+
+    z: Array
+    F: Array
+    F_dot: Array
 
 
 class RowDerivatives:
@@ -75,24 +82,19 @@ class RowDerivatives:
         none = np.zeros(len(rows.couple_directions), dtype=np.intp)
         first = (points[held], points[rows.rod_first], directions[rows.couple_directions], directions[rows.hinge_first])
         second = (turned, points[rows.rod_second], none, directions[rows.hinge_second])
-        self._links = np.concatenate(first), np.concatenate(second)
-        self._masks = tree.above[self._links[0]], tree.above[self._links[1]]
+        self._links = np.concatenate((*first, *second))
+        self._mask = tree.above[self._links]
         lines, rods, couples, hinges = rows.sizes
         rest = [0.0] * (couples + hinges)
-        self._kappa = (
-            np.array([1.0] * (lines + rods) + rest)[:, None],
-            np.array([0.0] * lines + [1.0] * rods + rest)[:, None],
-        )
+        self._kappa = np.array([1.0] * (lines + rods) + rest + [0.0] * lines + [1.0] * rods + rest)[:, None]
+        self._ends = [(rows.b, tree.above[rows.b]), (rows.a, -tree.above[rows.a])]
         self._held = held
         self._group()
 
     def _group(self) -> None:
         """Find the rows and markers that the same freedoms move: their second derivatives are summed first."""
-        keys = [
-            (int(self._links[s][r]), int(self.rows.a[r]), int(self.rows.b[r]))
-            for s in (0, 1)
-            for r in range(len(self.rows))
-        ]
+        a, b = self.rows.a.tolist(), self.rows.b.tolist()
+        keys = list(zip(self._links.tolist(), 2 * a, 2 * b, strict=True))
         groups = [key for key in dict.fromkeys(keys) if key[0]]
         self._sums = np.array([[float(key == group) for key in keys] for group in groups]).reshape(
             len(groups), len(keys)
@@ -104,21 +106,23 @@ class RowDerivatives:
     def columns(self, motion: Motion, now: MarkerMotion, slots: Slots, wrenches: RowMotion) -> RowColumns:
         """Return the derivatives of all rows."""
         at, rows = motion.at, self.rows
+        if not len(rows):
+            none = np.zeros((*at.S.shape[:-2], 0, self.tree.n))
+            return RowColumns(none, none, none)
         V, A = rows.relative(at.V), rows.relative(motion.A)
         S, psi, phi = (np.swapaxes(a, -1, -2) for a in (at.S, motion.psi, motion.phi))
         S_psi = np.concatenate((S, psi), axis=-2)
         A_V = np.stack((A, V), axis=-1)
-        f = [F @ A_V for F in slots.F]  # gradients by the markers of W' A and of W' V
+        f = slots.F @ np.concatenate((A_V, A_V), axis=-3)  # gradients by the markers of W' A and of W' V
         c_q = self._with_rates(at, now, slots, f, V, S_psi)
-        rate_q = self._at_rest(slots, [one[..., 1] for one in f], S_psi[..., :6, :])
+        rate_q = self._of_rows(_wrench(slots.z, f[..., 1], self._kappa) @ S_psi[..., :6, :])
         c_v = rate_q  # dWdot/dv is dW/dtheta
         W, W_dot = wrenches.W, wrenches.W_dot
         whole = np.concatenate((S_psi, phi), axis=-2)
         S_drift = np.concatenate((S, psi + np.swapaxes(at.Sdot, -1, -2)), axis=-2)
-        for links, sign in ((rows.b, 1.0), (rows.a, -1.0)):
+        for links, moves in self._ends:
             if not links.any():
                 continue
-            moves = sign * self.tree.above[links]
             ad_V, ad_A = (np.swapaxes(ad(x[..., links, :]), -1, -2) for x in (at.V, motion.A))
             turn = -along(ad_V, W)
             on_S = -along(ad_A, W) - along(ad_V, W_dot)
@@ -127,43 +131,40 @@ class RowDerivatives:
             rate_q = rate_q + moves * (np.concatenate((turn, W), axis=-1) @ S_psi)
         return RowColumns(c_q, c_v, rate_q)
 
-    def _at_rest(self, slots: Slots, f: list[Array], S: Array) -> Array:
-        """Return the derivative of W' V by the markers of W, from the gradients f."""
-        return sum(self._masks[s] * (_wrench(slots.z[s], f[s], self._kappa[s]) @ S) for s in (0, 1))
+    def _of_rows(self, of_markers: Array) -> Array:
+        """Return the derivatives (..., R, n) of rows from those by each of their markers, (..., 2 R, n)."""
+        moved, R = self._mask * of_markers, len(self.rows)
+        return moved[..., :R, :] + moved[..., R:, :]
 
     def _with_rates(
-        self, at: Velocities, now: MarkerMotion, slots: Slots, by_screws: list[Array], V: Array, S_psi: Array
+        self, at: Velocities, now: MarkerMotion, slots: Slots, by_screws: Array, V: Array, S_psi: Array
     ) -> Array:
         """Return the derivative of W' A + Wdot' V by the markers of W, from the gradients of W' A and W' V."""
-        f = [one[..., 0] + along(F_dot, V) for one, F_dot in zip(by_screws, slots.F_dot, strict=True)]
-        f_rate = [one[..., 1].copy() for one in by_screws]
+        f = by_screws[..., 0] + along(slots.F_dot, np.concatenate((V, V), axis=-2))
+        f_rate = by_screws[..., 1].copy()
         self._roll(now, f, f_rate)
-        total = 0.0
-        for s in (0, 1):
-            of_link = at.V[..., self._links[s], :]
-            b = _wrench(slots.z[s], f_rate[s], self._kappa[s])
-            a = _wrench(slots.z[s], f[s] + cross(f_rate[s], of_link[..., :3]), self._kappa[s])
-            a = a - along(np.swapaxes(ad(of_link), -1, -2), b)
-            total = total + self._masks[s] * (np.concatenate((a, b), axis=-1) @ S_psi)
-        return total
+        of_link = at.V[..., self._links, :]
+        b = _wrench(slots.z, f_rate, self._kappa)
+        a = _wrench(slots.z, f + cross(f_rate, of_link[..., :3]), self._kappa)
+        a = a - along(np.swapaxes(ad(of_link), -1, -2), b)
+        return self._of_rows(np.concatenate((a, b), axis=-1) @ S_psi)
 
-    def _roll(self, now: MarkerMotion, f: list[Array], f_rate: list[Array]) -> None:
+    def _roll(self, now: MarkerMotion, f: Array, f_rate: Array) -> None:
         """Put what acts on contact points on the axles, too: the second markers of rows that roll."""
         if not len(self._rolling):
             return
         rims, rows = self.markers.rims.some(self._rims), self._rolling
+        axles = len(self.rows) + rows
         e, e_dot = now.e[..., rims.axles, :], now.e_dot[..., rims.axles, :]
-        f[1][..., rows, :], f_rate[1][..., rows, :] = rims.on_axle(
-            e, e_dot, f[0][..., rows, :], f_rate[0][..., rows, :]
-        )
+        f[..., axles, :], f_rate[..., axles, :] = rims.on_axle(e, e_dot, f[..., rows, :], f_rate[..., rows, :])
 
     def load_columns(self, at: Velocities, slots: Slots, s: Array) -> Array:
         """Return the derivative by theta_j of sum_r s_r W_r' (J_b - J_a)_k, W alone moving, at (k, j), s (..., R)."""
-        parts = []
-        for z, F, kappa in zip(slots.z, slots.F, self._kappa, strict=True):
-            B = np.concatenate((_skew(z) @ F, kappa[:, None] * F), axis=-2)
-            parts.append(B.reshape(*B.shape[:-2], 36) * s[..., None])
-        sums = self._sums @ np.concatenate(parts, axis=-2)
+        if not len(self.rows):
+            return np.zeros((*at.S.shape[:-2], self.tree.n, self.tree.n))
+        F = slots.F * np.concatenate((s, s), axis=-1)[..., None, None]
+        B = np.concatenate((_skew(slots.z) @ F, self._kappa[:, None] * F), axis=-2)
+        sums = self._sums @ B.reshape(*B.shape[:-2], 36)
         B = sums.reshape(*sums.shape[:-1], 6, 6)
         S = at.S[..., None, :, :]
         each = (S @ B @ np.swapaxes(S, -1, -2)) * (self._moved[:, :, None] * self._pairs[:, None, :])
@@ -171,39 +172,60 @@ class RowDerivatives:
 
     def slots(self, now: MarkerMotion) -> Slots:
         """Return the markers, and the matrices that make gradients by them out of X and Y."""
-        p, p_dot, ell, ell_dot = self.rows.line_parts(now)
-        rows, lines = self.rows, self.rows.sizes[0]
-        k = len(self.markers.r)
-        z_1 = [now.p[..., :k, :][..., self._held, :], p[..., lines:, :]]
-        z_2 = [now.e[..., self._turned, :], now.p[..., rows.rod_second, :]]
-        e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
-        couples = now.e[..., rows.couple_directions, :]
+        rows, z, F, F_dot = self.rows, _Pairs(), _Pairs(), _Pairs()
+        lines, rods, couples, hinges = rows.sizes
+        if not len(rows):
+            none = np.zeros((*now.p.shape[:-2], 0, 3, 6))
+            return Slots(none[..., 0], none, none)
+        if lines + rods:
+            self._line_slots(now, z, F, F_dot)
+        if couples:
+            e = now.e[..., rows.couple_directions, :]
+            none = np.zeros((*e.shape[:-1], 3, 6))
+            z.add(e, e)
+            F.add(np.broadcast_to(np.eye(3, 6), none.shape), none)
+            F_dot.add(none, none)
+        if hinges:
+            e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
+            z.add(e_a, e_b)
+            F.add(_padded(-_skew(e_b)), _padded(_skew(e_a)))
+            f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
+            F_dot.add(_padded(-_skew(f_b)), _padded(_skew(f_a)))
+        return Slots(z.joined(-2), F.joined(-3), F_dot.joined(-3))
+
+    def _line_slots(self, now: MarkerMotion, z: _Pairs, F: _Pairs, F_dot: _Pairs) -> None:
+        rows, (lines, rods, _, _) = self.rows, self.rows.sizes
+        p, p_dot, ell, ell_dot = rows.line_parts(now)
+        first, second = now.p[..., self._held, :], now.e[..., self._turned, :]
         L, Q, L_dot, Q_dot = _skew(ell), _skew(p), _skew(ell_dot), _skew(p_dot)
-        on_rod = np.zeros((rows.sizes[0] + rows.sizes[1], 1, 1))
-        on_rod[lines:] = 1.0
-        shape = p.shape[:-2]
-        one = np.broadcast_to(np.eye(3), (*Q.shape[:-2], 3, 3))
-        F_1 = np.concatenate((L + on_rod * Q, -on_rod * one), axis=-1)
-        F_2 = np.concatenate((-Q, one), axis=-1)
-        F_1_dot, F_2_dot = _padded(L_dot + on_rod * Q_dot), _padded(-Q_dot)
+        one = np.broadcast_to(np.eye(3), Q.shape)
+        F_1, F_2 = _padded(L), np.concatenate((-Q, one), axis=-1)
+        if rods:
+            first = np.concatenate((first, p[..., lines:, :]), axis=-2)
+            second = np.concatenate((second, now.p[..., rows.rod_second, :]), axis=-2)
+            F_1[..., lines:, :, :] -= F_2[..., lines:, :, :]
+            L_dot[..., lines:, :, :] += Q_dot[..., lines:, :, :]
         if len(self._rolling):
             rims = self.markers.rims.some(self._rims)
             F_2[..., self._rolling, :, :] = rims.axle_matrix(now.e[..., rims.axles, :]) @ F_1[..., self._rolling, :, :]
-        c = rows.sizes[2]
-        plain = np.broadcast_to(np.eye(3, 6), (*shape, c, 3, 6))
-        none = np.zeros((*shape, c, 3, 6))
-        f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
-        return Slots(
-            z=[np.concatenate((*z_1, couples, e_a), axis=-2), np.concatenate((*z_2, couples, e_b), axis=-2)],
-            F=[
-                np.concatenate((F_1, plain, _padded(-_skew(e_b))), axis=-3),
-                np.concatenate((F_2, none, _padded(_skew(e_a))), axis=-3),
-            ],
-            F_dot=[
-                np.concatenate((F_1_dot, none, _padded(-_skew(f_b))), axis=-3),
-                np.concatenate((F_2_dot, none, _padded(_skew(f_a))), axis=-3),
-            ],
-        )
+        z.add(first, second)
+        F.add(F_1, F_2)
+        F_dot.add(_padded(L_dot), _padded(-Q_dot))
+
+
+class _Pairs:
+    """Arrays of the first and of the second markers, by sorts of rows."""
+
+    def __init__(self) -> None:
+        self._first: list[Array] = []
+        self._second: list[Array] = []
+
+    def add(self, first: Array, second: Array) -> None:
+        self._first.append(first)
+        self._second.append(second)
+
+    def joined(self, axis: int) -> Array:
+        return np.concatenate((*self._first, *self._second), axis=axis)
 
 
 def _wrench(z: Array, f: Array, kappa: Array) -> Array:

@@ -159,18 +159,23 @@ class FixedRows:
 
     def motion(self, now: MarkerMotion) -> RowMotion:
         """Return W and Wdot."""
-        p, p_dot, ell, ell_dot = self.line_parts(now)
-        force = np.concatenate((ell, ell_dot), axis=-1)
-        moment = np.concatenate((cross(p, ell), cross(p_dot, ell) + cross(p, ell_dot)), axis=-1)
-        parts = [np.concatenate((moment[..., :3], force[..., :3]), axis=-1)]
-        rates = [np.concatenate((moment[..., 3:], force[..., 3:]), axis=-1)]
-        e_a, e_b = now.e[..., self.hinge_first, :], now.e[..., self.hinge_second, :]
-        f_a, f_b = now.e_dot[..., self.hinge_first, :], now.e_dot[..., self.hinge_second, :]
-        m = np.concatenate((now.e[..., self.couple_directions, :], cross(e_b, e_a)), axis=-2)
-        m_dot = np.concatenate((now.e_dot[..., self.couple_directions, :], cross(f_b, e_a) + cross(e_b, f_a)), axis=-2)
-        parts.append(np.concatenate((m, np.zeros_like(m)), axis=-1))
-        rates.append(np.concatenate((m_dot, np.zeros_like(m)), axis=-1))
-        return RowMotion(np.concatenate(parts, axis=-2), np.concatenate(rates, axis=-2))
+        shape, (lines, rods, couples, hinges) = now.p.shape[:-2], self.sizes
+        parts, rates = [np.zeros((*shape, 0, 6))], [np.zeros((*shape, 0, 6))]
+        if lines + rods:
+            p, p_dot, ell, ell_dot = self.line_parts(now)
+            parts.append(np.concatenate((cross(p, ell), ell), axis=-1))
+            rates.append(np.concatenate((cross(p_dot, ell) + cross(p, ell_dot), ell_dot), axis=-1))
+        if couples + hinges:
+            e_a, e_b = now.e[..., self.hinge_first, :], now.e[..., self.hinge_second, :]
+            f_a, f_b = now.e_dot[..., self.hinge_first, :], now.e_dot[..., self.hinge_second, :]
+            m, m_dot = now.e[..., self.couple_directions, :], now.e_dot[..., self.couple_directions, :]
+            m = np.concatenate((m, cross(e_b, e_a)), axis=-2)
+            m_dot = np.concatenate((m_dot, cross(f_b, e_a) + cross(e_b, f_a)), axis=-2)
+            parts.append(np.concatenate((m, np.zeros_like(m)), axis=-1))
+            rates.append(np.concatenate((m_dot, np.zeros_like(m)), axis=-1))
+        if len(parts) <= 2:  # rows of one sort, or none
+            return RowMotion(parts[-1], rates[-1])
+        return RowMotion(np.concatenate(parts[1:], axis=-2), np.concatenate(rates[1:], axis=-2))
 
     def jacobian(self, W: Array, S: Array, rows: Any = slice(None)) -> Array:
         """Return G_rj = W_r' (J_b - J_a)_j of some rows, shape (..., R, n)."""
@@ -182,10 +187,12 @@ class FixedRows:
 
     def line_parts(self, now: MarkerMotion) -> tuple[Array, Array, Array, Array]:
         """Return points and directions of lines and rods together, p, p', l, l', each (..., k, 3)."""
+        ell, ell_dot = now.e[..., self.line_directions, :], now.e_dot[..., self.line_directions, :]
         first, second = self.rod_first, self.rod_second
+        if not len(first):
+            return now.p[..., self.line_points, :], now.p_dot[..., self.line_points, :], ell, ell_dot
         points = np.concatenate((self.line_points, first))
         rods = now.p[..., second, :] - now.p[..., first, :]
         rods_dot = now.p_dot[..., second, :] - now.p_dot[..., first, :]
-        ell = np.concatenate((now.e[..., self.line_directions, :], rods), axis=-2)
-        ell_dot = np.concatenate((now.e_dot[..., self.line_directions, :], rods_dot), axis=-2)
+        ell, ell_dot = np.concatenate((ell, rods), axis=-2), np.concatenate((ell_dot, rods_dot), axis=-2)
         return now.p[..., points, :], now.p_dot[..., points, :], ell, ell_dot

@@ -124,7 +124,7 @@ class JointSettingTable(Table):
 
 
 class LoopTable(Table):
-    """A joint that closes a loop, or another bond between two bodies."""
+    """A joint that closes a loop, or another constraint between two bodies."""
 
     name: str = Field(description="Name of the loop.")
     type: LoopType = Field(description="Which relative motion it leaves free.")

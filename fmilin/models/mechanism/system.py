@@ -232,7 +232,7 @@ class System:
     def solve(self, state: State, used: Array) -> Solution:
         """Return accelerations and multipliers with the constraints ``used``, which are independent where possible."""
         factors = NullSpaceFactors(state.M, state.G[..., used, :])
-        if np.any(factors.rank < len(used)):
+        if (factors.rank < len(used)).any():
             return self.solve_robustly(state)
         return self._solution(state, factors, used)
 
@@ -243,9 +243,8 @@ class System:
     def _solution(self, state: State, factors: NullSpaceFactors, used: Array) -> Solution:
         n = self.tree.n
         require_regular(factors, f"The equations of '{self.description.name}'", self.acceleration_names)
-        right = np.empty((*state.F.shape[:-1], n + len(used), 1))
-        right[..., :n, 0], right[..., n:, 0] = state.F, -state.c[..., used]
-        w = factors.solve(right)[..., 0]
+        right = np.concatenate((state.F, -state.c[..., used]), axis=-1)
+        w = factors.solve(right) if right.ndim == 1 else factors.solve(right[..., None])[..., 0]
         v_dot = w[..., :n]
         multipliers = np.zeros((*w.shape[:-1], len(self.loop_constraints)), dtype=w.dtype)
         multipliers[..., used] = w[..., n:]

@@ -1,4 +1,4 @@
-"""Co-simulation FMUs of FMI 2.0 and 3.0: the same linear model by every way as from model exchange, and what they do
+"""Co-simulation FMUs of FMI 2.0 and 3.0: the same linear model by every method as from model exchange, and what they do
 wrong in the wild."""
 
 from __future__ import annotations
@@ -97,16 +97,16 @@ def remark(linear: LinearModel, kind: str) -> str:
 TOLERANCES = {"direct": 1e-9, "step": 1e-8, "response": 1e-5}
 
 
-@pytest.mark.parametrize("way", ["direct", "step", "response"])
+@pytest.mark.parametrize("method", ["direct", "step", "response"])
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])
 @pytest.mark.parametrize("name", ["motor", "order12", "four_bar"])
 def test_every_way_agrees_with_model_exchange(
-    made: Made, opened: Callable[..., SteppedFmu], name: str, fmi: str, way: str
+    made: Made, opened: Callable[..., SteppedFmu], name: str, fmi: str, method: str
 ) -> None:
     independent = PREFERRED.get(name)
     model = opened(made(name, fmi=fmi), constraints=constraints_of(name))
-    linear = fl.linearize(model, independent=independent, stepping=Stepping(way=way))
-    assert_same(linear, exchanged(made, name, independent), TOLERANCES[way])
+    linear = fl.linearize(model, independent=independent, stepping=Stepping(method=method))
+    assert_same(linear, exchanged(made, name, independent), TOLERANCES[method])
     if independent:
         assert linear.states.names == independent
 
@@ -124,7 +124,7 @@ def test_the_constrained_linkage_shows_its_one_freedom_without_being_told_its_co
     made: Made, opened: Callable[..., SteppedFmu]
 ) -> None:
     """Responses know the manifold: 10 declared states, no constraint named, order 2."""
-    linear = fl.linearize(opened(made("four_bar")), stepping=Stepping(way="response"))
+    linear = fl.linearize(opened(made("four_bar")), stepping=Stepping(method="response"))
     np.testing.assert_allclose(linear.eigenvalues(), [-1j * FOUR_BAR, 1j * FOUR_BAR], atol=1e-7)
     assert linear.T.shape == (10, 2)
     assert set(linear.states.names) <= set(linear.full_states.names)
@@ -186,7 +186,7 @@ def test_a_sampled_loop_is_open_in_its_derivatives_which_responses_refute(
     path = made("sampled_loop")
     with pytest.raises(NumericalError, match=r"--lifted.*--method direct, sampled parts frozen"):
         fl.linearize(opened(path), stepping=Stepping(step=0.2))
-    linear = fl.linearize(opened(path), stepping=Stepping(way="direct", step=0.2))
+    linear = fl.linearize(opened(path), stepping=Stepping(method="direct", step=0.2))
     np.testing.assert_allclose(linear.A, [[-1.0]], atol=1e-9)
     assert "misses held-out responses" in remark(linear, "poor-fit")
 
@@ -226,26 +226,26 @@ def test_the_period_of_a_clock_is_the_base_period(made: Made, opened: Callable[.
 
 
 @pytest.mark.parametrize(
-    ("flag", "way", "said"),
+    ("flag", "method", "said"),
     [
         ("-DSTALE", "steps", "calculates its outputs at the end of a step only"),
         ("-DDEAF_STATES", "responses", "does not keep the value that it is given"),
         ("-DREFUSES_STATES", "responses", "cannot be set between two steps: fmi2SetReal"),
         ("-DSTRICT", "differences", "set as start values of fresh instances"),
         ("-DSTALE_RATES", "steps", "derivatives do not follow"),
-        ("-DKEEPS_INPUTS", "differences", "leaves old inputs standing, so every run is rehearsed"),
-        ("-DRESTARTS", "differences", "way direct"),
-        ("-DRESTORES_NOTHING", "differences", "way direct"),
+        ("-DKEEPS_INPUTS", "differences", "does not restore the inputs, so every run is preceded"),
+        ("-DRESTARTS", "differences", "method direct"),
+        ("-DRESTORES_NOTHING", "differences", "method direct"),
         ("-DBREAKS_PROMISE", "differences", "every run starts from a fresh instance"),
-        ("-DREFUSES_STEPS=0.05", "differences", "way direct"),
+        ("-DREFUSES_STEPS=0.05", "differences", "method direct"),
     ],
 )
 def test_misbehaviour_does_not_spoil_the_model(
-    made: Made, opened: Callable[..., SteppedFmu], flag: str, way: str, said: str
+    made: Made, opened: Callable[..., SteppedFmu], flag: str, method: str, said: str
 ) -> None:
     linear = fl.linearize(opened(made("motor", flag)))
     assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
-    assert linear.method.derivatives == way
+    assert linear.method.derivatives == method
     assert said in " ".join(map(str, linear.warnings))
 
 
@@ -275,20 +275,20 @@ def test_without_saved_states_fresh_instances_are_led_to_the_point(
 
 
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])
-@pytest.mark.parametrize("way", ["direct", "step"])
+@pytest.mark.parametrize("method", ["direct", "step"])
 def test_an_fmu_that_keeps_to_the_standard_is_linearized_with_its_constraints(
-    made: Made, opened: Callable[..., SteppedFmu], fmi: str, way: str
+    made: Made, opened: Callable[..., SteppedFmu], fmi: str, method: str
 ) -> None:
     """States can only be set until initialization ends: fresh instances take them as start values."""
     model = opened(made("four_bar", "-DSTRICT", fmi=fmi), constraints=constraints_of("four_bar"))
-    linear = fl.linearize(model, independent=("phi", "w"), stepping=Stepping(way=way))
+    linear = fl.linearize(model, independent=("phi", "w"), stepping=Stepping(method=method))
     assert_same(linear, exchanged(made, "four_bar", ("phi", "w")), 1e-8)
     point = fl.operating_point(model, {"phi": 2.0})
-    elsewhere = fl.linearize(model, point, independent=("phi", "w"), stepping=Stepping(way=way))
+    elsewhere = fl.linearize(model, point, independent=("phi", "w"), stepping=Stepping(method=method))
     with fl.load(made("four_bar", interface="ModelExchange"), constraints=constraints_of("four_bar")) as exchange:
         expected = fl.linearize(exchange, point, independent=("phi", "w"))
     # a step from a point that is no equilibrium leads away from it
-    np.testing.assert_allclose(elsewhere.A, expected.A, atol=1e-8 if way == "direct" else 1.0)
+    np.testing.assert_allclose(elsewhere.A, expected.A, atol=1e-8 if method == "direct" else 1.0)
     assert elsewhere.point.states["phi"] == 2.0
 
 
@@ -308,13 +308,13 @@ def test_directional_derivatives_are_taken_where_states_cannot_be_set(
     linear = fl.linearize(opened(made("motor", "-DREFUSES_STATES", attributes=attributes)))
     assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
     assert linear.method.derivatives == "exact"
-    assert "are its own word" in remark(linear, "way")
+    assert "nothing else confirms them" in remark(linear, "method")
 
 
 def test_noise_is_measured_and_multisines_hear_through_it(made: Made, opened: Callable[..., SteppedFmu]) -> None:
     path = made("motor", "-DNOISE=1e-3", hidden=True)
     model = opened(path).with_interface(None, ["speed", "current"])
-    linear = fl.linearize(model, stepping=Stepping(way="multisine", step=0.1, order=2))
+    linear = fl.linearize(model, stepping=Stepping(method="multisine", step=0.1, order=2))
     np.testing.assert_allclose(linear.eigenvalues(), [-4.618034, -2.381966], rtol=1e-2)
     assert "does not repeat itself: equal runs differ by" in remark(linear, "repetition")
 
@@ -340,19 +340,19 @@ def test_a_hidden_state_beside_declared_ones_is_noticed(
     model = opened(path)
     assert model.states.names == ("i",)
     linear = fl.linearize(model)
-    assert "is off by" in remark(linear, "detour")
+    assert "is off by" in remark(linear, "other-method")
     np.testing.assert_allclose(linear.eigenvalues().real, [-4.618034, -2.381966, 0.0], atol=1e-6)
 
 
 @pytest.mark.parametrize("flags", [(), ("-DRESTARTS",), ("-DNOISE=1e-6",)], ids=str)
-@pytest.mark.parametrize("way", ["step", "response"])
+@pytest.mark.parametrize("method", ["step", "response"])
 def test_estimated_errors_are_of_the_size_of_the_true_ones(
-    made: Made, opened: Callable[..., SteppedFmu], flags: tuple[str, ...], way: str
+    made: Made, opened: Callable[..., SteppedFmu], flags: tuple[str, ...], method: str
 ) -> None:
     """A solver that restarts in each run errs without contradicting itself: only held-out responses tell."""
     states = PREFERRED["motor"]
     exact = exchanged(made, "motor", states)
-    linear = fl.linearize(opened(made("motor", *flags)), independent=states, stepping=Stepping(way=way))
+    linear = fl.linearize(opened(made("motor", *flags)), independent=states, stepping=Stepping(method=method))
     for name in "ABCD":
         true = np.max(np.abs(getattr(linear, name) - getattr(exact, name)))
         assert true <= 10 * np.max(getattr(linear.errors, name)) + 1e-9, name
@@ -363,7 +363,7 @@ def test_estimated_errors_are_of_the_size_of_the_true_ones(
 
 
 def test_a_point_on_the_way(made: Made, opened: Callable[..., SteppedFmu]) -> None:
-    """The pendulum-like spring of order12 is cubic: on the way it is stiffer than at rest."""
+    """The pendulum-like spring of order12 is cubic: on the method it is stiffer than at rest."""
     model = opened(made("order12"))
     start = fl.operating_point(model, {"u1": 3.0})
     there = model.advance(start, 2.0, 0.01)
@@ -372,9 +372,9 @@ def test_a_point_on_the_way(made: Made, opened: Callable[..., SteppedFmu]) -> No
     with fl.load(made("order12", interface="ModelExchange")) as exchange:
         expected = fl.linearize(exchange, fl.OperatingPoint(there.time, there.states, there.inputs))
         assert np.max(np.abs(expected.A - fl.linearize(exchange).A)) > 1.0
-    for way in ("direct", "step"):
-        linear = fl.linearize(model, there, stepping=Stepping(way=way, step=1e-3))
-        np.testing.assert_allclose(linear.A, expected.A, atol=2e-2 if way == "step" else 1e-6)
+    for method in ("direct", "step"):
+        linear = fl.linearize(model, there, stepping=Stepping(method=method, step=1e-3))
+        np.testing.assert_allclose(linear.A, expected.A, atol=2e-2 if method == "step" else 1e-6)
     np.testing.assert_allclose(linear.f0, expected.f0, atol=0.05 * np.max(np.abs(expected.f0)))
 
 
@@ -402,7 +402,7 @@ def test_an_interface_that_is_not_there(made: Made) -> None:
 
 def test_another_time_cannot_be_asked(made: Made, opened: Callable[..., SteppedFmu]) -> None:
     model = opened(made("motor"))
-    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be asked at t = 1 s. Lead it there"):
+    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be asked at t = 1 s. Let it run there"):
         model.evaluate(1.0, model.start.states, model.start.inputs)
 
 

@@ -59,7 +59,7 @@ def test_a_motion_that_ends_in_chattering_is_refused_on_the_way(opened: Opened) 
 
 def test_a_smooth_model_holds_nothing(opened: Opened) -> None:
     model = opened("projects")
-    assert model.held() == {}
+    assert model.discrete_states() == {}
     assert np.isfinite(fl.linearize(model).A).all()
 
 

@@ -199,7 +199,7 @@ def test_a_point_off_the_constraints() -> None:
     model = flexible_double_pendulum(2)
     x = model.start.states.copy()
     x[0] = 0.1
-    with pytest.raises(ConstraintError, match=r"constraint 7 is off by 0\.1"):
+    with pytest.raises(ConstraintError, match=r"'constraint 7' is 0\.1"):
         sparse_form_of(model, model.start.with_states(x))
 
 

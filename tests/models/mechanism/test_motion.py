@@ -49,15 +49,15 @@ def energy(x: Floats) -> float:
     return float(x[4:] @ J @ x[4:] / 2 - MASS * 9.81 * ARM * rotation(x[:4])[2, 2])
 
 
-@pytest.mark.parametrize("formulation", ["projection", "local", "none"])
-def test_a_body_on_a_ball_keeps_energy_and_momentum(formulation: str) -> None:
-    run = fl.simulate(hanging_ball(), stop_time=3.0, step=0.25, formulation=formulation)
+@pytest.mark.parametrize("stabilization", ["projection", "local", "none"])
+def test_a_body_on_a_ball_keeps_energy_and_momentum(stabilization: str) -> None:
+    run = fl.simulate(hanging_ball(), stop_time=3.0, step=0.25, stabilization=stabilization)
     x = np.asarray(run.states)
     assert np.abs(x[:, 4:] - x[0, 4:]).max() > 1.0  # it does move
     np.testing.assert_allclose(np.asarray(run.outputs)[:, 0], [energy(one) for one in x], rtol=1e-7)
     np.testing.assert_allclose([energy(one) for one in x], energy(x[0]), rtol=1e-7)
     np.testing.assert_allclose([vertical_momentum(one) for one in x], vertical_momentum(x[0]), rtol=0, atol=1e-8)
-    np.testing.assert_allclose((x[:, :4] ** 2).sum(axis=1), 1.0, rtol=1e-7 if formulation == "none" else 1e-12)
+    np.testing.assert_allclose((x[:, :4] ** 2).sum(axis=1), 1.0, rtol=1e-7 if stabilization == "none" else 1e-12)
 
 
 def test_the_platform_without_friction_keeps_its_energy_and_its_loops() -> None:

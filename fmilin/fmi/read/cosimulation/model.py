@@ -64,11 +64,6 @@ class SteppedFmu(FmuModel, Stepped):
         """Communication steps taken so far, by all views."""
         return self._session.steps
 
-    @property
-    def communication_point(self) -> float:
-        """Where the FMU stands, in seconds."""
-        return self._session.anchor_time
-
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
 
@@ -175,14 +170,14 @@ class SteppedFmu(FmuModel, Stepped):
             how = "The model cannot save its state, so every run starts from a fresh instance."
         difference = self._difference_of_runs(point, step)
         if difference and session.restores:
-            session.rehearses = True
+            session.restores_twice = True
             difference = self._difference_of_runs(point, step)
             how = (
-                "Restoring a state leaves old inputs standing, so every run is rehearsed by one step and a second "
+                "Restoring a state does not restore the inputs, so every run is preceded by one step and a second "
                 "restore."
             )
         if difference and session.restores:
-            session.rehearses = False
+            session.restores_twice = False
             session.trust_restoring(trusted=False)
             fresh = self._difference_of_runs(point, step)
             how = "The model does not restore all of its state, so every run starts from a fresh instance."

@@ -48,8 +48,8 @@ class SteppedSession(Session):
         self._away = False
         self._restores = True
         """Whether a saved state may be relied on."""
-        self.rehearses = False
-        """Whether a run is rehearsed by one step and a second restore: some FMUs restore everything but inputs."""
+        self.restores_twice = False
+        """Whether one step and a second restore come before a run: some FMUs restore everything but inputs."""
         self.sets_by_start = False
         """Whether states are set as start values of a fresh instance, because the FMU refuses them later."""
         self.steps = 0
@@ -91,7 +91,7 @@ class SteppedSession(Session):
         self._place(buffers)
         self._away = True
         instance.visit(buffers, "")
-        if self.rehearses and self._saved is not None:
+        if self.restores_twice and self._saved is not None:
             instance.step(step)
             self.steps += 1
             instance.restore(self._saved)

@@ -1,4 +1,4 @@
-"""Checks of single visits: shapes, arguments, memory, copies, the interface, batches."""
+"""Checks of single evaluations: shapes, arguments, memory, copies, the interface, batches."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from fmilin.errors import UsageError
 from fmilin.simulation.baumgarte import Baumgarte
-from fmilin.simulation.formulation import Formulation
 from fmilin.simulation.local_form import LocalForm
 from fmilin.simulation.projection import Projection
+from fmilin.simulation.stabilization import Stabilization
 from fmilin.simulation.underlying import Underlying
 
-__all__ = ["FORMULATIONS", "Baumgarte", "LocalForm", "Projection", "Underlying", "formulation_named"]
+__all__ = ["STABILIZATIONS", "Baumgarte", "LocalForm", "Projection", "Underlying", "stabilization_named"]
 
-FORMULATIONS: Mapping[str, Formulation] = {
+STABILIZATIONS: Mapping[str, Stabilization] = {
     "projection": Projection(),
     "local": LocalForm(),
     "baumgarte": Baumgarte(),
@@ -21,8 +21,8 @@ FORMULATIONS: Mapping[str, Formulation] = {
 }
 
 
-def formulation_named(name: str) -> Formulation:
-    """Return the formulation that the command line calls ``name``.
+def stabilization_named(name: str) -> Stabilization:
+    """Return the stabilization that the command line calls ``name``.
 
     Raises
     ------
@@ -30,6 +30,6 @@ def formulation_named(name: str) -> Formulation:
         When there is none of that name.
     """
     try:
-        return FORMULATIONS[name]
+        return STABILIZATIONS[name]
     except KeyError:
-        raise UsageError(f"'{name}' is no formulation: use {', '.join(FORMULATIONS)}.") from None
+        raise UsageError(f"'{name}' is no stabilization: use {', '.join(STABILIZATIONS)}.") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fmilin.signals import FloatArray
 from fmilin.simulation.plant import Plant
 
-__all__ = ["Formulation", "Moved", "Running", "Switch"]
+__all__ = ["IntegratedCoordinates", "Moved", "Stabilization", "Switch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Moved:
     is_small: bool
 
 
-class Formulation(ABC):
+class Stabilization(ABC):
     """A choice of what to integrate; :meth:`start` begins a run."""
 
     @abstractmethod
-    def start(self, plant: Plant) -> Running:
+    def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
 
 
-class Running(ABC):
+class IntegratedCoordinates(ABC):
     """What is integrated during one run: coordinates z with z' = rates(t, z), and the states that belong to them.
 
     Parameters
@@ -94,11 +94,11 @@ class Running(ABC):
         return z
 
     def accepted(self, t: float, z: FloatArray) -> Moved | None:
-        """Hear that a step was accepted; return where to go on when not from its end."""
+        """Take note of an accepted step; return where to go on when not from its end."""
         del t, z
         return None
 
     def rescue(self, t: float, z: FloatArray) -> Moved | None:
-        """Hear that no step can be made from here; return another z for the same point, or None."""
+        """Take note that no step can be made from here; return another z for the same point, or None."""
         del t, z
         return None
