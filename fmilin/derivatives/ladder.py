@@ -275,10 +275,15 @@ def _jump(rest: Callable[[float], float], interval: tuple[float, float], ends: t
 
 
 def _constant(right: FloatArray, left: FloatArray, ulp: FloatArray) -> FloatArray:
-    """Return where runs of rungs begin over which F is the same on a side, and not F(0): it has jumped."""
+    """Return where runs of rungs begin over which F is the same on a side, and not F(0): it has jumped.
+
+    Not where it is the same on both sides: there the steps are lost in rounding, and what differs from F(0) is noise.
+    """
     runs = np.lib.stride_tricks.sliding_window_view(np.stack((right, left)), RUN, axis=1)
     sizes = np.abs(runs).max(axis=2)
-    found: FloatArray = ((np.ptp(runs, axis=2) <= SAME * sizes) & (sizes > 40 * ulp[: sizes.shape[1]])).any(axis=0)
+    apart = np.abs(runs[0] - runs[1]).min(axis=1)
+    same = (np.ptp(runs, axis=2) <= SAME * sizes) & (sizes > 40 * ulp[: sizes.shape[1]]) & (apart > SAME * sizes)
+    found: FloatArray = same.any(axis=0)
     return found
 
 

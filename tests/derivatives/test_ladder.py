@@ -59,6 +59,20 @@ def test_a_jump_at_the_point_is_infinite(height: float) -> None:
     assert climb(lambda x: -x + height * (x > 0)).jump == np.inf
 
 
+def test_noise_that_freezes_at_the_smallest_steps_is_no_jump() -> None:
+    """As beside a point of a manifold, which comes out one bit further on however small the step is."""
+    random = np.random.default_rng(8)
+    seen: dict[float, float] = {0.0: 2e-6}
+
+    def frozen(x: float) -> float:
+        step = 1e-12 * round(x / 1e-12)
+        return float(np.sin(x)) + (seen[0.0] if x == 0 else seen.setdefault(step or 1.0, 1e-6 * random.uniform(-1, 1)))
+
+    found = climb(frozen)
+    assert np.isfinite(found.jump)
+    assert abs(found.slope - 1.0) <= 10 * found.error <= 1e-2
+
+
 @pytest.mark.parametrize("right", [3.0, 1.5, 1.01])
 @pytest.mark.parametrize("at", [0.0, 0.3])
 def test_a_kink_at_the_point_has_two_slopes(right: float, at: float) -> None:
