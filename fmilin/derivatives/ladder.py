@@ -35,13 +35,16 @@ CONTRADICTS = 10.0
 SAME = 0.1
 """Bends over h that stay the same to this part, from rung to rung, are a kink's."""
 
+STILL = 1e-3
+"""Changes of F that stay the same to this part are a jump's: noise does so less often."""
+
 RUN = 4
 """Rungs over which they must."""
 
 LEFT = 0.1
 """Of what the slope makes: where F is farther away from it than that, the plateau has ended."""
 
-RIPPLE = 1e-11
+RIPPLE = 1e-10
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
 STAIRS = 4.0
@@ -282,7 +285,7 @@ def _constant(right: FloatArray, left: FloatArray, ulp: FloatArray) -> FloatArra
     runs = np.lib.stride_tricks.sliding_window_view(np.stack((right, left)), RUN, axis=1)
     sizes = np.abs(runs).max(axis=2)
     apart = np.abs(runs[0] - runs[1]).min(axis=1)
-    same = (np.ptp(runs, axis=2) <= SAME * sizes) & (sizes > 40 * ulp[: sizes.shape[1]]) & (apart > SAME * sizes)
+    same = (np.ptp(runs, axis=2) <= STILL * sizes) & (sizes > 40 * ulp[: sizes.shape[1]]) & (apart > SAME * sizes)
     found: FloatArray = same.any(axis=0)
     return found
 
@@ -292,7 +295,8 @@ def _kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> float:
     bend, seen = S / h, np.abs(S) > 30 * ulp
     for k in range(len(h) - RUN, -1, -1):
         run = slice(k, k + RUN)
-        if k + RUN - 1 < chosen or not seen[run].all():
+        finer = float(np.abs(S[k + RUN :]).max(initial=0.0))
+        if k + RUN - 1 < chosen or not seen[run].all() or abs(S[k]) < 30 * finer:  # noise does not fall with h
             continue
         if np.ptp(bend[run]) <= SAME * np.abs(bend[run]).max():
             return float(np.mean(bend[run]))
