@@ -346,8 +346,9 @@ def _climb(setting: _Setting, j: int, found: Slopes, around: Around) -> None:
     ladder = ladder_of(along, setting.base, setting.scales[j], around.values[j])
     if ladder is None:
         return
+    sizes = (np.abs(found.J) * setting.scales).max(axis=1) / setting.scales[j]
     for row, forgotten in enumerate(around.forgets.tolist()):
-        climb = climbed(ladder, row, along, forgotten)
+        climb = climbed(ladder, row, along, forgotten, float(sizes[row]))
         found.J[row, j], found.error[row, j] = climb.slope, climb.error
         found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
         if climb.reach < NARROW * setting.scales[j]:

@@ -44,7 +44,7 @@ RUN = 4
 LEFT = 0.1
 """Of what the slope makes: where F is farther away from it than that, the plateau has ended."""
 
-RIPPLE = 1e-10
+RIPPLE = 1e-9
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
 STAIRS = 4.0
@@ -139,7 +139,9 @@ def ladder_of(line: Callable[[float], FloatArray], base: FloatArray, scale: floa
     return Ladder(np.array(steps), np.array(ahead), np.array(behind), base, scale)
 
 
-def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise: float = 0.0) -> Climb:
+def climbed(
+    ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise: float = 0.0, size: float = 0.0
+) -> Climb:
     """Return the slope of one row, its error, and how far it holds.
 
     Parameters
@@ -150,6 +152,8 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
         s -> F, shape (r,); visited again to tell jumps.
     noise : float
         What is known of it.
+    size : float
+        The largest slope of the row, in the units of this column.
     """
     h, a, b, base = ladder.h, ladder.ahead[:, row], ladder.behind[:, row], float(ladder.base[row])
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
@@ -164,7 +168,7 @@ def climbed(ladder: Ladder, row: int, line: Callable[[float], FloatArray], noise
         error = _errors(E, 2 * max(stair, abs(a[-1] - base), abs(b[-1] - base)) / h[1:])
         best = int(np.argmin(error))
         return Climb(float(E[best]), float(error[best]), 0.0, np.inf, float(E[best]))
-    plateau = _plateau(ladder, row, E, ulp, line)
+    plateau = _plateau(ladder, row, E, ulp, line, size)
     if not plateau.stairs and constant[plateau.rung :].any():
         return jumping
     slope, beyond = float(E[plateau.rung]), float(E[plateau.outer if plateau.outer < plateau.rung else 0])
@@ -184,13 +188,15 @@ class _Plateau:
     stairs: float
 
 
-def _plateau(ladder: Ladder, row: int, E: FloatArray, ulp: FloatArray, line: Callable[[float], FloatArray]) -> _Plateau:
+def _plateau(
+    ladder: Ladder, row: int, E: FloatArray, ulp: FloatArray, line: Callable[[float], FloatArray], size: float
+) -> _Plateau:
     """Return the plateau nearest to the point, unless it is a stair: then the nearest beyond the stairs."""
     h, known = ladder.h, 0.0
     error = _errors(E, 2 * ulp[1:] / h[1:])
     while True:
         outer = int(np.argmin(error))
-        chosen = _nearest(E, error, outer, h / ladder.scale)
+        chosen = _nearest(E, error, outer, h / ladder.scale, size)
         unseen = 20 * ulp + CONTRADICTS * h * error[chosen]
         jump, begin = _stairs(ladder, row, float(E[chosen]), unseen, chosen, line)
         if jump <= 2 * known:
@@ -214,14 +220,15 @@ def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
     return total
 
 
-def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray) -> int:
+def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size: float) -> int:
     """Return the plateau nearest to the point: go down as long as finer rungs contradict.
 
     A ripple, which changes the slope a little over next to nothing, is noise on the plateau.
     """
     while True:
         finer, change = np.arange(len(E)) > chosen, np.abs(E - E[chosen])
-        ripple = (change <= 0.1 * abs(E[chosen])) & (change * h[:-1] <= RIPPLE * abs(E[chosen]))
+        large = max(abs(float(E[chosen])), size)
+        ripple = (change <= 0.2 * large) & (change * h[:-1] <= RIPPLE * large)
         against = finer & (change > CONTRADICTS * (error + error[chosen])) & ~ripple
         if not against.any():
             return chosen
