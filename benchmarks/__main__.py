@@ -13,6 +13,7 @@ NAMES = (
     "constraints",
     "discover",
     "derivatives",
+    "truth",
     "kane",
     "mechanism",
     "mechanism_peers",

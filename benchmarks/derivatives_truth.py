@@ -36,9 +36,12 @@ class InManyDigits:
         values = [*system.parameters.values(), *model.start.inputs.tolist(), model.start.time]
         self.fixed = [mpmath.mpf(float(v)) for v in values]
         known = [*system.states, *system.parameters, *system.inputs, system.time]
-        self.w_count = len(system.unknowns)
-        self._linear = _function(known, [*(e for row in system.matrix for e in row), *system.right_hand_side])
-        self._rates = _function([*known, *system.unknowns], system.derivatives)
+        self.w_count = m = len(system.unknowns)
+        between = [symbol for symbol, _ in system.intermediate]
+        self._between = [_function([*known, *between[:i]], [e]) for i, (_, e) in enumerate(system.intermediate)]
+        entries = [system.matrix.get((i, j), sympy.Integer(0)) for i in range(m) for j in range(m)]
+        self._linear = _function([*known, *between], [*entries, *system.right_hand_side])
+        self._rates = _function([*known, *between, *system.unknowns], system.derivatives)
         symbols = {str(s): s for s in known}
         rows = model.constraints.rows
         g = [row.expression.to_sympy(symbols) for row in rows]
@@ -50,6 +53,8 @@ class InManyDigits:
 
     def f(self, x: list[Any]) -> list[Any]:
         arguments = [*x, *self.fixed]
+        for quantity in self._between:
+            arguments += quantity(*arguments)
         m = self.w_count
         entries = self._linear(*arguments)
         w: list[Any] = []

@@ -22,9 +22,9 @@ class Remark:
     ----------
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
-        ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured model also ``"sampled"``, and
-        as mere information ``"steady"``, ``"held"``, ``"method"``, ``"other-method"``, ``"fit"``, ``"order"``,
-        ``"sampling"``, ``"repetition"``.
+        ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured
+        model also ``"sampled"``, and as mere information ``"steady"``, ``"held"``, ``"method"``, ``"other-method"``,
+        ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """

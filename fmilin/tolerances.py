@@ -27,6 +27,8 @@ __all__ = [
     "FAITHFUL",
     "GROWS",
     "GROWS_IN_STEPS",
+    "INACCURATE",
+    "INDISTINCT",
     "INSEPARABLE",
     "INVARIANT",
     "INVARIANT_MEASURED",
@@ -58,6 +60,7 @@ __all__ = [
     "STAYS",
     "STEADY",
     "SYMMETRIC",
+    "TOO_INACCURATE",
     "UNIFORM",
     "UNREACHED",
     "UNTOUCHED",
@@ -158,6 +161,17 @@ one direction only. Looser: wrong derivatives beside noise pass unseen."""
 
 KINK: Final = 1e-3
 """Jump of a slope, relative to the largest of its row, that is a kink. Looser: the slope of one side for both."""
+
+INACCURATE: Final = 1e-3
+"""Estimated error of an entry, relative to the largest of its row in sizes of the variables, that is remarked on.
+Looser: digits that are none are shown without a word."""
+
+TOO_INACCURATE: Final = 0.1
+"""The same beyond which nothing is returned unless it is asked for. Looser: a number of the wrong size, or sign."""
+
+INDISTINCT: Final = 1e-6
+"""Error of a row that is nothing but error, relative to the size of its terms, that is remarked on: so much noise hides
+a slope. Looser: weak couplings beside noise are shown as zeros; tighter: rows that cancel are refused for rounding."""
 
 INVARIANT: Final = 1e-6
 """H f and H f_u relative to the sizes of their terms, up to which a constraint is an invariant of the motion. Looser: a

@@ -82,6 +82,9 @@ __all__ = ["command", "deliver", "linear_model"]
     default="auto",
     help="Exact directional derivatives, or differences on the manifold.",
 )
+@click.option(
+    "--keep-inaccurate", is_flag=True, help="Return entries even where their estimated error is a tenth of their row."
+)
 @PROJECT
 @click.option("--one-sided", type=one_of("left", "right"), help="Slopes on one side, at a kink or an event.")
 @click.option(

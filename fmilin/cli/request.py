@@ -32,6 +32,8 @@ class Request:
         Whether constraints are looked for first, and used.
     tangent_only : bool
         Whether the tangent space is to be found from numbers alone, without constraints.
+    keep_inaccurate : bool
+        Whether a linear model is wanted whose entries cannot be told well.
     """
 
     source: str
@@ -56,7 +58,9 @@ class Request:
     descriptor: bool = False
     discover: bool = False
     tangent_only: bool = False
+    keep_inaccurate: bool = False
 
     def how(self) -> dict[str, Any]:
         """Return what one linearization and many along a motion are asked for alike."""
-        return {name: getattr(self, name) for name in ("independent", "coordinates", "derivatives", "descriptor")}
+        asked = ("independent", "coordinates", "derivatives", "descriptor", "keep_inaccurate")
+        return {name: getattr(self, name) for name in asked}

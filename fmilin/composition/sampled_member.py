@@ -26,7 +26,7 @@ __all__ = ["SampledMember"]
 
 SOON = 1e-9
 """The first sample, in sample times after the start: what is due at the start itself is not passed as an event."""
-SAME = 1e-6
+TOGETHER = 1e-6
 """Times closer than this, in sample times, are the same."""
 
 
@@ -97,7 +97,7 @@ class SampledMember(Model, Hybrid):
 
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Take a sample if one is due."""
-        if abs(t - self.next_event_time()) <= SAME * self.linear.sample_time:
+        if abs(t - self.next_event_time()) <= TOGETHER * self.linear.sample_time:
             lin, mode = self.linear, self._mode
             s, e = mode.states - lin.y0, u - self.inputs.starts
             mode.held = self._g0 + lin.C @ s + lin.D @ e

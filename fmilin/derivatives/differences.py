@@ -18,18 +18,21 @@ jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.derivatives.ladder import CONTRADICTS, climbed, ladder_of
+from fmilin.derivatives.look import Around, differs, suspects
 from fmilin.derivatives.noise import POINTS, noise_from_table
 from fmilin.errors import ModelError, NumericalError
 from fmilin.signals import FloatArray
-from fmilin.tolerances import KINK, ROUNDING
+from fmilin.tolerances import INACCURATE, INDISTINCT, KINK, ROUNDING
 
-__all__ = ["Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
+__all__ = ["Around", "Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
 
 Line = Callable[[int, float], FloatArray]
 """(column j, displacement s along it) -> value, shape (r,)."""
@@ -43,6 +46,15 @@ SMALLEST_AT_EVENT = 1e-7
 
 WEAK = 1e-3
 """A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
+
+ROUGH = 50.0
+"""S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a closer look."""
+
+NARROW = 1e-3
+"""A slope that holds over less than this part of the variable's size is said to."""
+
+UNCLEAR = 1e-6
+"""Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
 
 FLAT = 1e-4
 """A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
@@ -87,12 +99,15 @@ class Slopes:
         Right slope minus left slope where they differ; 0 where the function is smooth or nothing is known.
     bend : array, shape (r, k)
         |S(h)| / h beyond rounding: large values ask for a closer look.
+    narrow : mapping of (int, int) to (float, float)
+        Of entries that hold near the point only: the step at which they do no longer, and the slope beyond.
     """
 
     J: FloatArray
     error: FloatArray
     jump: FloatArray
     bend: FloatArray
+    narrow: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -107,6 +122,8 @@ class _Column:
     noise: FloatArray
     amplified: float
     """By how much the noise appears in D."""
+    doubtful: bool = False
+    """Whether other steps gave other slopes."""
 
     @property
     def rounding(self) -> FloatArray:
@@ -127,7 +144,12 @@ class _Setting:
 
 
 def slopes(
-    line: Line, base: FloatArray, scales: FloatArray, options: Differences | None = None, terms: Terms | None = None
+    line: Line,
+    base: FloatArray,
+    scales: FloatArray,
+    options: Differences | None = None,
+    terms: Terms | None = None,
+    around: Around | None = None,
 ) -> Slopes:
     """Measure dF/ds for every column.
 
@@ -142,6 +164,8 @@ def slopes(
     options : Differences, optional
     terms : callable, optional
         Tells rows whose terms all cancel from rows in small units; without it there are none of the former.
+    around : Around, optional
+        What allows a look at other scales of steps; without it there is none.
 
     Raises
     ------
@@ -156,6 +180,8 @@ def slopes(
         nothing = np.zeros((len(base), k))
         return Slopes(nothing, nothing, nothing, nothing)
     noise = _noise(line, base, scales, options)
+    if around is not None:
+        noise = np.maximum(noise, around.forgets)
     start = options.relative_step or _first_step(noise, base, options)
     setting = _Setting(line, base, scales, noise, np.ones_like(base), options)
     columns = [_first(setting, j, start * scales[j]) for j in range(k)]
@@ -170,7 +196,45 @@ def slopes(
     jump = _jumps(S1, S2, rounding, row_size / scales)
     small = np.abs(jump) < KINK * row_size / scales
     error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
-    return Slopes(J, error, np.where(small, 0.0, jump), bend)
+    found = Slopes(J, error, np.where(small, 0.0, jump), bend)
+    if around is not None and options.order == 4 and not options.side and options.relative_step is None:
+        with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
+            _look_closer(setting, columns, found, _with_rounding(around, found.J, scales, terms), terms)
+    return found
+
+
+def _with_rounding(around: Around, J: FloatArray, scales: FloatArray, terms: Terms | None) -> Around:
+    """Count as forgotten, too, what is left of rows whose terms all cancel."""
+    if terms is None:
+        return around
+    slope = (np.abs(J) * scales).max(axis=1)
+    size = terms(slope)
+    left = np.where(slope < ROUNDING * size, 4 * np.finfo(float).eps * size, 0.0)
+    return replace(around, forgets=np.maximum(around.forgets, left))
+
+
+def _look_closer(
+    setting: _Setting, measured: list[_Column], found: Slopes, around: Around, terms: Terms | None
+) -> None:
+    """Compare with smaller steps, and climb down the columns that look different there, in place."""
+    line, base, scales = setting.line, setting.base, setting.scales
+    step, noise = differs(around, base, found.J, found.error, setting.noise, scales)
+    rough = [c.doubtful or _is_rough(c, scale) for c, scale in zip(measured, scales, strict=True)]
+    columns = set(np.flatnonzero(found.jump.any(axis=0) | np.array(rough)).tolist())
+    if step is not None:
+        columns.update(suspects(line, step, found.J, found.error, noise, scales))
+    for j in sorted(columns):
+        _climb(setting, j, found, around)
+    # Errors are relative to rows, whose sizes may be known only now; and what is of little use deserves a second try.
+    sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True)
+    least = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
+    unclear = (found.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, least)).any(axis=0)
+    for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
+        _climb(setting, j, found, around)
+    sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True) / scales
+    small = np.abs(found.jump) < KINK * sizes
+    found.error[...] += np.where(small, np.abs(found.jump) / 2, 0.0)
+    found.jump[small] = 0.0
 
 
 def jacobian_by_differences(
@@ -271,7 +335,38 @@ def _improved(setting: _Setting, j: int, column: _Column) -> _Column:
         if _is_noisier(tried):
             break
     weights = setting.weights
-    return min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+    best = min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+    best.doubtful = any(_contradict(best, other) for other in tried)
+    return best
+
+
+def _climb(setting: _Setting, j: int, found: Slopes, around: Around) -> None:
+    """Replace a column by what all scales of steps say of it, in place."""
+    along = partial(setting.line, j)
+    ladder = ladder_of(along, setting.base, setting.scales[j], around.values[j])
+    if ladder is None:
+        return
+    sizes = (np.abs(found.J) * setting.scales).max(axis=1) / setting.scales[j]
+    for row, forgotten in enumerate(around.forgets.tolist()):
+        climb = climbed(ladder, row, along, forgotten, float(sizes[row]))
+        found.J[row, j], found.error[row, j] = climb.slope, climb.error
+        found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
+        if climb.reach < NARROW * setting.scales[j]:
+            found.narrow[row, j] = climb.reach, climb.beyond
+
+
+def _is_rough(column: _Column, scale: float) -> bool:
+    """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
+    h, eps = column.h / scale, np.finfo(float).eps
+    slope = np.abs(column.D) * scale
+    smooth = h**2 * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
+    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
+
+
+def _contradict(one: _Column, other: _Column) -> bool:
+    """Whether the slopes at two steps differ by more than their errors explain."""
+    errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
+    return bool((np.abs(one.D - other.D) > CONTRADICTS * errors).any())
 
 
 def _is_noisier(tried: list[_Column]) -> bool:

@@ -23,6 +23,7 @@ def linearize_along(
     coordinates: str = "partition",
     derivatives: str | Differences = "auto",
     descriptor: bool = False,
+    keep_inaccurate: bool = False,
 ) -> LinearFamily:
     """Return one linear model per point of a path, in coordinates that do not jump.
 
@@ -34,7 +35,7 @@ def linearize_along(
     model : Model
     points : iterable of OperatingPoint
         Consistent, in the order of the path; at least one.
-    independent, coordinates, derivatives, descriptor
+    independent, coordinates, derivatives, descriptor, keep_inaccurate
         As in :func:`fmilin.linearize`.
 
     Returns
@@ -47,7 +48,13 @@ def linearize_along(
     FmilinError
         As :func:`fmilin.linearize`, at the first point that fails.
     """
-    request = Request(independent, coordinates=coordinates, derivatives=derivatives, descriptor=descriptor)
+    request = Request(
+        independent,
+        coordinates=coordinates,
+        derivatives=derivatives,
+        descriptor=descriptor,
+        keep_inaccurate=keep_inaccurate,
+    )
     previous: Selection | None = None
     found = []
     for point in points:

@@ -31,7 +31,7 @@ __all__ = ["Batch", "Solved"]
 ROUNDS = 10
 """Steps of Newton's iteration."""
 
-BALANCED = 1e-11
+SETTLED = 1e-11
 """Residuals at the end, scaled, over the largest entry of the scaled equations."""
 
 AGREES = 1e-9
@@ -145,7 +145,7 @@ class Batch:
         for _ in range(ROUNDS):
             residual, J = self._equations(stack, x, values)
             with np.errstate(invalid="ignore", over="ignore"):
-                fine = np.abs(residual).max(axis=1, initial=0.0) <= BALANCED * self._size
+                fine = np.abs(residual).max(axis=1, initial=0.0) <= SETTLED * self._size
             if fine.all() or not np.isfinite(J).all():
                 break
             dz = np.linalg.solve(self._U.T @ J @ self._V, (residual @ self._U)[..., None])[..., 0] @ self._V.T

@@ -32,10 +32,10 @@ CONTRACTION = 0.5
 """What two steps have to gain, of the first one: else the matrices are those of another place. One alone may gain none,
 as the first way back to the manifold moves the rates."""
 
-ON_MANIFOLD = 1e-12
+PROJECTED = 1e-12
 """Distance from the manifold at the end, in sizes of the states."""
 
-BALANCED = 1e-11
+SETTLED = 1e-11
 """Rates at the end, over the sizes of the states and the largest entries of A and B along the step."""
 
 
@@ -142,11 +142,7 @@ def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) 
             normal = -back @ invariants.values(t, x)
             residual = balance.residual(rates, x[balance.held] + normal[balance.held] - wanted)
             off = float(np.max(np.abs(normal) / balance.x_scales, initial=0.0))
-            if (
-                lengths
-                and off <= ON_MANIFOLD
-                and np.abs(residual).max(initial=0.0) <= BALANCED * max(balance.size, 1.0)
-            ):
+            if lengths and off <= PROJECTED and np.abs(residual).max(initial=0.0) <= SETTLED * max(balance.size, 1.0):
                 return OperatingPoint(t, x, u, dict(model.start.parameters))
             dx, du = balance.step(residual)
             length = float(np.max(np.abs(dx + normal) / balance.x_scales, initial=0.0))

@@ -20,6 +20,7 @@ from fmilin.identification.findings import Findings
 from fmilin.identification.holdout import held_out
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
+from fmilin.identification.solver_error import solver_error, with_solver_error
 from fmilin.identification.steps import IDEAL, rounded, usable_step
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
@@ -86,6 +87,10 @@ def linearize_stepped(task: Task) -> LinearModel:
             f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
             "operating point."
         )
+    if findings.method in ("step", "response", "multisine") and not (task.stepping.lifted or model.cadence.sampled):
+        found = solver_error(runner, findings.step)
+        if found is not None and found.change > findings.doubt:
+            linear = with_solver_error(linear, found)
     known = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += [Remark("model", note) for note in model.notes]

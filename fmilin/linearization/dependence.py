@@ -175,6 +175,8 @@ class _Beside:
         products = x[:, :, None] * f[:, None, :]
         bent = (products + np.transpose(products, (0, 2, 1)))[:, upper[0], upper[1]]
         norms = np.linalg.norm(bent, axis=0)
+        if not norms.any():
+            return candidates
         columns, s, _ = np.linalg.svd(bent[:, norms > 0] / norms[norms > 0], full_matrices=False)
         columns = columns[:, s > BENDS * CLOSE * s[0]]
         rates = f @ candidates

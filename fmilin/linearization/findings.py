@@ -6,6 +6,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
@@ -49,12 +50,11 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
     return base
 
 
-def remarks_on(
-    model: RememberingModel, point: OperatingPoint, base: Evaluation, frame: Frame, motion: Motion
-) -> list[Remark]:
+def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood, motion: Motion) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
+    frame = beside.frame
     remarks = [
-        *_of_memory(model, point, base),
+        *_of_memory(model, beside),
         *([] if motion.fastest is None else [_on_motion(_changes(model, base, motion.fastest), frame, motion)]),
         *_prescribed(model, frame),
     ]
@@ -113,19 +113,21 @@ def _on_motion(what: str, frame: Frame, motion: Motion) -> Remark:
     )
 
 
-def _of_memory(model: RememberingModel, point: OperatingPoint, base: Evaluation) -> list[Remark]:
-    """Visit the point again, after all others: a model that says something else then keeps memory."""
+def _of_memory(model: RememberingModel, beside: Neighbourhood) -> list[Remark]:
+    """Say it when a model says something else at the point after other visits: then it keeps memory."""
+    point = beside.point
     if model.exact_slopes(point.time, point.states, point.inputs) is not None:
         return []  # equations, no black box
-    again = model.evaluate_again(point.time, point.states, point.inputs)
-    if np.array_equal(again.derivatives, base.derivatives) and np.array_equal(again.outputs, base.outputs):
+    change = beside.forgets if beside.revisited else beside.change_at_point()
+    if not change.any():
         return []
-    change = float(np.max(np.abs(again.derivatives - base.derivatives), initial=0.0))
+    worst = int(np.argmax(change))
+    reckoned = "the error estimates reckon with that" if beside.revisited else "the error estimates do not cover that"
     return [
         Remark(
             "memory",
-            f"The model does not repeat itself: evaluated again at the same point its derivatives differ by up to "
-            f"{change:.3g}. It keeps memory between calls, and the error estimates do not cover that.",
+            f"The model does not repeat itself: evaluated again at the same point, {beside.rows[worst]} differs by up "
+            f"to {change[worst]:.3g}. It keeps memory between calls, and {reckoned}.",
         )
     ]
 

@@ -9,6 +9,7 @@ from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["linearize", "linearize_next"]
 
 
-def linearize(
+def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,
     point: OperatingPoint | None = None,
     *,
@@ -48,6 +49,7 @@ def linearize(
     stepping: Stepping | None = None,
     formulation: str | Formulation | None = None,
     descriptor: bool = False,
+    keep_inaccurate: bool = False,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -81,6 +83,9 @@ def linearize(
         Whether the linear model is to carry its descriptor system, which costs about one visit more. Where there is
         none (the model is not made of Lagrange's equations with constraints on positions, say), ``lin.descriptor`` is
         None; :func:`fmilin.descriptor` says why.
+    keep_inaccurate : bool
+        Whether the linear model is wanted even where the estimated error of an entry is more than a tenth of the
+        largest entry of its row.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def linearize(
         When a constraint is inconsistent at the point or no invariant of the model.
     NumericalError
         When the coordinates are singular, the point is a singular configuration, the model returns NaN, or has
-        a kink or an event at the point.
+        a kink or an event at the point; when an entry cannot be told, unless ``keep_inaccurate``.
 
     Examples
     --------
@@ -124,6 +129,7 @@ def linearize(
         stepping=stepping,
         formulation=formulation,
         descriptor=descriptor,
+        keep_inaccurate=keep_inaccurate,
     )
     point = start_of(model) if point is None else point
     model = model_at(model, point)
@@ -177,12 +183,15 @@ def _linearized(
     base = visited_at(visited, point)
     known = verified_facts_of(model, point, base)
     frame = _frame(visited, point, request, previous, known)
-    slopes = _slopes(model, Neighbourhood(visited, frame, point, base), request, known)
+    beside = Neighbourhood(visited, frame, point, base)
+    slopes = _slopes(model, beside, request, known)
     motion = motion_at(visited, point, base, frame, slopes)
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
-    remarks = [*point.remarks, *frame.warnings, *slopes.warnings, *remarks_on(visited, point, base, frame, motion)]
+        beside = beside.seen_from(frame)
+    remarks = [*point.remarks, *frame.warnings, *slopes.warnings, *remarks_on(visited, base, beside, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
+    linear = require_accuracy(linear, beside, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
         from fmilin.formulations.descriptor import with_descriptor
 

@@ -34,6 +34,7 @@ class Request:
     stepping: Stepping | None = None
     formulation: str | Formulation | None = None
     descriptor: bool = False
+    keep_inaccurate: bool = False
 
     def __post_init__(self) -> None:
         require_kind(self.coordinates)

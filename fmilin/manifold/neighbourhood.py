@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from fmilin.derivatives.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.derivatives.grouping import column_groups, tangent_pattern
-from fmilin.errors import NumericalError
+from fmilin.derivatives.look import Around, direction_of
+from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.frame import Frame
+from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 
 __all__ = ["Neighbourhood"]
+
+FAR = 2.0**-3
+"""In sizes of the variables: from there the point is visited again."""
 
 
 class Neighbourhood:
@@ -43,6 +49,7 @@ class Neighbourhood:
     ) -> None:
         self.model, self.frame, self.point = model, frame, point
         self.pairs = frame.invariants.pairs if pairs is None else pairs
+        self.base_evaluation = base
         self.base = np.concatenate((base.derivatives, base.outputs))
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
@@ -53,6 +60,47 @@ class Neighbourhood:
     def _moves(self) -> bool:
         """Whether inputs move the manifold."""
         return bool(self.frame.x_u.any())
+
+    @property
+    def forgets(self) -> FloatArray:
+        """By how much rates and outputs differ when the point is visited again, from either side and twice, (r,)."""
+        return self._revisits[0]
+
+    @property
+    def revisited(self) -> bool:
+        """Whether :attr:`forgets` was asked for."""
+        return "_revisits" in vars(self)
+
+    def change_at_point(self) -> FloatArray:
+        """Visit the point once more; return by how much rates and outputs differ, shape (r,)."""
+        if not isinstance(self.model, RememberingModel):
+            return np.zeros(len(self.base))
+        again = self.model.evaluate_again(self.point.time, self.point.states, self.point.inputs)
+        change = np.abs(np.concatenate((again.derivatives, again.outputs)) - self.base)
+        return np.nan_to_num(change, nan=np.inf)
+
+    @cached_property
+    def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
+        """What :attr:`forgets` says, and F at the places on the way, by their step along the common direction."""
+        change, places = np.zeros(len(self.base)), {}
+        for step, times in ((FAR, 1), (-FAR, 2)):
+            for part in (1.0, 1 / 64):
+                try:
+                    with np.errstate(all="ignore"):
+                        places[step * part] = self.at(step * part * direction_of(self.scales))
+                    break
+                except (ModelError, NumericalError):
+                    continue
+            for _ in range(times):
+                change = np.maximum(change, self.change_at_point())
+        return change, places
+
+    def seen_from(self, frame: Frame) -> Neighbourhood:
+        """Return the same in other coordinates; what was found when the point was visited again holds on."""
+        other = Neighbourhood(self.model, frame, self.point, self.base_evaluation, pairs=self.pairs)
+        if self.revisited:
+            other._revisits = self._revisits
+        return other
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -165,8 +213,16 @@ class Neighbourhood:
                     variable=self.columns[groups[g][0]],
                 ) from None
 
+        around = None
+        if options.order == 4:
+            at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (
+                directions.sum(axis=0) + (directions.sum(axis=0) == 0)
+            )
+            values = np.array([np.abs(at_point[group]).max() for group in groups])
+            around = Around(lambda s: self.at(s @ directions), values, *self._revisits)
         try:
-            return slopes(line, self.base, sizes, options, self.terms)
+            found = slopes(line, self.base, sizes, options, self.terms, around)
+            return replace(found, narrow={(i, groups[g][0]): ends for (i, g), ends in found.narrow.items()})
         except EventCrossingError:
             raise
         except NumericalError as error:
@@ -184,7 +240,7 @@ class Neighbourhood:
 def _in_order(found: Slopes, groups: list[list[int]]) -> Slopes:
     """Undo the ordering of groups of one."""
     place = np.argsort([group[0] for group in groups])
-    return Slopes(found.J[:, place], found.error[:, place], found.jump[:, place], found.bend[:, place])
+    return Slopes(found.J[:, place], found.error[:, place], found.jump[:, place], found.bend[:, place], found.narrow)
 
 
 def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:
@@ -196,4 +252,5 @@ def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scal
             size = 1.0 if len(group) == 1 else scales[j]
             for part, whole in zip(parts, (found.J, found.error, found.jump, found.bend), strict=True):
                 part[rows, j] = whole[rows, g] / size
-    return Slopes(*parts)
+    J, error, jump, bend = parts
+    return Slopes(J, error, jump, bend, found.narrow)

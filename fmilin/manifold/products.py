@@ -2,31 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fmilin.derivatives.differences import Slopes
-from fmilin.errors import NumericalError
+from fmilin.errors import FmilinError, NumericalError
+from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.model.interface import ExactSlopes
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ROUNDING
 
 __all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
 
 
-def by_procedure(beside: Neighbourhood) -> Slopes | None:
+def by_procedure(beside: Neighbourhood, known: VerifiedFacts) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
     kept, point = beside.frame.selection.kept, beside.point
     exact = None if kept is None else beside.model.exact_slopes(point.time, point.states, point.inputs)
     if exact is None or kept is None:
         return None
+    J = _along(exact, kept)
+    if J is None:
+        return None
+    found = _with_error(beside, J)
+    if known.amplified is None and exact.smooth:
+        known.amplified = _amplified(beside, J, kept)
+    if known.amplified is None:
+        return found
+    relative = np.finfo(float).eps * known.amplified[:, None]
+    return beside.written_down(
+        Slopes(J, np.maximum(found.error, relative * row_sizes(J, beside.scales)), *_straight(J))
+    )
+
+
+def _along(exact: ExactSlopes, kept: Sequence[int]) -> FloatArray | None:
     try:
         found = exact.along(kept)
     except NumericalError:
         return None
     J = np.concatenate((found.derivatives, found.outputs))
-    return _with_error(beside, J) if np.isfinite(J).all() else None
+    return J if np.isfinite(J).all() else None
+
+
+def _amplified(beside: Neighbourhood, J: FloatArray, kept: Sequence[int]) -> FloatArray | None:
+    """Return by how much a procedure amplifies rounding, shape (r,): it is asked again some bits further on."""
+    point, eps = beside.point, np.finfo(float).eps
+    nudged = point.states * (1 + 2 * eps * np.random.default_rng(1952).choice([-1.0, 1.0], len(point.states)))
+    try:
+        again = beside.model.exact_slopes(point.time, nudged, point.inputs)
+    except FmilinError:
+        return None
+    other = None if again is None else _along(again, kept)
+    if other is None:
+        return None
+    sizes = (np.abs(J) * beside.scales).max(axis=1, initial=0.0)
+    change = (np.abs(other - J) * beside.scales).max(axis=1, initial=0.0)
+    relative: FloatArray = np.where(sizes > 0, change / np.where(sizes > 0, sizes, 1.0), 0.0) / eps
+    return relative
 
 
 def by_products(beside: Neighbourhood) -> Slopes | None:
@@ -70,5 +105,10 @@ def rounding(beside: Neighbourhood, J: FloatArray) -> FloatArray:
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
+    return Slopes(J, error, *_straight(J))
+
+
+def _straight(J: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return no jumps and no bends."""
     straight = np.zeros(J.shape)
-    return Slopes(J, error, straight, straight)
+    return straight, straight

@@ -18,7 +18,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AGREEMENT, KINK, PRECISE
+from fmilin.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE
 
 __all__ = ["TangentSlopes", "measure"]
 
@@ -64,7 +64,7 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
     if isinstance(derivatives, Differences):
         return _split(beside, _differenced(beside, derivatives), "differences", ())
     known = known or VerifiedFacts()
-    if derivatives != "differences" and (exact := by_procedure(beside)) is not None:
+    if derivatives != "differences" and (exact := by_procedure(beside, known)) is not None:
         if derivatives == "exact" or known.procedure:
             return _split(beside, exact, "exact", ())
         return _split(beside, *_verified(beside, exact, known))
@@ -75,7 +75,8 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
                 f"The model '{beside.model.info.name}' provides no exact directional derivatives: use --derivatives "
                 "auto or differences."
             )
-        return _split(beside, _differenced(beside, Differences()), "differences", ())
+        found = _differenced(beside, Differences())
+        return _split(beside, found, "differences", _narrow(beside, found))
     finite = np.isfinite(exact.J)
     if not finite.all():
         exact = _merged(exact, _differenced(beside, Differences()), finite)
@@ -198,6 +199,13 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
         return
     i, c = np.unravel_index(int(np.argmax(np.abs(found.jump) * beside.scales[columns])), found.jump.shape)
     row, column = beside.rows[i], beside.columns[columns[c]]
+    if np.isinf(found.jump[i, c]):
+        raise NumericalError(
+            f"The model jumps or has a kink at the point: d {row} / d {column} has no value, as {row} jumps as "
+            f"soon as '{column}' moves, however little. There is no linear model: move the point away from the switch, "
+            f"or replace it by a smooth one{', or leave this output out' if i >= beside.n else ''}.",
+            variable=column,
+        )
     left, right = found.J[i, c] - found.jump[i, c] / 2, found.J[i, c] + found.jump[i, c] / 2
     output = ", or leave this output out" if i >= beside.n else ""
     raise NumericalError(
@@ -206,6 +214,24 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
         f"right, or move the point{output}.",
         variable=column,
     )
+
+
+def _narrow(beside: Neighbourhood, found: Slopes) -> tuple[Remark, ...]:
+    """Say where the slope that differs most farther away ends."""
+    sizes = row_sizes(found.J, beside.scales)
+    known = {*beside.pairs, *(beside.n + row for row in beside.model.copies)}
+    parts = {
+        (i, j): abs(beyond - found.J[i, j]) / sizes[i, j]
+        for (i, j), (_, beyond) in found.narrow.items()
+        if sizes[i, j] > 0 and i not in known
+    }
+    if not parts or max(parts.values()) <= INACCURATE:
+        return ()
+    i, j = max(parts, key=lambda entry: parts[entry])
+    reach, beyond = found.narrow[i, j]
+    name = f"d {beside.rows[i]} / d {beside.columns[j]}"
+    text = f"{name} = {found.J[i, j]:.6g} holds near the point only: steps of {reach:.1g} leave it, and farther away "
+    return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{beside.columns[j]}' see another slope."),)
 
 
 def _split(beside: Neighbourhood, found: Slopes, method: str, warnings: tuple[Remark, ...]) -> TangentSlopes:

@@ -30,7 +30,7 @@ __all__ = ["Equations", "Row"]
 FOLLOWING = 32
 """Steps in which a steady motion is followed."""
 
-UNIFORM = 1e-9
+STEADY_RATE = 1e-9
 """Change of a rate along a motion, beside the fastest, that is rounding."""
 
 QUICK_STEP = 2.0**-14
@@ -234,7 +234,7 @@ class Equations:
         speed = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         rest = np.zeros(len(f), dtype=bool)
         rest[self.resting] = True
-        w, limit = np.where(rest, 0.0, f), UNIFORM * speed * self.state_scales
+        w, limit = np.where(rest, 0.0, f), STEADY_RATE * speed * self.state_scales
         try:
             later = [self._rates(place, s, place.states + s * w) for s in (duration / 2, duration)]
         except ModelCrashError:

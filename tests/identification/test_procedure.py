@@ -9,7 +9,7 @@ import fmilin as fl
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Cadence, Response, Stepping
-from tests.identification.toys import Linear, Toy, oscillators, transfer
+from tests.identification.toys import ByEuler, Linear, Toy, oscillators, transfer
 
 FREQUENCIES = (1.0, 2.3, 4.1)
 
@@ -268,3 +268,17 @@ def test_a_model_that_cannot_be_stepped_has_no_lifted_model() -> None:
 
     with pytest.raises(UsageError, match=r"no events and nothing that is sampled.*Leave out --lifted"):
         fl.linearize(cartesian_pendulum(), stepping=Stepping(lifted=True, step=0.1))
+
+
+def test_a_coarse_solver_is_told_from_the_plant() -> None:
+    """Euler's method in steps of 1 ms is identified to ten digits, and is not the plant."""
+    plant = oscillators((1.0, 2.3))
+    linear = fl.linearize(ByEuler(plant))
+    wrong = np.max(np.abs(np.sort_complex(linear.eigenvalues()) - np.sort_complex(np.linalg.eigvals(plant.A))))
+    assert wrong > 1e-4
+    assert wrong <= 10 * linear.accuracy.A * np.max(np.abs(linear.A))
+    said = remark(linear, "fit") + remark(linear, "accuracy")
+    assert "the error of the model's own solver" in said
+    exact = fl.linearize(Toy(plant))
+    assert "own solver" not in remark(exact, "fit") + remark(exact, "accuracy")
+    assert exact.accuracy.A < 1e-6

@@ -144,3 +144,23 @@ class Toy(Model, Stepped):
 def transfer(A: FloatArray, B: FloatArray, C: FloatArray, D: FloatArray, s: complex) -> np.ndarray:
     """C (s - A)^-1 B + D: the same in all coordinates."""
     return np.asarray(C @ np.linalg.solve(s * np.eye(len(A)) - A, B.astype(complex)) + D)
+
+
+class ByEuler(Toy):
+    """A toy whose solver is Euler's method: in steps of ``internal`` seconds, or what is left of a step."""
+
+    internal = 1e-3
+
+    def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        count = max(1, round(step / self.internal))
+        n = len(self.plant.A)
+        one, Ad, Bd = np.eye(n) + step / count * self.plant.A, np.eye(n), np.zeros_like(self.plant.B)
+        for _ in range(count):
+            Ad, Bd = one @ Ad, one @ Bd + step / count * self.plant.B
+        x, at_once, after = np.zeros(n), [], []
+        for u in inputs:
+            at_once.append(self._outputs(x, u, len(self.outputs)))
+            x = Ad @ x + Bd @ u
+            after.append(self._outputs(x, u, len(self.outputs)))
+        self.steps += len(inputs)
+        return Response(np.array(at_once), np.array(after), np.empty((len(inputs), 0)))

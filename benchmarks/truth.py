@@ -1,0 +1,78 @@
+"""No silent wrong number: several hundred hard models, what was said of each, and what is true.
+
+``silent`` counts models with an entry that is off by more than ten times its estimate, without a remark of kind
+``accuracy`` or ``memory`` and without a refusal: none is allowed. ``refused`` counts those among the models which the
+best step would difference to 1e-6.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from benchmarks.tables import show
+from tests.hard_models import cases
+from tests.verdicts import Verdict, judged
+
+__all__ = ["main"]
+
+VISITS_BEFORE = 3010
+"""Of the smooth family, before differences looked at other scales."""
+
+
+def main() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        verdicts = [judged(case) for case in cases()]
+    by_family: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_family[verdict.case.family].append(verdict)
+    silent, vain = [v for v in verdicts if v.silent], [v for v in verdicts if v.refused_in_vain]
+    good = sum(v.case.attainable <= 1e-6 for v in verdicts)
+    plain = by_family["smooth"]
+    visits = sum(v.visits for v in plain)
+    show(
+        "Truth: what was said of hard models",
+        ["models", "count", "silent", "refused", "in vain", "remarked", "median", "worst", "said", "visits"],
+        [_row(name, group) for name, group in by_family.items()] + [_row("all", verdicts)],
+        "silent: wrong by more than ten times the estimate, without a remark or refusal. refused, in vain: status 5; "
+        "of models that the best step differences to 1e-6. median, worst: error of A, B, C, D, largest of each row "
+        "over its largest entry, where nothing was refused. said: median of the estimates. visits: mean.\n"
+        f"silent: {len(silent)} of {len(verdicts)} (0); refused in vain: {len(vain)} of {good}, "
+        f"{100 * len(vain) / good:.1f}% (2%); median error of smooth models {_median(v.error for v in plain):.1e} "
+        f"(1.5e-13); visits of smooth models {visits}, {visits / max(VISITS_BEFORE, 1):.2f} times those before (1.5).",
+    )
+    for title, group in (("Silent", silent), ("Refused in vain", vain)):
+        if group:
+            show(f"Truth: {title}", ["model", "error", "said", "word"], [_named(v) for v in group])
+
+
+def _row(name: str, group: list[Verdict]) -> list[str]:
+    answered = [v for v in group if not v.refusal]
+    errors = [v.error for v in answered if np.isfinite(v.error)]
+    return [
+        name,
+        str(len(group)),
+        str(sum(v.silent for v in group)),
+        str(len(group) - len(answered)),
+        str(sum(v.refused_in_vain for v in group)),
+        str(sum(bool({"accuracy", "memory"} & set(v.remarks)) for v in answered)),
+        f"{_median(errors):.0e}",
+        f"{max(errors, default=np.nan):.0e}",
+        f"{_median(v.said for v in answered):.0e}",
+        f"{np.mean([v.visits for v in answered]) if answered else np.nan:.0f}",
+    ]
+
+
+def _median(values: Iterable[float]) -> float:
+    kept = [v for v in values if np.isfinite(v)]
+    return float(np.median(kept)) if kept else np.nan
+
+
+def _named(verdict: Verdict) -> list[str]:
+    case = verdict.case
+    word = verdict.refusal or ", ".join(verdict.remarks)
+    return [f"{case.family}: {case.name}", f"{verdict.error:.1e}", f"{verdict.said:.1e}", word[:60]]

@@ -1,0 +1,129 @@
+"""Whether every entry is known well enough to be handed out: a remark beyond one limit, a refusal beyond the next.
+
+An entry's estimate counts against the largest entry of its row of [A B] or [C D], in sizes of the variables. A row that
+is nothing but error is compared with the size of its terms instead: zero is known well when noise makes 1e-8 of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.derivatives.ladder import Ladder, ladder_of
+from fmilin.errors import NumericalError
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
+from fmilin.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
+
+__all__ = ["require_accuracy"]
+
+SHOWN = 6
+"""Scales of steps at which slopes are listed."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry of [A B; C D]."""
+
+    row: int
+    column: int
+    value: float
+    error: float
+    part: float
+    """Of the largest entry of its row, or of its terms."""
+
+
+def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) -> LinearModel:
+    """Return the linear model with a remark where an entry is doubtful.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    beside : Neighbourhood
+        Where its slopes were measured; visited again only for the text of a refusal.
+    keep : bool
+        Whether it is wanted however inaccurate it is.
+
+    Raises
+    ------
+    NumericalError
+        When the estimate of an entry is beyond :data:`TOO_INACCURATE`.
+    """
+    doubtful = _doubtful(linear, beside)
+    if not doubtful:
+        return linear
+    worst = doubtful[0]
+    name = _name(linear, worst)
+    if worst.part > TOO_INACCURATE and not keep:
+        raise NumericalError(_refusal(beside, worst, name), variable=beside.columns[worst.column])
+    others = len(doubtful) - 1
+    more = f" So {'is' if others == 1 else 'are'} {others} more." if others else ""
+    said = (
+        f"{name} = {worst.value:.6g} is known to +-{worst.error:.2g} only, beside the other entries of its row.{more}"
+    )
+    return replace(linear, warnings=(*linear.warnings, Remark("accuracy", said)))
+
+
+def _doubtful(linear: LinearModel, beside: Neighbourhood) -> list[_Entry]:
+    """Return the entries whose estimates are beyond :data:`INACCURATE`, worst first."""
+    errors = linear.errors
+    J = np.block([[linear.A, linear.B], [linear.C, linear.D]])
+    E = np.block([[errors.A, errors.B], [errors.C, errors.D]])
+    if not J.size:
+        return []
+    scaled = E * beside.scales
+    largest = (np.abs(J) * beside.scales).max(axis=1)
+    nothing = largest <= 10 * scaled.max(axis=1)
+    terms = _terms(linear, beside, largest)
+    sizes = np.where(nothing, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)
+    part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
+    found = [
+        _Entry(int(i), int(j), float(J[i, j]), float(E[i, j]), float(part[i, j]))
+        for i, j in np.argwhere(part > INACCURATE)
+    ]
+    return sorted(found, key=lambda entry: -entry.part)
+
+
+def _terms(linear: LinearModel, beside: Neighbourhood, largest: FloatArray) -> FloatArray:
+    """Return the size of what each row sums, shape (P + ny,): rates by the fastest one, outputs by their own sizes."""
+    p = beside.p
+    sizes = beside.scales[:p]
+    fastest = max(1.0, float(np.max(np.maximum(largest[:p], np.abs(linear.f0)) / sizes, initial=0.0)))
+    return np.concatenate((sizes * fastest, linear.outputs.scales(beside.base[beside.n :])))
+
+
+def _name(linear: LinearModel, entry: _Entry) -> str:
+    rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
+    columns = (*linear.states.names, *linear.inputs.names)
+    return f"d {rows[entry.row]} / d {columns[entry.column]}"
+
+
+def _refusal(beside: Neighbourhood, entry: _Entry, name: str) -> str:
+    """Say what was found at each scale of steps, and what to do."""
+    j, column = entry.column, beside.columns[entry.column]
+    unit = np.eye(len(beside.scales))[j]
+    with np.errstate(all="ignore"):
+        value = float(np.concatenate((beside.frame.y0, beside.point.inputs))[j])
+        ladder = ladder_of(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
+    found = "" if ladder is None else f" The slope found at steps of {_scales(beside, ladder, entry.row)}."
+    if beside.revisited and (change := float(np.max(beside.forgets, initial=0.0))):
+        found += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
+    return (
+        f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, more than {TOO_INACCURATE:.0%} of "
+        f"the largest entry of its row.{found} A slope that changes with the step means friction, a deadzone, a "
+        f"switch, rounding or noise in the model: give '{column}' a nominal value of the size at which the model is "
+        "smooth, tighten the tolerance of solvers inside, provide exact derivatives, or move the point. "
+        "--keep-inaccurate (keep_inaccurate=True in Python) returns the linear model all the same."
+    )
+
+
+def _scales(beside: Neighbourhood, ladder: Ladder, row: int) -> str:
+    """List the slopes of one row of [A; C] at some of the steps."""
+    p, D = beside.p, ladder.D
+    slopes = D[:, : beside.n] @ beside.frame.coordinates.R[row] if row < p else D[:, beside.n + row - p]
+    steps: Sequence[int] = np.unique(np.linspace(0, len(D) - 1, SHOWN).round().astype(int)).tolist()
+    return ", ".join(f"{ladder.h[k]:.1g} is {slopes[k]:.4g}" for k in steps)
