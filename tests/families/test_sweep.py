@@ -88,13 +88,15 @@ def test_a_fold_inside_a_grid_of_two_parameters() -> None:
     forces, widths = np.linspace(0.0, 4.0, 9), np.array([0.85, 0.9, 0.95])
     family = fl.sweep(buckling(), {"b": widths, "F": forces}, trim=fl.TrimRequest())
     for i, b in enumerate(widths):
+        snapped = False
         for j, force in enumerate(forces):
             if force < 0.999 * fold_of(b):
                 assert family.ok[i, j]
                 assert family.x0[i, j, 0] > 0
             elif family.ok[i, j]:
-                assert family.x0[i, j, 0] < 0  # snapped through
-                assert "branch" in [r.kind for r in family[i, j].warnings]
+                assert family.x0[i, j, 0] < 0  # snapped through: said once, and then the other branch is followed
+                assert snapped or "branch" in [r.kind for r in family[i, j].warnings]
+                snapped = True
             else:
                 assert "a fold" in family.reasons[i, j]
 
