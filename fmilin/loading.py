@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import logging
 import re
 import sys
 import traceback
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadRequest", "constraints_with", "load", "load_as", "python_object"]
 
 Value = float | int | bool | str | Sequence[float]
+logger = logging.getLogger("fmilin.loading")
 
 _PYTHON = re.compile(
     r"(?P<where>.+?\.py|[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_]\w*)\s*(?P<arguments>\(.*\))?", re.DOTALL
@@ -176,6 +178,9 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
         independent = _read(request.constraints_file).independent
     if not declared and description.states:
         notes = _left_out(fmu)
+    if logger.isEnabledFor(logging.INFO):
+        for departure in fmu.departures():
+            logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
     if stepped:
         from fmilin.fmi.read.cosimulation.model import open_stepped_fmu
     return (open_stepped_fmu if stepped else open_fmu)(

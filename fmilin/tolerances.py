@@ -199,6 +199,12 @@ NEAR_NYQUIST: Final = 0.9
 FAITHFUL: Final = 1e-6
 """exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
 
+# -- co-simulation -----------------------------------------------------------------------------------------------
+
+SOLVER_TOLERANCE: Final = 1e-10
+"""Relative tolerance that the solver inside a co-simulation FMU is asked for. Larger: a variable-step solver shows its
+own errors as responses."""
+
 # -- formulations ------------------------------------------------------------------------------------------------
 
 NO_INERTIA: Final = 4e-15

@@ -21,6 +21,7 @@ _METHODS = {
     "moves, or no output shows, is not in it.",
     "multisine": "The frequency response to multisines was measured and realized as a linear model (method multisine): "
     "what no input moves, or no output shows, is not in it.",
+    "free motion": "The motion that the model makes by itself was realized as a linear model (method response).",
 }
 _READINGS = {
     "at once": "Outputs belong to the moment when the input is set: y[k] = C x[k] + D u[k], before the step.",
@@ -36,7 +37,8 @@ POOR = 0.05
 class Findings:
     """Collects what is found until there is a linear model."""
 
-    def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str], solver: str = "") -> None:
+        self._solver = solver
         self._cadence, self._inputs, self._outputs = cadence, tuple(inputs), tuple(outputs)
         self.others: list[str] = []
         self.repetition = ""
@@ -76,7 +78,11 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return everything as remarks."""
         found = [Remark("sampled", text) for text in self._sampled()]
-        found += [Remark("method", " ".join([_METHODS.get(self.method, self.method), *self._step_words()]))]
+        found += [
+            Remark(
+                "method", " ".join([_METHODS.get(self.method, self.method), *self._step_words(), self._solver]).strip()
+            )
+        ]
         found += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
         found += [Remark("fit", self._fit_words())]
         if self.singular_values.size:

@@ -72,7 +72,7 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(
             f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
         )
-    findings = Findings(model.cadence, model.inputs.names, model.outputs.names)
+    findings = Findings(model.cadence, model.inputs.names, model.outputs.names, model.how_it_solves())
     runner = Runner(model, task.point)
     begin = task.stepping.step or usable_step(model, task.point)
     findings.repetition = model.make_repeatable(task.point, begin)
@@ -146,6 +146,11 @@ class _Methods:
             hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
             raise NumericalError(f"{error} {hint}", variable=error.variable) from None
 
+    @property
+    def _has_channels(self) -> bool:
+        """Whether there are inputs to move, and something to see."""
+        return bool(len(self.task.model.inputs)) and bool(len(self.task.model.outputs))
+
     def _can_displace(self) -> bool:
         if self.stepped.why_not_settable(self.task.point):
             return False
@@ -175,7 +180,7 @@ class _Methods:
             self.findings.restart()
             return None, str(error)
         off = self.findings.error
-        if off <= CONFIRMED or (np.isnan(off) and not measured):
+        if off <= CONFIRMED or (np.isnan(off) and not (measured and self._has_channels)):
             return linear, ""
         self.findings.restart()
         verdict = (
@@ -217,6 +222,10 @@ class _Methods:
         return self._by(ByStep).linearize(self.task.independent, self.task.kind)
 
     def _response(self) -> LinearModel:
+        if not self._has_channels:
+            from fmilin.identification.by_free_motion import ByFreeMotion
+
+            return self._by(ByFreeMotion).linearize(self.task.independent)
         return self._by(ByResponse).linearize(self.task.independent)
 
     def _multisine(self) -> LinearModel:

@@ -41,6 +41,9 @@ static void calculate(Model *m);
 #ifndef ON_COMPLETED_STEP
 #define ON_COMPLETED_STEP
 #endif
+#ifndef ON_GET_STATES
+#define ON_GET_STATES
+#endif
 #ifndef ON_SET_STATES
 #define ON_SET_STATES
 #endif
@@ -191,7 +194,7 @@ fmi2Status fmi2SetContinuousStates(fmi2Component c, const fmi2Real x[], size_t n
     return fmi2OK;
 }
 fmi2Status fmi2GetContinuousStates(fmi2Component c, fmi2Real x[], size_t n) {
-    BEGIN
+    BEGIN ON_GET_STATES
 #ifdef NO_CHECK_OF_NUMBER
     n = NX;
 #endif

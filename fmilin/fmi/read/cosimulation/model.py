@@ -156,6 +156,13 @@ class SteppedFmu(FmuModel, Stepped):
                 return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
         return ""
 
+    def how_it_solves(self) -> str:
+        """Say which tolerance the solver inside was asked for."""
+        tolerance = self._session.stepped.tolerance
+        if tolerance is None or self.description.fmi_version.startswith("1"):
+            return ""
+        return f"Its solver was asked for a relative tolerance of {tolerance:g} (--solver-tolerance)."
+
     def how_states_are_set(self) -> str:
         """Say that states are start values of fresh instances, where the FMU takes them in no other way."""
         if not self._session.sets_by_start:
