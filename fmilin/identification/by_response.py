@@ -140,10 +140,6 @@ class ByResponse:
                     "noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
                 )
             )
-        if realized.model.order == 0:
-            findings.extra.append(
-                Remark("order", "No output depends on what was before: the model is static, D alone.")
-            )
 
     def _coordinates(
         self, realized: Realized, independent: Sequence[str] | None

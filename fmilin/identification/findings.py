@@ -9,6 +9,7 @@ import numpy as np
 from fmilin.model.stepping import Cadence
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import PREDICTED
 
 __all__ = ["Findings"]
 
@@ -23,6 +24,10 @@ _METHODS = {
     "what no input moves, or no output shows, is not in it.",
     "free motion": "The motion that the model makes by itself was realized as a linear model (method response).",
 }
+_GAIN = (
+    "Pulses on the inputs are answered at once and never later (method {method}): the model is static, a table of "
+    "gains D with no states."
+)
 _READINGS = {
     "at once": "Outputs belong to the moment when the input is set: y[k] = C x[k] + D u[k], before the step.",
     "end of step": "The model calculates its outputs at the end of a step only, or a part of it settles within a step "
@@ -78,6 +83,9 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return everything as remarks."""
         found = [Remark("sampled", text) for text in self._sampled()]
+        if self._is_gain:
+            words = [_GAIN.format(method=self.method), *self._step_words(), self._solver, self._fit_words()]
+            return [*found, Remark("method", " ".join(w for w in words if w)), *self.extra]
         found += [
             Remark(
                 "method", " ".join([_METHODS.get(self.method, self.method), *self._step_words(), self._solver]).strip()
@@ -103,6 +111,11 @@ class Findings:
                 )
             )
         return [*found, *self.extra]
+
+    @property
+    def _is_gain(self) -> bool:
+        """Whether all there is to say fits into one remark: an exact table of gains."""
+        return self.method in ("response", "multisine") and not self.order and self.error <= PREDICTED
 
     def _sampled(self) -> list[str]:
         if not self._cadence.sampled:

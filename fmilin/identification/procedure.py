@@ -22,6 +22,7 @@ from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
 from fmilin.identification.steps import IDEAL, rounded, usable_step
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.silence import with_remark_on_silence
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 from fmilin.remarks import Remark, discrete_states_remarks
@@ -90,7 +91,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += [Remark("model", note) for note in model.notes]
     rest = [remark for remark in own if str(remark) not in known]
-    return replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest))
+    return with_remark_on_silence(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,9 @@ class _Methods:
 
     def _first_that_works(self) -> LinearModel:
         """Read derivatives where the responses confirm them; else displace states; else measure responses."""
-        reasons = [self.stepped.why_not_direct(self.task.point)]
+        reasons = [self.stepped.why_not_direct(self.task.point)] if len(self.task.model.states) else []
+        if not reasons:
+            return self._response()
         if not reasons[0]:
             tried, reasons[0] = self._tried(self._direct, "Derivatives read between two steps", measured=False)
             if tried is not None:

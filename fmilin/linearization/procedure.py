@@ -9,6 +9,7 @@ from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.silence import with_remark_on_silence
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
@@ -189,6 +190,7 @@ def _linearized(
         from fmilin.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
+    linear = with_remark_on_silence(linear)
     return linear if len(model.constraints) else with_remark_on_dependence(linear), frame
 
 

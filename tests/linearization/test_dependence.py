@@ -11,7 +11,7 @@ import fmilin as fl
 from fmilin.linearization.dependence import unmovable_combinations
 from fmilin.models import function as functions
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
-from tests.by_hand import FunctionModel, Parts
+from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized
 
 
@@ -96,3 +96,25 @@ def test_states_of_any_size_without_nominals_are_no_reason_for_a_remark(size: fl
 def test_a_falling_ball_depends_on_nothing() -> None:
     ball = functions.FunctionModel("ball", {"h": 1.0, "v": 0.0}, lambda _t, x, _u: np.array([x[1], -9.81]))
     assert "dependent-states" not in [w.kind for w in fl.linearize(ball).warnings]
+
+
+def _pump(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return 0.0 * x
+
+
+def _reaction(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    rate = x[0] * x[1] - 2.0 * x[2]
+    return np.array([-rate, -rate, rate])
+
+
+def _oscillator(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return np.array([x[1], (1.0 - x[0] ** 2) * x[1] - x[0], 0.0])
+
+
+@pytest.mark.parametrize("rates", [_pump, _reaction, _oscillator])
+@pytest.mark.parametrize("start", [(1.0, 1.0, 0.5), (1.0, 2.0, 3.0), (0.0, 0.0, 0.0)])
+def test_conserved_sums_and_constants_are_no_constraints(rates: Rates, start: tuple[float, ...]) -> None:
+    """Mass in a reaction, what a pump holds, a parameter beside an oscillator."""
+    linear = fl.linearize(FunctionModel(Parts(("a", "b", "c"), start, rates)))
+    assert unmovable_combinations(linear) > 0
+    assert "dependent-states" not in [w.kind for w in linear.warnings]
