@@ -5,17 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TextIO, TypeVar
+from typing import IO, Protocol, TextIO, TypeVar
 
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.sandbox.isolation import Limits, in_a_child
 
 __all__ = ["Job", "JobRunner", "failure", "work", "work_in_this_process"]
+
+
+MOST_PRINTED = 20_000
+"""Bytes of what foreign code prints that are shown."""
 
 
 class Closable(Protocol):
@@ -68,20 +73,42 @@ Job = Callable[[JobRunner], None]
 
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
-    """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
+    """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork().
+
+    What foreign code prints meanwhile follows on standard error, behind our own words.
+    """
     if isolate and hasattr(os, "fork"):
-        return _work_in_a_child(job, debug=debug, limits=limits)
+        with tempfile.TemporaryFile() as printed:
+            try:
+                return _work_in_a_child(job, printed, debug=debug, limits=limits)
+            finally:
+                _append(printed)
     return work_in_this_process(job, debug=debug)
 
 
-def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
+def _append(printed: IO[bytes]) -> None:
+    """Write what foreign code printed to standard error."""
+    with suppress(OSError):
+        sys.stderr.flush()
+        size = printed.seek(0, os.SEEK_END)
+        printed.seek(0)
+        if size:
+            text = printed.read(MOST_PRINTED).decode("utf-8", "replace")
+            more = f"\n... and {size - MOST_PRINTED} bytes more" if size > MOST_PRINTED else ""
+            sys.stderr.write(f"The model printed:\n{text.rstrip()}{more}\n")
+            sys.stderr.flush()
+
+
+def _work_in_a_child(job: Job, printed: IO[bytes], *, debug: bool, limits: Limits | None) -> int:
     """Do ``job`` in a forked child and return its exit status, 6 when the child ended without saying one.
 
     The parent forks before anything heavy or foreign is loaded, so that this costs a millisecond.
     """
     try:
         answer = in_a_child(
-            lambda deliver: work_in_this_process(job, debug=debug, announce=lambda status: deliver(bytes([status]))),
+            lambda deliver: work_in_this_process(
+                job, debug=debug, announce=lambda status: deliver(bytes([status])), printed=printed.fileno()
+            ),
             limits,
         )
     except ModelCrashError as error:
@@ -91,7 +118,9 @@ def _work_in_a_child(job: Job, *, debug: bool, limits: Limits | None) -> int:
     return answer.content[0]
 
 
-def work_in_this_process(job: Job, *, debug: bool, announce: Callable[[int], None] = lambda _: None) -> int:
+def work_in_this_process(
+    job: Job, *, debug: bool, announce: Callable[[int], None] = lambda _: None, printed: int = 2
+) -> int:
     """Do ``job`` here and return the exit status.
 
     Parameters
@@ -101,8 +130,10 @@ def work_in_this_process(job: Job, *, debug: bool, announce: Callable[[int], Non
         Show tracebacks.
     announce : callable
         Is told the exit status as soon as it is certain, before anything is given back.
+    printed : int
+        Where that goes which foreign code writes to standard output: standard error, or another open file.
     """
-    with _stdout_for_results() as results:
+    with _stdout_for_results(printed) as results:
         runner = JobRunner(results, home=_working_directory())
         status = 0
         try:
@@ -158,8 +189,8 @@ def _silence(stream: TextIO) -> None:
 
 
 @contextmanager
-def _stdout_for_results() -> Iterator[TextIO]:
-    """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means standard error."""
+def _stdout_for_results(printed: int = 2) -> Iterator[TextIO]:
+    """Yield a stream to the real standard output, while descriptor 1 (where C code prints) means ``printed``."""
     try:
         is_real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2
     except (OSError, ValueError, AttributeError):
@@ -169,7 +200,7 @@ def _stdout_for_results() -> Iterator[TextIO]:
         return
     sys.stdout.flush()
     real, python_stdout = os.dup(1), sys.stdout
-    os.dup2(2, 1)
+    os.dup2(printed, 1)
     results = os.fdopen(os.dup(real), "w", encoding=sys.stdout.encoding, errors="replace")
     sys.stdout = sys.stderr
     try:

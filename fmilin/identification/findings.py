@@ -35,6 +35,7 @@ _READINGS = {
 }
 MOST_VALUES = 6
 NOISY = 0.01
+SAME_AGAIN = 1e-9
 POOR = 0.05
 """Errors on held-out responses that a user is warned of."""
 
@@ -115,7 +116,8 @@ class Findings:
     @property
     def _is_gain(self) -> bool:
         """Whether all there is to say fits into one remark: an exact table of gains."""
-        return self.method in ("response", "multisine") and not self.order and self.error <= PREDICTED
+        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
+        return self.method in ("response", "multisine") and not self.order and exact
 
     def _sampled(self) -> list[str]:
         if not self._cadence.sampled:
@@ -153,7 +155,7 @@ class Findings:
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
         elif self.method not in ("direct", "products") and not self.lifted:
             words += "; half steps, which would tell an alias, are not taken by the model"
-        if self.noise > 1e-9:
+        if self.noise > SAME_AGAIN:
             words += f"; equal runs differ by {self.noise:.1e}"
         return words + "."
 

@@ -36,6 +36,8 @@ class Runner:
         self.stepped: Stepped = model
         self.scales = model.inputs.scales(point.inputs)
         self._amplitudes: dict[float, FloatArray] = {}
+        self.stuck: list[str] = []
+        """Inputs that move nothing when they are pushed a little, and something when they are pushed more."""
 
     def run(self, deviations: FloatArray, step: float) -> Response:
         """Run with inputs at the point's values plus ``deviations`` (K, nu)."""
@@ -62,27 +64,34 @@ class Runner:
 
     def _amplitude(self, j: int, step: float) -> tuple[float, float]:
         best, least = 1e-2 * float(self.scales[j]), np.inf
+        moved, moves = False, False
         failure: FmilinError | None = None
         for part in DECADES:
             a = part * float(self.scales[j])
             try:
-                change = self._change(j, a, step)
+                change, size = self._change(j, a, step)
             except NumericalError as error:  # beyond what the model can do
                 failure = error
                 continue
+            moved |= size > 0
             if change < least:
-                best, least = a, change
+                best, least, moves = a, change, size > 0
             if least < GOOD_ENOUGH or change > 100 * max(least, GOOD_ENOUGH):
                 break
         if least == np.inf and failure is not None:
             raise failure
+        name = self.model.inputs.names[j]
+        if moved and not moves and name not in self.stuck:
+            self.stuck.append(name)
         return best, least
 
-    def _change(self, j: int, a: float, step: float) -> float:
+    def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
+        """Return how much the response changes with half the amplitude, and how large that response is."""
         whole, half = self.pulse(j, a, step, LOOKS), self.pulse(j, a / 2, step, LOOKS)
         one, other = _stacked(whole), _stacked(half)
         size = float(np.linalg.norm(other))
-        return float(np.linalg.norm(one - other)) / size if size > 0 else 0.0
+        larger = float(np.linalg.norm(one))
+        return (float(np.linalg.norm(one - other)) / size if size > 0 else float(larger > 0)), size
 
     def _superposed(self, amplitudes: FloatArray, step: float, allowed: float) -> FloatArray:
         """Reduce all amplitudes while the inputs together do not show the sum of their responses."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
+from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.findings import Findings
@@ -81,6 +81,15 @@ def linearize_stepped(task: Task) -> LinearModel:
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
         findings.extra.append(Remark("method", how))
+    if stuck := runner.stuck:
+        findings.extra.append(
+            Remark(
+                "stuck",
+                f"Small pushes of {', '.join(stuck)} move nothing at all, larger ones do (by about their nominal size): "
+                "friction at rest, or a dead zone. The linear model is that of the model as it stands; beyond the "
+                "first motion it says nothing.",
+            )
+        )
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
@@ -179,6 +188,8 @@ class _Methods:
         """
         try:
             linear = method()
+        except KinkError:  # no method finds a linear model of both sides
+            raise
         except (NumericalError, ModelError) as error:
             self.findings.restart()
             return None, str(error)

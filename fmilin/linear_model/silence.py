@@ -17,7 +17,8 @@ def with_remark_on_silence(linear: LinearModel) -> LinearModel:
 
     Entries no larger than their errors count as none.
     """
-    if not len(linear.inputs) or not len(linear.outputs):
+    said = any(w.kind == "no-response" for w in linear.warnings)
+    if said or not len(linear.inputs) or not len(linear.outputs):
         return linear
     A, B, C, D = (np.abs(getattr(linear, name)) > np.abs(getattr(linear.errors, name)) for name in "ABCD")
     reached = B.any(axis=1)

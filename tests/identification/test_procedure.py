@@ -73,7 +73,6 @@ def test_a_delay_has_a_lifted_model_only() -> None:
 def test_what_is_said_about_method_fit_and_order() -> None:
     linear = fl.linearize(Toy(oscillators(FREQUENCIES)))
     assert "method response" in remark(linear, "method")
-    assert "declares no states" in remark(linear, "other-method")
     assert "The order 6 was chosen from the singular values" in remark(linear, "order")
     assert "half steps, which the model was not made from" in remark(linear, "fit")
     assert linear.method.derivatives == "responses"

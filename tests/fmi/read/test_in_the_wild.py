@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.options import FmuOptions
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Stepping
@@ -165,7 +165,7 @@ def test_drafts_of_fmi_3_are_described_but_not_called(tmp_path: Path) -> None:
     from fmilin.fmi.read import read_description
 
     assert read_description(path).fmi_version == "3.0-beta.2"
-    with pytest.raises(ModelError, match="made for a draft of FMI 3.0"):
+    with pytest.raises(ModelError, match=r"made for a draft of FMI 3\.0"):
         fl.load(path)
 
 
@@ -211,3 +211,32 @@ def test_what_cannot_be_moved_or_seen_has_order_0(
     assert found.A.shape == (0, 0)
     assert found.D.shape == (len(view.outputs), len(view.inputs))
     assert "order 0" in said(found, "no-response")
+
+
+# ---------------------------------------------------------------------- one story
+
+
+@pytest.mark.parametrize("interface", ["ModelExchange", "CoSimulation"])
+def test_friction_at_rest_is_refused_or_doubted_through_both_interfaces(tmp_path: Path, interface: str) -> None:
+    path = stepped.build("friction", tmp_path, stepped.Kind(interface=interface))
+    with fl.load(path) as model:
+        try:
+            found = fl.linearize(model)
+        except NumericalError:
+            return
+    assert found.accuracy.A > 0.5
+
+
+def test_friction_behind_hidden_states_is_noticed_by_pushing_more(
+    tmp_path: Path, linear: Callable[..., LinearModel]
+) -> None:
+    found = linear(stepped.build("friction", tmp_path, stepped.Kind(hidden=True)))
+    assert "Small pushes of u move nothing at all" in said(found, "stuck")
+    assert "NO INPUT MOVES ANY OUTPUT" in said(found, "no-response")
+
+
+def test_a_table_of_gains_is_told_in_one_remark(linear: Callable[..., LinearModel]) -> None:
+    folder = pytest.importorskip("gemseo_fmu.problems").__path__[0]
+    found = linear(Path(folder) / "fmu_files/linux/FMU3Model.fmu")
+    assert len(found.warnings) <= 4  # nothing moves there, and five inputs of other types are left out
+    assert "NO INPUT MOVES ANY OUTPUT" in str(found.warnings[0])
