@@ -49,8 +49,8 @@ def command(
                 )
             wrap_as_fmu(model, output)
             sys.stderr.write(
-                f"{output}: FMI 2.0, co-simulation; it runs Python, so it works in importers that are Python themselves "
-                "(FMPy, fmilin; not PyFMI), where fmilin is installed\n"
+                f"{output}: FMI 2.0, co-simulation; it runs Python, so it works in importers that are Python "
+                "themselves (FMPy, fmilin; not PyFMI), where fmilin is installed\n"
             )
             return
         build_fmu(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
-from fmilin.cli.fmus import FMI, PLATFORMS
+from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
+from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option
 from fmilin.errors import UsageError
 from fmilin.export.registry import holds_arrays
 from fmilin.export.writing import Writing
@@ -27,27 +27,16 @@ __all__ = ["command"]
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @files_option(required=True)
 @names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")
-@click.option("--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice.")
-@click.option(
-    "--modelica",
-    type=one_of("blocks", "equations"),
-    default="blocks",
-    help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
-)
-@FMI
-@PLATFORMS
+@writing_options
 @steps_options
 @DEBUG
 def command(
     linear: tuple[Path, ...],
     output: tuple[Path, ...],
     grid: list[str] | None,
-    modelica: Literal["blocks", "equations"],
-    fmi: Literal["2.0", "3.0"],
-    platforms: tuple[str, ...],
+    written: Written,
     steps: Steps,
     *,
-    deviation: bool,
     debug: bool,
 ) -> int:
     """Convert a linear model; nothing is lost between .mat, .npz and .json.
@@ -59,7 +48,7 @@ def command(
         raise UsageError(f"'{single[0]}' can hold one linear model, not {len(linear)}: several fit into .m only.")
     if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one.")
-    writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms)
+    writing = written.asked()
     conditioning = steps.asked()
 
     def job(_: JobRunner) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
@@ -39,6 +40,7 @@ from fmilin.errors import UsageError
 from fmilin.export.registry import carries_descriptor
 
 if TYPE_CHECKING:
+    from fmilin.export.writing import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import OperatingPoint
 
@@ -89,6 +91,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @steps_options
 @formulation_options
 @files_option()
+@writing_options
 @json_option("The linear model as one JSON document on standard output.")
 @running_options
 def command(
@@ -99,6 +102,7 @@ def command(
     steps: Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
+    written: Written,
     running: Running,
     *,
     as_json: bool,
@@ -109,6 +113,7 @@ def command(
     MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --json a table is printed.
     """
     files = checked_outputs(output)
+    writing = written.asked()
     request = Request(
         source=model,
         fmu=running.fmu(),
@@ -131,7 +136,7 @@ def command(
     def job(runner: JobRunner) -> None:
         if times:
             models = conditioned(linear_models(request, times, runner), conditioning)
-            deliver_each(models, times, files, runner, as_json=as_json)
+            deliver_each(models, times, files, runner, as_json=as_json, writing=writing)
             return
         if chosen is not None and chosen.formulation == "all":
             compare(request, chosen, runner, as_json=as_json)
@@ -142,7 +147,7 @@ def command(
         else:
             linear, at = linear_model(request, runner)
         (linear,) = conditioned([linear], conditioning)
-        deliver(linear, at, files, runner, as_json=as_json)
+        deliver(linear, at, files, runner, as_json=as_json, writing=writing)
         if spectrum is not None and not files and not as_json:
             from fmilin.report.spectrum_table import print_spectrum
 
@@ -171,14 +176,20 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
 
 
 def deliver(
-    linear: LinearModel, point: OperatingPoint, files: Sequence[Path], runner: JobRunner, *, as_json: bool = False
+    linear: LinearModel,
+    point: OperatingPoint,
+    files: Sequence[Path],
+    runner: JobRunner,
+    *,
+    as_json: bool = False,
+    writing: Writing | None = None,
 ) -> None:
     """Write the files, all of them made before the first is written; then JSON or, without files, the table."""
     from fmilin.atomic import write_atomically
     from fmilin.export.registry import dumps
 
     runner.restore_directory()
-    contents = [dumps(linear, path) for path in files]
+    contents = [dumps(linear, path, writing) for path in files]
     for path, content in zip(files, contents, strict=True):
         write_atomically(path, content)
     if as_json:

@@ -15,6 +15,7 @@ from fmilin.errors import UsageError
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.request import Request
+    from fmilin.export.writing import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
 
@@ -69,7 +70,13 @@ def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], req
 
 
 def deliver_each(
-    models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], runner: JobRunner, *, as_json: bool
+    models: Sequence[LinearModel],
+    times: Sequence[float],
+    files: Sequence[Path],
+    runner: JobRunner,
+    *,
+    as_json: bool,
+    writing: Writing | None = None,
 ) -> None:
     """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables.
 
@@ -79,9 +86,11 @@ def deliver_each(
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
     runner.restore_directory()
-    contents = {path: dumps_array(models, path) for path in files if holds_arrays(path)}
+    contents = {path: dumps_array(models, path, writing=writing) for path in files if holds_arrays(path)}
     singles = [path for path in files if path not in contents]
-    contents |= {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in singles}
+    contents |= {
+        file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles
+    }
     for path, content in contents.items():
         write_atomically(path, content)
     if as_json:
