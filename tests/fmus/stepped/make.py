@@ -34,6 +34,7 @@ PLANTS = {
     "order12": Plant(
         (*(f"q[{i}]" for i in range(1, 7)), *(f"v[{i}]" for i in range(1, 7))), ("u1", "u2"), ("y1", "y2")
     ),
+    "wide": Plant(*(tuple(f"{letter}[{i}]" for i in range(1, 16)) for letter in "xuy")),
     "friction": Plant(("x", "v"), ("u",), ("y",)),
     "controller": Plant((), ("u1", "u2"), ("y",), variability="discrete"),
     "sampled_loop": Plant(("x",), ("u",), ("y",)),

@@ -15,11 +15,15 @@
      ROLLS_BACK       a step that may be taken back is taken back before the next one
      ONLY_ONCE        a second instance in the same library ends the process
      LOOSE            without a tolerance the solver takes one explicit Euler step per communication step
+     SLOW=n           a step takes n nanoseconds more
      CLOCKED          (FMI 3.0) ticks are those of a clock that the importer activates in event mode, nothing else */
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef SLOW
+#include <time.h>
+#endif
 
 #ifdef FMI3
 #include "fmi3FunctionTypes.h"
@@ -114,6 +118,13 @@ static int step(Model *m, double h) {
 #endif
     integrate(m, end - m->time);
     memcpy(m->used, m->u, sizeof m->u);
+#ifdef SLOW
+    struct timespec now, until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += SLOW;
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_nsec < until.tv_nsec && now.tv_sec == until.tv_sec);
+#endif
     m->time = end;
     look(m);
     return 1;
