@@ -16,7 +16,7 @@ from fmilin.errors import NumericalError
 from fmilin.identification.by_response import LONG, SHORT, ByResponse
 from fmilin.identification.impulse_response import Markov
 from fmilin.identification.realize import Realized, realize
-from fmilin.identification.result import Coordinates, Measured, linear_model
+from fmilin.identification.result import Measured, linear_model
 from fmilin.identification.sampled import Sampled, continuous_of, sampled_from
 from fmilin.identification.steps import base_period, fitting_step
 from fmilin.linear_model.model import LinearModel

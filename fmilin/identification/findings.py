@@ -57,6 +57,8 @@ class Findings:
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0
+        self.solver_noise = 0.0
+        """How much held-out responses change when steps are halved, where that was looked at."""
         self.excess = 0.0
         """The largest error on held-out responses beyond their noise."""
         self.reading = ""

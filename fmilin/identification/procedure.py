@@ -17,7 +17,7 @@ from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, Us
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.findings import Findings
-from fmilin.identification.holdout import held_out
+from fmilin.identification.holdout import held_out, solver_noise
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
 from fmilin.identification.steps import IDEAL, rounded, usable_step
@@ -31,6 +31,8 @@ from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
 __all__ = ["Task", "linearize_stepped"]
 
 Way = TypeVar("Way")
+NOISES = 5.0
+"""Responses do not refute derivatives by less than this many times what the solver's own steps change in them."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,21 @@ def linearize_stepped(task: Task) -> LinearModel:
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
         findings.extra.append(Remark("method", how))
+    if findings.solver_noise and findings.method in ("direct", "products"):
+        findings.extra.append(
+            Remark(
+                "solver",
+                f"The model's own solver is coarse: its responses change by {100 * findings.solver_noise:.2g}% when a "
+                "step is taken as two. The derivatives were trusted, not the responses. A smaller --solver-tolerance "
+                "may help.",
+            )
+        )
+        findings.excess = 0.0
     if stuck := runner.stuck:
         findings.extra.append(
             Remark(
                 "stuck",
-                f"Small pushes of {', '.join(stuck)} move nothing at all, larger ones do (by about their nominal size): "
+                f"Small pushes of {', '.join(stuck)} move nothing at all, larger ones do (of about their size): "
                 "friction at rest, or a dead zone. The linear model is that of the model as it stands; beyond the "
                 "first motion it says nothing.",
             )
@@ -194,7 +206,7 @@ class _Methods:
             self.findings.restart()
             return None, str(error)
         off = self.findings.error
-        if off <= CONFIRMED or (np.isnan(off) and not (measured and self._has_channels)):
+        if off <= CONFIRMED or self.findings.solver_noise or (np.isnan(off) and not (measured and self._has_channels)):
             return linear, ""
         self.findings.restart()
         verdict = (
@@ -229,6 +241,9 @@ class _Methods:
             worst = [float(np.max(e, initial=0.0)) for e in errors]
             best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
             self.findings.fit(errors[best], step, held.noise)
+            if self.findings.error > CONFIRMED:
+                noise = solver_noise(self.runner, held)
+                self.findings.solver_noise = noise if self.findings.error <= NOISES * noise else 0.0
             self.findings.reading = ("at once", "end of step")[best]
         return linear
 

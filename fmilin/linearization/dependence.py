@@ -5,10 +5,10 @@ second derivative at zero, wherever the states are: combinations w of the states
 moves them. In a linear model of all states they are left null vectors of ``[A B f0]``: what falls freely does not hang
 on its neighbours, but it moves.
 
-A sum that is conserved (mass of a reaction, charge) is such a left null vector, too, and no constraint. What tells them
-apart at rest: a velocity constraint w is the derivative of a position constraint z, ``z' [A B f0] = [w' 0 0]``. Where the
-point moves, z turns with it, and only the shape of the equations tells: some of them say that a state is the derivative
-of another.
+A sum that is conserved (mass of a reaction, charge) is such a left null vector, too, and no constraint. What tells
+them apart at rest: a velocity constraint w is the derivative of a position constraint z, ``z' [A B f0] = [w' 0 0]``.
+Where the point moves, z turns with it, and only the shape of the equations tells: some of them say that a state is the
+derivative of another.
 """
 
 from __future__ import annotations

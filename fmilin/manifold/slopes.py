@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from fmilin.derivatives.differences import Differences, Slopes
-from fmilin.errors import KinkError, ModelError, UsageError
+from fmilin.errors import KinkError, ModelError, NumericalError, UsageError
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fmilin.atomic import write_atomically
 from fmilin.adapters import adapter_for
+from fmilin.atomic import write_atomically
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.archive import check_destination
 from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml

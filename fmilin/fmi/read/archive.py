@@ -109,7 +109,7 @@ class FmuFile:
         return parse_description(xml, self.name)
 
     def departures(self) -> list[str]:
-        """Return how the model description departs from the standard's XML schema; most tools' do, and it rarely matters."""
+        """Return how the model description departs from the standard's XML schema, which rarely matters."""
         xml = self.read("modelDescription.xml")
         return [] if xml is None else departures(xml, self.name)
 

@@ -18,7 +18,8 @@ from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped
 
 MOTOR = [-4.618033988749895, -2.381966011250105, 0.0]
-ONCE = 'canBeInstantiatedOnlyOncePerProcess="true" canHandleVariableCommunicationStepSize="true"'
+ONLY = 'canBeInstantiatedOnlyOncePerProcess="true"'
+ONCE = f'{ONLY} canHandleVariableCommunicationStepSize="true"'
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_code_that_allows_one_instance_is_loaded_afresh_for_each(
 
 
 def test_model_exchange_code_that_allows_one_instance(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
-    xml = description_of("only_once").replace("<ModelExchange ", f"<ModelExchange {ONCE.split(' can')[0]} ")
+    xml = description_of("only_once").replace("<ModelExchange ", f"<ModelExchange {ONLY} ")
     found = linear(build("only_once", tmp_path, xml=xml))
     np.testing.assert_array_equal(found.A, [[0, 1], [-1, 0]])
 
@@ -111,8 +112,20 @@ def test_the_solver_inside_is_asked_for_a_tolerance(
     assert "relative tolerance" not in said(coarse, "method")
 
 
+def test_a_coarse_solver_does_not_overrule_derivatives(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    found = linear(motor(tmp_path, "-DLOOSE"), fmu=FmuOptions(solver_tolerance=None))
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-9)
+    assert "solver is coarse: its responses change by" in said(found, "solver")
+
+
+def test_fifteen_inputs_and_outputs(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    found = linear(stepped.build("wide", tmp_path, stepped.Kind(hidden=True)))
+    expected = linear(stepped.build("wide", tmp_path / "me", stepped.Kind(interface="ModelExchange")))
+    np.testing.assert_allclose(eigenvalues(found), eigenvalues(expected), atol=1e-5)
+
+
 def test_clocks_of_fmi_3_tick_in_event_mode(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
-    clock = '<Clock name="tick" valueReference="50" causality="input" intervalVariability="constant" intervalDecimal="0.2"/>'
+    clock = '<Clock name="t" valueReference="50" causality="input" intervalVariability="fixed" intervalDecimal="0.2"/>'
     attributes = 'canHandleVariableCommunicationStepSize="true" hasEventMode="true" SAVES'
     kind = stepped.Kind(fmi="3.0", flags=("-DCLOCKED",), attributes=attributes, further=clock)
     found = linear(stepped.build("sampled_loop", tmp_path / "3", kind), stepping=Stepping(lifted=True))
