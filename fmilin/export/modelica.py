@@ -134,9 +134,9 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
         if len(linear.outputs):
             yield f"  discrete Real g[{len(linear.outputs)}];"
     elif writing.modelica == "equations":
-        for vector, signals in (("u", linear.inputs), ("y", linear.outputs)):
+        for letter, signals in (("u", linear.inputs), ("y", linear.outputs)):
             if len(signals):
-                yield f"  Real {vector}[{len(signals)}];"
+                yield f"  Real {letter}[{len(signals)}];"
     for letter in "ABCD":
         matrix = getattr(linear, letter)
         if matrix.size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -88,8 +88,8 @@ def test_equations_are_taken_by_the_backend_for_casadi(
         list(u0 + du),
     )
     assert [len(g) for g in groups] == [len(t) for t in taken]
-    stacked = [np.concatenate([np.ravel(v, order="F") for v in t]) if len(t) else [] for t in taken]
-    flat_parameters = np.concatenate([np.ravel(p, order="F") for p in parameters]) if parameters else []
+    stacked: list[Any] = [np.concatenate([np.ravel(v, order="F") for v in t]) if len(t) else [] for t in taken]
+    flat_parameters: Any = np.concatenate([np.ravel(p, order="F") for p in parameters]) if parameters else []
     residual = np.array(model.dae_residual_function(0.0, *stacked, [], flat_parameters)).ravel()
     assert np.abs(residual).max(initial=0.0) < 1e-12
     stacked[1] = rates + 1.0

@@ -107,9 +107,9 @@ class Sensitivities:
         session.instance.look(buffers)  # also at the inputs, to see whether a product moves them
         self._base[:] = buffers.values
         if self._columns:
-            if not self._asked_together(missing):
-                if not session.directional or not self._ask_all(np.flatnonzero(missing).tolist()):
-                    return False
+            answered = self._asked_together(missing)
+            if not answered and not (session.directional and self._ask_all(np.flatnonzero(missing).tolist())):
+                return False
             self._J[self._rows] = self._answers.T[self._take]
         self._done |= missing
         return True

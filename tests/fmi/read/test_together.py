@@ -21,8 +21,8 @@ N = 30
 @pytest.fixture(scope="module", params=["2.0", "3.0"])
 def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A chain of lags, each pulled by its neighbours; every tenth is an output."""
-    names = [f"x{i}" for i in range(N)]
-    pulled = {
+    names: list[str] = [f"x{i}" for i in range(N)]
+    pulled: dict[str, str] = {
         name: f"u - 3*{name}^3" + "".join(f" + {i + 1}*{names[j]}" for j in (i - 1, i + 1) if 0 <= j < N)
         for i, name in enumerate(names)
     }
@@ -35,16 +35,16 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the functions that were called."""
-    names: list[str] = []
+    called: list[str] = []
     real = Component.first_bad
 
     def counting(self: Component, calls: object) -> object:
-        calls = tuple(calls)  # type: ignore[arg-type]
-        names.extend(name for _, name in calls)
+        calls = tuple(calls)  # type: ignore[var-annotated,arg-type]
+        called.extend(str(call[1]) for call in calls)
         return real(self, calls)
 
     monkeypatch.setattr(Component, "first_bad", counting)
-    return names
+    return called
 
 
 def asked(names: list[str]) -> int:
