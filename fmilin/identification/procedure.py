@@ -7,6 +7,7 @@ held-out responses tell how well the result predicts, and only what is confirmed
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -31,6 +32,7 @@ from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
 __all__ = ["Task", "linearize_stepped"]
 
 Way = TypeVar("Way")
+logger = logging.getLogger("fmilin.identification")
 NOISES = 5.0
 """Responses do not refute derivatives by less than this many times what the solver's own steps change in them."""
 
@@ -162,6 +164,7 @@ class _Methods:
                 return tried
             reasons.append(why)
         self.findings.others += reasons
+        logger.info("trying: responses to pulses on the inputs")
         try:
             return self._response()
         except NumericalError as error:
@@ -198,6 +201,7 @@ class _Methods:
 
         With ``measured`` a model that could not be compared with responses does not count either.
         """
+        logger.info("trying: %s", what[0].lower() + what[1:])
         try:
             linear = method()
         except KinkError:  # no method finds a linear model of both sides

@@ -208,10 +208,11 @@ class Instance(VariableAccess):
         time = bound("SetTime", buffers.time)
         moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
         inputs = (call for group in buffers.inputs for call in self._writing(group))
-        asked = [*self._state_reading(buffers)]
+        asked, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
         if buffers.n and wanted == "everything":
-            asked.append(bound(self.rates_function, rates, n))
-        asked += (call for group in self._wanted(buffers, wanted) for call in self._reading(group))
+            # Some code calculates outputs only when they are read before the derivatives, some only after them.
+            asked += (*further, bound(self.rates_function, rates, n))
+        asked += further
         visit = Visit((time, *moves, *inputs, *asked), (*moves, *asked))
         buffers.visits[wanted] = visit
         return visit
