@@ -19,9 +19,8 @@ COMPILE = FmuOptions(compile_sources=True)
 HEADERS = {f"sources/{name}": (HERE / name).read_text() for name in ("spring.h", "fmi2_zoo.h", "fmi3_zoo.h")}
 SPRING, SPRING_XML = (HERE / "zero_nominals.c").read_text(), description_of("zero_nominals")
 NAMED = SPRING_XML.replace(
-    '<ModelExchange modelIdentifier="zero_nominals"/>',
-    '<ModelExchange modelIdentifier="zero_nominals"><SourceFiles><File name="code/all.c"/></SourceFiles>'
-    "</ModelExchange>",
+    'providesDirectionalDerivative="false"/>',
+    'providesDirectionalDerivative="false"><SourceFiles><File name="code/all.c"/></SourceFiles></ModelExchange>',
 )
 
 
