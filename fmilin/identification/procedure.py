@@ -27,14 +27,12 @@ from fmilin.linear_model.silence import with_remark_on_silence
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 from fmilin.remarks import Remark, discrete_states_remarks
-from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
+from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 
 __all__ = ["Task", "linearize_stepped"]
 
 Way = TypeVar("Way")
 logger = logging.getLogger("fmilin.identification")
-NOISES = 5.0
-"""Responses do not refute derivatives by less than this many times what the solver's own steps change in them."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +245,7 @@ class _Methods:
             self.findings.fit(errors[best], step, held.noise)
             if self.findings.error > CONFIRMED:
                 noise = solver_noise(self.runner, held)
-                self.findings.solver_noise = noise if self.findings.error <= NOISES * noise else 0.0
+                self.findings.solver_noise = noise if self.findings.error <= COARSE_SOLVER * noise else 0.0
             self.findings.reading = ("at once", "end of step")[best]
         return linear
 

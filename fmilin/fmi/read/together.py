@@ -13,13 +13,12 @@ from fmilin.fmi.read.buffers import Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.signals import FloatArray
+from fmilin.tolerances import COLUMNS_AGREE
 
 __all__ = ["FEWEST", "Together"]
 
 FEWEST = 16
 """Knowns from which it is worth while."""
-AGREES = 1e-7
-"""Of the sizes of the terms: how well a product must be the sum of its columns. Some tools take differences inside."""
 
 
 class Together:
@@ -75,5 +74,5 @@ class Together:
         if not self._confirmed:
             terms = np.abs(columns.T) @ self._direction
             off = np.abs(columns.T @ self._direction - self._answers[-1])
-            self._confirmed = bool((off <= AGREES * np.maximum(terms, np.abs(self._answers[-1]))).all())
+            self._confirmed = bool((off <= COLUMNS_AGREE * np.maximum(terms, np.abs(self._answers[-1]))).all())
         return self._confirmed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.fmi.read.component import Component
+from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.write import build_fmu
 from fmilin.models.ode import OdeModel
 from tests.fmus.make import pack
@@ -38,10 +39,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     called: list[str] = []
     real = Component.first_bad
 
-    def counting(self: Component, calls: object) -> object:
-        calls = tuple(calls)  # type: ignore[var-annotated,arg-type]
-        called.extend(str(call[1]) for call in calls)
-        return real(self, calls)
+    def counting(self: Component, calls: Iterable[Call]) -> tuple[int, str] | None:
+        made = tuple(calls)
+        called.extend(name for _, name in made)
+        return real(self, made)
 
     monkeypatch.setattr(Component, "first_bad", counting)
     return called
