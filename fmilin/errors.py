@@ -14,6 +14,7 @@ from typing import ClassVar
 __all__ = [
     "ConstraintError",
     "FmilinError",
+    "KinkError",
     "ModelCrashError",
     "ModelError",
     "NumericalError",
@@ -120,6 +121,10 @@ class NumericalError(FmilinError, ArithmeticError):
         super().__init__(message)
         self.condition_number = condition_number
         self.variable = variable
+
+
+class KinkError(NumericalError):
+    """The model answers small moves up and down differently: there is no linear model of both sides."""
 
 
 class ModelCrashError(FmilinError):

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import logging
 import re
 import sys
 import traceback
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadRequest", "constraints_with", "load", "load_as", "python_object"]
 
 Value = float | int | bool | str | Sequence[float]
+logger = logging.getLogger("fmilin.loading")
 
 _PYTHON = re.compile(
     r"(?P<where>.+?\.py|[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_]\w*)\s*(?P<arguments>\(.*\))?", re.DOTALL
@@ -186,6 +188,9 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
         independent = _read(request.constraints_file).independent
     if not declared and description.states:
         notes = _left_out(fmu)
+    if logger.isEnabledFor(logging.INFO):
+        for departure in fmu.departures():
+            logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
     if stepped:
         from fmilin.fmi.read.cosimulation.model import open_stepped_fmu
     return (open_stepped_fmu if stepped else open_fmu)(

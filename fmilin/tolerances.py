@@ -16,6 +16,8 @@ __all__ = [
     "CANCELLED",
     "CLEAR_GAP",
     "CLOSED",
+    "COARSE_SOLVER",
+    "COLUMNS_AGREE",
     "COMPARED",
     "CONFIRMED",
     "CONSISTENT",
@@ -57,6 +59,7 @@ __all__ = [
     "SINGULAR",
     "SLOPES_AGREE",
     "SLOPES_AT_WORST",
+    "SOLVER_TOLERANCE",
     "STAYS",
     "STEADY",
     "SYMMETRIC",
@@ -234,6 +237,20 @@ NEAR_NYQUIST: Final = 0.9
 
 FAITHFUL: Final = 1e-6
 """exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
+
+# -- co-simulation -----------------------------------------------------------------------------------------------
+
+SOLVER_TOLERANCE: Final = 1e-10
+"""Relative tolerance that the solver inside a co-simulation FMU is asked for. Larger: a variable-step solver shows its
+own errors as responses."""
+
+COARSE_SOLVER: Final = 5.0
+"""Times what splitting every step changes in responses, within which they do not refute derivatives that the FMU gives.
+Larger: hidden states and sampled parts pass for a coarse solver."""
+
+COLUMNS_AGREE: Final = 1e-7
+"""How well a product along all knowns is the sum of columns asked for in groups, in sizes of the terms. Larger: a wrong
+declared structure passes."""
 
 # -- formulations ------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,10 @@ def command(
                     "--platforms are not to be had."
                 )
             wrap_as_fmu(model, output)
-            sys.stderr.write(f"{output}: FMI 2.0, co-simulation; it runs Python, and needs fmilin where it runs\n")
+            sys.stderr.write(
+                f"{output}: FMI 2.0, co-simulation; it runs Python, so it works in importers that are Python "
+                "themselves (FMPy, fmilin; not PyFMI), where fmilin is installed\n"
+            )
             return
         build_fmu(
             found,

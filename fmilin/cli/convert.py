@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
 from fmilin.cli.files import Command
-from fmilin.cli.fmus import FMI, PLATFORMS
+from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option, one_of
+from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option
 from fmilin.errors import UsageError
 from fmilin.export.family_files import checked_families, is_family, save_all
 from fmilin.export.writing import Writing
@@ -28,27 +28,16 @@ __all__ = ["command"]
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @files_option(required=True)
 @names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")
-@click.option("--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice.")
-@click.option(
-    "--modelica",
-    type=one_of("blocks", "equations"),
-    default="blocks",
-    help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
-)
-@FMI
-@PLATFORMS
+@writing_options
 @steps_options
 @DEBUG
 def command(
     linear: tuple[Path, ...],
     output: tuple[Path, ...],
     grid: list[str] | None,
-    modelica: Literal["blocks", "equations"],
-    fmi: Literal["2.0", "3.0"],
-    platforms: tuple[str, ...],
+    written: Written,
     steps: Steps,
     *,
-    deviation: bool,
     debug: bool,
 ) -> int:
     """Convert a linear model; nothing is lost between .mat, .npz and .json.
@@ -59,7 +48,7 @@ def command(
     files = checked_families(output) if family else checked_outputs(output)
     if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one file.")
-    writing = Writing(deviation=deviation, modelica=modelica, fmi=fmi, platforms=platforms)
+    writing = written.asked()
     conditioning = steps.asked()
 
     def job(runner: JobRunner) -> None:

@@ -9,7 +9,17 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, TIMEOUT, UNPACK_LIMIT, fmu, is_fmu, is_system, json_option
+from fmilin.cli.options import (
+    DEBUG,
+    MODEL,
+    TIMEOUT,
+    UNPACK_LIMIT,
+    VERBOSE,
+    fmu,
+    is_fmu,
+    is_system,
+    json_option,
+)
 from fmilin.sandbox.isolation import Limits
 
 __all__ = ["command"]
@@ -20,8 +30,9 @@ __all__ = ["command"]
 @json_option("The same as one JSON document on standard output.")
 @click.option("--run", is_flag=True, help="Run the model, too: do its states depend on each other?")
 @UNPACK_LIMIT
+@VERBOSE
 @DEBUG
-def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None, debug: bool) -> int:
+def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None, verbose: bool, debug: bool) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
     MODEL is model.fmu, system.ssp, path/to/file.py:name or package.module:name.
@@ -58,6 +69,11 @@ def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None,
         if run:
             for line in _dependence(runner, model):
                 runner.say(f"{line}\n")
+        if verbose and is_fmu(model):
+            from fmilin.fmi.read.archive import FmuFile
+
+            for departure in FmuFile(Path(model), opened_with).departures():
+                runner.say(f"fmilin: modelDescription.xml departs from the schema, {departure}\n")
 
     return work(job, isolate=run and is_fmu(model), debug=debug, limits=Limits(TIMEOUT, None))
 

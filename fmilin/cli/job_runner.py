@@ -10,21 +10,26 @@ import errno
 import marshal
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TextIO, TypeVar
+from typing import IO, Protocol, TextIO, TypeVar
 
 from fmilin.atomic import write_all
-from fmilin.cli.streams import Results, columns, leave_parents_streams, silence, stdout_for_results
+from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.terminations import Terminated, termination_raises
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
 from fmilin.temporary import remove_leftovers, temporary_place
 
 __all__ = ["Job", "JobRunner", "failure", "work"]
+
+
+MOST_PRINTED = 20_000
+"""Bytes of what foreign code prints that are shown."""
 
 
 class Closable(Protocol):
@@ -107,25 +112,45 @@ class _Outcome:
 
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
-    """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork()."""
+    """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork().
+
+    What foreign code prints meanwhile follows on standard error, behind our own words.
+    """
     width = columns()
     with termination_raises():
         with suppress(OSError):
             remove_leftovers(temporary_place())
         if isolate and can_isolate():
-            return _work_in_a_child(job, width, debug=debug, limits=limits)
+            with tempfile.TemporaryFile() as printed:
+                try:
+                    return _work_in_a_child(job, width, printed, debug=debug, limits=limits)
+                finally:
+                    _append(printed)
         with stdout_for_results() as stdout:
             return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
 
 
-def _work_in_a_child(job: Job, width: int, *, debug: bool, limits: Limits | None) -> int:
+def _append(printed: IO[bytes]) -> None:
+    """Write what foreign code printed to standard error."""
+    with suppress(OSError):
+        sys.stderr.flush()
+        size = printed.seek(0, os.SEEK_END)
+        printed.seek(0)
+        if size:
+            text = printed.read(MOST_PRINTED).decode("utf-8", "replace")
+            more = f"\n... and {size - MOST_PRINTED} bytes more" if size > MOST_PRINTED else ""
+            sys.stderr.write(f"The model printed:\n{text.rstrip()}{more}\n")
+            sys.stderr.flush()
+
+
+def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, limits: Limits | None) -> int:
     """Do ``job`` in a forked child and return its exit status, 6 when the child ended without saying one.
 
     The parent forks before anything heavy or foreign is loaded, so that this costs a millisecond.
     """
 
     def in_the_child(deliver: Callable[[bytes], None]) -> int:
-        stderr = leave_parents_streams()
+        stderr = leave_parents_streams(printed.fileno())
         if width:
             os.environ.setdefault("COLUMNS", str(width))
 
@@ -134,7 +159,10 @@ def _work_in_a_child(job: Job, width: int, *, debug: bool, limits: Limits | None
             deliver(outcome.packed())
             return outcome.status
 
-        return _worked(job, width, send, debug=debug)
+        try:
+            return _worked(job, width, send, debug=debug)
+        finally:
+            flush_c_streams()
 
     try:
         answer = in_a_child(in_the_child, limits)

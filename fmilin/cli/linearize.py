@@ -11,6 +11,7 @@ import click
 from fmilin.cli.composition import Coupled, composition_options, linearize_cosimulation
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
 from fmilin.cli.files import Command
+from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
@@ -41,6 +42,7 @@ from fmilin.errors import UsageError
 from fmilin.export.registry import carries_descriptor
 
 if TYPE_CHECKING:
+    from fmilin.export.writing import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import OperatingPoint
 
@@ -100,6 +102,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @steps_options
 @formulation_options
 @files_option()
+@writing_options
 @json_option("The linear model as one JSON document on standard output.")
 @running_options
 def command(
@@ -112,6 +115,7 @@ def command(
     steps: Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
+    written: Written,
     running: Running,
     *,
     as_json: bool,
@@ -123,6 +127,7 @@ def command(
     --json a table is printed.
     """
     files = checked_outputs(output)
+    writing = written.asked()
     request = Request(
         source=model,
         fmu=running.fmu(),
@@ -151,7 +156,7 @@ def command(
             return
         if times:
             models = conditioned(linear_models(request, times, runner, table), conditioning)
-            deliver_each(models, times, files, runner, as_json=as_json)
+            deliver_each(models, times, files, runner, as_json=as_json, writing=writing)
             return
         if chosen is not None and chosen.formulation == "all":
             compare(request, chosen, runner, as_json=as_json)
@@ -162,7 +167,7 @@ def command(
         else:
             linear, at = linear_model(request, runner)
         (linear,) = conditioned([linear], conditioning)
-        deliver(linear, at, files, runner, as_json=as_json)
+        deliver(linear, at, files, runner, as_json=as_json, writing=writing)
         if spectrum is not None and not files and not as_json:
             from fmilin.report.spectrum_table import print_spectrum
 
@@ -214,13 +219,19 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
 
 
 def deliver(
-    linear: LinearModel, point: OperatingPoint, files: Sequence[Path], runner: JobRunner, *, as_json: bool = False
+    linear: LinearModel,
+    point: OperatingPoint,
+    files: Sequence[Path],
+    runner: JobRunner,
+    *,
+    as_json: bool = False,
+    writing: Writing | None = None,
 ) -> None:
     """Write the files; then JSON or, without files, the table."""
     from fmilin.export.registry import dumps
 
     runner.restore_directory()
-    runner.write_files({path: dumps(linear, path) for path in files})
+    runner.write_files({path: dumps(linear, path, writing) for path in files})
     if as_json:
         runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:

@@ -6,8 +6,9 @@ Options that several commands share come in groups: a frozen dataclass, and a de
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ __all__ = [
     "MODEL",
     "POINT",
     "PROJECT",
+    "VERBOSE",
     "Constraints",
     "Renamed",
     "Running",
@@ -53,6 +55,7 @@ __all__ = [
     "read_by",
     "running_options",
     "settings_option",
+    "speak_up",
     "time_option",
 ]
 
@@ -63,6 +66,9 @@ TIMEOUT = 120.0
 """Seconds for a single call of an FMU's function, unless others are given."""
 
 MODEL = click.argument("model")
+VERBOSE = click.option(
+    "--verbose", is_flag=True, help="Say on standard error what is tried, and what an FMU's description departs in."
+)
 DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks.")
 PROJECT = click.option("--project", is_flag=True, help="Start from the nearest point that satisfies the constraints.")
 UNPACK_LIMIT = click.option(
@@ -243,14 +249,18 @@ class Running:
     memory: float | None
     compile_sources: bool
     unpack_limit: float | None
+    solver_tolerance: float | None
+    verbose: bool
     debug: bool
 
     def fmu(self) -> FmuOptions | None:
         """Return how an FMU is opened; None as usual."""
-        return fmu(self.unpack_limit, compile_sources=self.compile_sources)
+        return fmu(self.unpack_limit, self.solver_tolerance, compile_sources=self.compile_sources)
 
     def work(self, job: Job, model: str) -> int:
         """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
+        if self.verbose:
+            speak_up()
         isolate = (is_fmu(model) or is_system(model)) and not self.no_isolation
         return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
 
@@ -282,6 +292,13 @@ running_options = grouped(
         help="Compile an FMU's C sources when it has no binary for this platform.",
     ),
     UNPACK_LIMIT,
+    click.option(
+        "--solver-tolerance",
+        metavar="R",
+        type=float,
+        help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
+    ),
+    VERBOSE,
     DEBUG,
 )
 
@@ -394,20 +411,38 @@ def _limits(timeout: float, memory: float | None) -> Limits:
     return Limits(timeout or None, None if memory is None else memory * 2**30)
 
 
-def fmu(unpack_limit: float | None, *, compile_sources: bool = False) -> FmuOptions | None:
+def fmu(
+    unpack_limit: float | None, solver_tolerance: float | None = None, *, compile_sources: bool = False
+) -> FmuOptions | None:
     """Return how an FMU is opened; None as usual.
 
     Raises
     ------
     UsageError
-        When the limit is no positive number.
+        When the limit is no positive number, or the tolerance negative or none.
     """
-    if unpack_limit is None and not compile_sources:
+    if unpack_limit is None and solver_tolerance is None and not compile_sources:
         return None
     from fmilin.fmi.read.options import GIB, FmuOptions
 
-    if unpack_limit is None:
-        return FmuOptions(compile_sources=compile_sources)
-    if not (math.isfinite(unpack_limit) and unpack_limit > 0):
-        raise UsageError(f"--unpack-limit {unpack_limit}: give GiB, more than 0.")
-    return FmuOptions(unpack_limit * GIB, compile_sources)
+    options = FmuOptions(compile_sources=compile_sources)
+    if unpack_limit is not None:
+        if not (math.isfinite(unpack_limit) and unpack_limit > 0):
+            raise UsageError(f"--unpack-limit {unpack_limit}: give GiB, more than 0.")
+        options = replace(options, most_bytes=unpack_limit * GIB)
+    if solver_tolerance is not None:
+        if not 0 <= solver_tolerance < 1:
+            raise UsageError(f"--solver-tolerance {solver_tolerance}: give a number between 0 and 1, such as 1e-8.")
+        options = replace(options, solver_tolerance=solver_tolerance or None)
+    return options
+
+
+def speak_up() -> None:
+    """Let what is logged appear on standard error."""
+    import logging
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
+    log = logging.getLogger("fmilin")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)

@@ -14,6 +14,7 @@ from fmilin.errors import UsageError
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.request import Request
+    from fmilin.export.writing import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
 
@@ -77,15 +78,23 @@ def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], req
 
 
 def deliver_each(
-    models: Sequence[LinearModel], times: Sequence[float], files: Sequence[Path], runner: JobRunner, *, as_json: bool
+    models: Sequence[LinearModel],
+    times: Sequence[float],
+    files: Sequence[Path],
+    runner: JobRunner,
+    *,
+    as_json: bool,
+    writing: Writing | None = None,
 ) -> None:
     """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables."""
     from fmilin.export.registry import dumps, dumps_array, holds_arrays
 
     runner.restore_directory()
-    contents = {path: dumps_array(models, path) for path in files if holds_arrays(path)}
+    contents = {path: dumps_array(models, path, writing=writing) for path in files if holds_arrays(path)}
     singles = [path for path in files if path not in contents]
-    contents |= {file_at(path, t): dumps(m, path) for m, t in zip(models, times, strict=True) for path in singles}
+    contents |= {
+        file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles
+    }
     runner.write_files(contents)
     if as_json:
         texts = [dumps(m, "results.json").decode("ascii").rstrip() for m in models]

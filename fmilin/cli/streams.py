@@ -11,7 +11,16 @@ from typing import TextIO
 
 from fmilin.sandbox.channel import high
 
-__all__ = ["OwnStderr", "Results", "columns", "leave_parents_streams", "open_missing", "silence", "stdout_for_results"]
+__all__ = [
+    "OwnStderr",
+    "Results",
+    "columns",
+    "flush_c_streams",
+    "leave_parents_streams",
+    "open_missing",
+    "silence",
+    "stdout_for_results",
+]
 
 
 class Results(io.StringIO):
@@ -73,22 +82,22 @@ class OwnStderr(io.TextIOBase):
         return len(text)
 
 
-def leave_parents_streams() -> OwnStderr:
-    """Keep no descriptor of the parent but standard error, which is what is printed to standard output, too."""
+def leave_parents_streams(printed: int) -> OwnStderr:
+    """Keep no descriptor of the parent but standard error and ``printed``, where goes what C code prints."""
     try:
         inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
     except OSError:
         inherited = list(range(256))
     for descriptor in inherited:
-        if descriptor > 2:
+        if descriptor > 2 and descriptor != printed:
             with suppress(OSError):
                 os.close(descriptor)
+    os.dup2(printed, 1)
+    os.close(printed)
     try:
-        os.dup2(2, 1)
+        os.fstat(2)
     except OSError:  # standard error is closed
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     stderr = OwnStderr(high(os.dup(2)))
     sys.stdout = sys.stderr = stderr
     return stderr
@@ -120,13 +129,13 @@ def stdout_for_results() -> Iterator[TextIO]:
     finally:
         with suppress(OSError):
             results.close()
-        _flush_c_streams()
+        flush_c_streams()
         os.dup2(real, 1)
         os.close(real)
         sys.stdout = python_stdout
 
 
-def _flush_c_streams() -> None:
+def flush_c_streams() -> None:
     """Let what C code has printed so far go where it was meant to go."""
     if os.name == "posix" and "ctypes" in sys.modules:
         import ctypes

@@ -25,7 +25,7 @@ from fmilin.version import __version__
 
 __all__ = ["dumps"]
 
-_OWN = ("A", "B", "C", "D", "f0", "x0", "u0", "g0", "x", "u", "g")
+_OWN = ("A", "B", "C", "D", "f0", "x0", "u0", "g0", "x", "u", "g", "y")
 _FACTOR = r"[A-Za-z]+(?:[+-]?[0-9]+)?"
 _PRODUCT = rf"{_FACTOR}(?:\.{_FACTOR})*"
 _LEGAL_UNIT = re.compile(rf"(?:1|{_PRODUCT}|\({_PRODUCT}\))(?:/(?:{_FACTOR}|\({_PRODUCT}\)))?")
@@ -57,7 +57,7 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     shown = {*linear.inputs.names, *linear.outputs.names}  # an output often has the name of the state that it shows
     states = [f"{name}.state" if name in shown else name for name in linear.states.names]
     order = [*linear.inputs.names, *linear.outputs.names, *states]
-    own = _OWN if _is_sampled(linear) else _OWN[:8]
+    own = _OWN if _is_sampled(linear) or writing.modelica == "equations" else _OWN[:8]
     legal = identifiers(order, [*own, identifier(writing.name)])
     n_u, n_y = len(linear.inputs), len(linear.outputs)
     names = _Names(legal[n_u + n_y : counts[-1]], legal[:n_u], legal[n_u : n_u + n_y])
@@ -115,10 +115,12 @@ def _placed(kind: str, i: int, count: int, *, blocks: bool) -> str:
 
 def _states(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
     starts = np.zeros(len(linear.states)) if writing.deviation else linear.y0
-    if _is_sampled(linear) and len(starts):
-        yield f"  discrete Real x[{len(starts)}](start = {_vector(starts)}, each fixed = true);"
+    as_vector = _is_sampled(linear) or writing.modelica == "equations"
+    if as_vector and len(starts):
+        discrete = "discrete " if _is_sampled(linear) else ""
+        yield f"  {discrete}Real x[{len(starts)}](start = {_vector(starts)}, each fixed = true);"
     for i, (signal, name) in enumerate(zip(linear.states, names.states, strict=True)):
-        attributes = [] if _is_sampled(linear) else [f"start = {_number(starts[i])}", "fixed = true"]
+        attributes = [] if as_vector else [f"start = {_number(starts[i])}", "fixed = true"]
         attributes += [unit] if (unit := _unit(signal)) else []
         modified = f"({', '.join(attributes)})" if attributes else ""
         value = f" = x[{i + 1}]" if _is_sampled(linear) else ""
@@ -131,6 +133,10 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
             yield f"  Real u[{len(linear.inputs)}];"
         if len(linear.outputs):
             yield f"  discrete Real g[{len(linear.outputs)}];"
+    elif writing.modelica == "equations":
+        for letter, signals in (("u", linear.inputs), ("y", linear.outputs)):
+            if len(signals):
+                yield f"  Real {letter}[{len(signals)}];"
     for letter in "ABCD":
         matrix = getattr(linear, letter)
         if matrix.size:
@@ -147,6 +153,9 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
 
 
 def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
+    if writing.modelica == "equations":
+        yield from _vector_equations(linear, writing, names)
+        return
     x, u = _list(names.states), _list(names.inputs)
     if names.states:
         rates = _list([f"der({name})" for name in names.states])
@@ -154,6 +163,21 @@ def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator
         yield f"  {rates} = {terms.removeprefix(' + ') if writing.deviation else 'f0' + terms};"
     if names.outputs:
         yield f"  {_list(names.outputs)} = {_output(linear, x, u, writing)};"
+
+
+def _vector_equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
+    """Write them with vectors alone: some translators take no lists of scalars on the left or beside a matrix."""
+    for i, name in enumerate(names.inputs):
+        yield f"  u[{i + 1}] = {name};"
+    x, u = "x" * bool(names.states), "u" * bool(names.inputs)
+    if names.states:
+        terms = _linear_terms("AB", x, u, writing)
+        yield f"  der(x) = {terms.removeprefix(' + ') if writing.deviation else 'f0' + terms};"
+    if names.outputs:
+        yield f"  y = {_output(linear, x, u, writing)};"
+    for vector, aliases in (("x", names.states), ("y", names.outputs)):
+        for i, name in enumerate(aliases):
+            yield f"  {name} = {vector}[{i + 1}];"
 
 
 def _sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:

@@ -22,6 +22,8 @@ __all__ = ["Hankel", "significant"]
 
 MOST = 60
 """No order above this is looked at."""
+LARGE, BESIDE, POWERS = 400, 40, 2
+"""Rows and columns from which only a leading part is computed; directions more than that part has; iterations."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Hankel:
         tall = np.moveaxis(blocks, 3, 2)  # (i, ny, j, nu): Y_(i + j + 1)
         H0 = tall[:rows].reshape(rows * ny, columns * nu)
         H1 = tall[1 : rows + 1].reshape(rows * ny, columns * nu)
-        P, s, Qt = np.linalg.svd(H0, full_matrices=False)
+        P, s, Qt = _leading(H0)
         return cls(s, P, Qt.T, H1, row_scales, column_scales)
 
     def realization(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -73,6 +75,22 @@ class Hankel:
         B = root[:, None] * Q.T[:, :nu] / self.column_scales
         C = P[:ny] * root * self.row_scales[:, None]
         return A, B, C
+
+
+def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the singular value decomposition, of a large matrix its leading part alone.
+
+    By random projections with power iterations (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1): no order
+    above :data:`MOST` is looked at, so what lies behind need not be known.
+    """
+    if min(H.shape) <= LARGE:
+        P, s, Qt = np.linalg.svd(H, full_matrices=False)
+        return P, s, Qt
+    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MOST + BESIDE)))[0]
+    for _ in range(POWERS):
+        basis = np.linalg.qr(H @ np.linalg.qr(H.T @ basis)[0])[0]
+    P, s, Qt = np.linalg.svd(basis.T @ H, full_matrices=False)
+    return basis @ P, s, Qt
 
 
 def significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int, int]) -> int:

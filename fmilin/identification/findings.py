@@ -9,6 +9,7 @@ import numpy as np
 from fmilin.model.stepping import Cadence
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
+from fmilin.tolerances import PREDICTED
 
 __all__ = ["Findings"]
 
@@ -21,7 +22,12 @@ _METHODS = {
     "moves, or no output shows, is not in it.",
     "multisine": "The frequency response to multisines was measured and realized as a linear model (method multisine): "
     "what no input moves, or no output shows, is not in it.",
+    "free motion": "The motion that the model makes by itself was realized as a linear model (method response).",
 }
+_GAIN = (
+    "Pulses on the inputs are answered at once and never later (method {method}): the model is static, a table of "
+    "gains D with no states."
+)
 _READINGS = {
     "at once": "Outputs belong to the moment when the input is set: y[k] = C x[k] + D u[k], before the step.",
     "end of step": "The model calculates its outputs at the end of a step only, or a part of it settles within a step "
@@ -29,6 +35,7 @@ _READINGS = {
 }
 MOST_VALUES = 6
 NOISY = 0.01
+SAME_AGAIN = 1e-9
 POOR = 0.05
 """Errors on held-out responses that a user is warned of."""
 
@@ -36,7 +43,8 @@ POOR = 0.05
 class Findings:
     """Collects what is found until there is a linear model."""
 
-    def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str], solver: str = "") -> None:
+        self._solver = solver
         self._cadence, self._inputs, self._outputs = cadence, tuple(inputs), tuple(outputs)
         self.others: list[str] = []
         self.repetition = ""
@@ -49,6 +57,8 @@ class Findings:
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0
+        self.solver_noise = 0.0
+        """How much held-out responses change when steps are halved, where that was looked at."""
         self.excess = 0.0
         """The largest error on held-out responses beyond their noise."""
         self.reading = ""
@@ -76,7 +86,14 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return everything as remarks."""
         found = [Remark("sampled", text) for text in self._sampled()]
-        found += [Remark("method", " ".join([_METHODS.get(self.method, self.method), *self._step_words()]))]
+        if self._is_gain:
+            words = [_GAIN.format(method=self.method), *self._step_words(), self._solver, self._fit_words()]
+            return [*found, Remark("method", " ".join(w for w in words if w)), *self.extra]
+        found += [
+            Remark(
+                "method", " ".join([_METHODS.get(self.method, self.method), *self._step_words(), self._solver]).strip()
+            )
+        ]
         found += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
         found += [Remark("fit", self._fit_words())]
         if self.singular_values.size:
@@ -97,6 +114,12 @@ class Findings:
                 )
             )
         return [*found, *self.extra]
+
+    @property
+    def _is_gain(self) -> bool:
+        """Whether all there is to say fits into one remark: an exact table of gains."""
+        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
+        return self.method in ("response", "multisine") and not self.order and exact
 
     def _sampled(self) -> list[str]:
         if not self._cadence.sampled:
@@ -134,7 +157,7 @@ class Findings:
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
         elif self.method not in ("direct", "products") and not self.lifted:
             words += "; half steps, which would tell an alias, are not taken by the model"
-        if self.noise > 1e-9:
+        if self.noise > SAME_AGAIN:
             words += f"; equal runs differ by {self.noise:.1e}"
         return words + "."
 

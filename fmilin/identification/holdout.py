@@ -12,7 +12,7 @@ from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
 from fmilin.tolerances import QUIET
 
-__all__ = ["HeldOut", "held_out"]
+__all__ = ["HeldOut", "held_out", "solver_noise"]
 
 COUNT = 60
 PART = 0.3
@@ -58,6 +58,23 @@ class HeldOut:
     def error(self, model: Sampled) -> float:
         """Return the largest of :meth:`errors`."""
         return float(np.max(self.errors(model), initial=0.0))
+
+
+def solver_noise(runner: Runner, held: HeldOut) -> float:
+    """Return how much the held-out responses change when every step is taken as two, relative; 0 where it cannot.
+
+    The inputs are the same at all times, so that only the model's own solver makes a difference.
+    """
+    inputs = np.repeat(held.inputs, 2, axis=0)
+    try:
+        up, down = (runner.run(sign * inputs, held.step / 2).after[1::2] for sign in (1.0, -1.0))
+    except FmilinError:
+        return 0.0
+    off = np.linalg.norm((up - down) / 2 - held.after, axis=0)
+    size = np.linalg.norm(held.after, axis=0)
+    heard = size > QUIET * float(np.max(size, initial=0.0))
+    worst = float(np.max(off[heard] / size[heard], initial=0.0))
+    return worst if np.isfinite(worst) else 0.0
 
 
 def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:

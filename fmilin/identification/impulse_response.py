@@ -36,6 +36,13 @@ class Runner:
         self.stepped: Stepped = model
         self.scales = model.inputs.scales(point.inputs)
         self._amplitudes: dict[float, FloatArray] = {}
+        self._changes: dict[int, tuple[float, float]] = {}
+        """By input: the amplitude that suited it last, and how much halving it changed the response."""
+        self._smooth = False
+        self.silent: set[int] = set()
+        """Inputs that have moved nothing so far, however hard they were pushed."""
+        self.stuck: list[str] = []
+        """Inputs that move nothing when they are pushed a little, and something when they are pushed more."""
 
     def run(self, deviations: FloatArray, step: float) -> Response:
         """Run with inputs at the point's values plus ``deviations`` (K, nu)."""
@@ -57,32 +64,48 @@ class Runner:
             halving = max((change for _, change in chosen), default=0.0)
             amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
             self._amplitudes[step] = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
-            self._require_smooth(self._amplitudes[step], step)
+            if not self._smooth:  # a matter of the point, not of the step
+                self._require_smooth(self._amplitudes[step], step)
+                self._smooth = True
         return self._amplitudes[step]
 
     def _amplitude(self, j: int, step: float) -> tuple[float, float]:
+        if j in self._changes:
+            a, before = self._changes[j]
+            change, _ = self._change(j, a, step)
+            if change <= 10 * max(before, GOOD_ENOUGH):
+                return a, change
         best, least = 1e-2 * float(self.scales[j]), np.inf
+        moved, moves = False, False
         failure: FmilinError | None = None
         for part in DECADES:
             a = part * float(self.scales[j])
             try:
-                change = self._change(j, a, step)
+                change, size = self._change(j, a, step)
             except NumericalError as error:  # beyond what the model can do
                 failure = error
                 continue
+            moved |= size > 0
             if change < least:
-                best, least = a, change
+                best, least, moves = a, change, size > 0
             if least < GOOD_ENOUGH or change > 100 * max(least, GOOD_ENOUGH):
                 break
         if least == np.inf and failure is not None:
             raise failure
+        name = self.model.inputs.names[j]
+        if moved and not moves and name not in self.stuck:
+            self.stuck.append(name)
+        (self.silent.discard if moved else self.silent.add)(j)
+        self._changes[j] = best, least
         return best, least
 
-    def _change(self, j: int, a: float, step: float) -> float:
+    def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
+        """Return how much the response changes with half the amplitude, and how large that response is."""
         whole, half = self.pulse(j, a, step, LOOKS), self.pulse(j, a / 2, step, LOOKS)
         one, other = _stacked(whole), _stacked(half)
         size = float(np.linalg.norm(other))
-        return float(np.linalg.norm(one - other)) / size if size > 0 else 0.0
+        larger = float(np.linalg.norm(one))
+        return (float(np.linalg.norm(one - other)) / size if size > 0 else float(larger > 0)), size
 
     def _superposed(self, amplitudes: FloatArray, step: float, allowed: float) -> FloatArray:
         """Reduce all amplitudes while the inputs together do not show the sum of their responses."""
@@ -164,18 +187,34 @@ class Probe:
         self.runner = runner
         self._reading: str | None = None
 
-    def measure(self, step: float, count: int) -> Markov:
-        """Return Markov parameters of ``count`` steps, from four runs per input."""
+    def measure(self, step: float, count: int, *, halves: bool = True) -> Markov:
+        """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
         amplitudes = self.runner.choose_amplitudes(step)
+        nothing = self._silence(amplitudes, step, count)
         pairs = [
-            (self.runner.pulse(j, a, step, count), self.runner.pulse(j, a / 2, step, count))
+            (nothing, nothing)
+            if nothing is not None and j in self.runner.silent
+            else tuple(self.runner.pulse(j, a / part, step, count) for part in (1, 2)[: 1 + halves])
             for j, a in enumerate(amplitudes.tolist())
         ]
-        reading = self.reading(step, [half for _, half in pairs])
+        reading = self.reading(step, [pair[-1] for pair in pairs])
+        if not halves:
+            return _markov([pair[0] for pair in pairs], reading, step)
         whole, half = (_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
         errors, D_errors = np.abs(whole.Y - half.Y), np.abs(whole.D - half.D)
         half = Markov(half.D, half.Y, errors, D_errors, reading, step)
         return Markov(whole.D, whole.Y, errors, D_errors, reading, step, half)
+
+    def _silence(self, amplitudes: FloatArray, step: float, count: int) -> Response | None:
+        """Return the response to all inputs together that moved nothing at a first look, if that is nothing, too."""
+        silent = sorted(self.runner.silent)
+        if len(silent) < 2:
+            return None
+        deviations = np.zeros((count, len(amplitudes)))
+        deviations[0, silent] = amplitudes[silent]
+        up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
+        found = [getattr(up, part) - getattr(down, part) for part in ("at_once", "after", "states")]
+        return None if any(part.any() for part in found) else Response(*found)
 
     def reading(self, step: float, responses: list[Response]) -> str:
         """Find out how the outputs are to be read: the self-test of the sampling convention.

@@ -7,30 +7,33 @@ held-out responses tell how well the result predicts, and only what is confirmed
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
+from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.findings import Findings
-from fmilin.identification.holdout import held_out
+from fmilin.identification.holdout import held_out, solver_noise
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
 from fmilin.identification.solver_error import solver_error, with_solver_error
 from fmilin.identification.steps import IDEAL, rounded, usable_step
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.silence import with_remark_on_silence
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 from fmilin.remarks import Remark, discrete_states_remarks
-from fmilin.tolerances import CONFIRMED, MISSES, PREDICTED
+from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 
 __all__ = ["Task", "linearize_stepped"]
 
 Way = TypeVar("Way")
+logger = logging.getLogger("fmilin.identification")
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(
             f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
         )
-    findings = Findings(model.cadence, model.inputs.names, model.outputs.names)
+    findings = Findings(model.cadence, model.inputs.names, model.outputs.names, model.how_it_solves())
     runner = Runner(model, task.point)
     begin = task.stepping.step or usable_step(model, task.point)
     findings.repetition = model.make_repeatable(task.point, begin)
@@ -81,6 +84,25 @@ def linearize_stepped(task: Task) -> LinearModel:
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
         findings.extra.append(Remark("method", how))
+    if findings.solver_noise and findings.method in ("direct", "products"):
+        findings.extra.append(
+            Remark(
+                "solver",
+                f"The model's own solver is coarse: its responses change by {100 * findings.solver_noise:.2g}% when a "
+                "step is taken as two. The derivatives were trusted, not the responses. A smaller --solver-tolerance "
+                "may help.",
+            )
+        )
+        findings.excess = 0.0
+    if stuck := runner.stuck:
+        findings.extra.append(
+            Remark(
+                "stuck",
+                f"Small pushes of {', '.join(stuck)} move nothing at all, larger ones do (of about their size): "
+                "friction at rest, or a dead zone. The linear model is that of the model as it stands; beyond the "
+                "first motion it says nothing.",
+            )
+        )
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
@@ -95,7 +117,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += [Remark("model", note) for note in model.notes]
     rest = [remark for remark in own if str(remark) not in known]
-    return replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest))
+    return with_remark_on_silence(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
 
 
 @dataclass(frozen=True)
@@ -126,7 +148,9 @@ class _Methods:
 
     def _first_that_works(self) -> LinearModel:
         """Read derivatives where the responses confirm them; else displace states; else measure responses."""
-        reasons = [self.stepped.why_not_direct(self.task.point)]
+        reasons = [self.stepped.why_not_direct(self.task.point)] if len(self.task.model.states) else []
+        if not reasons:
+            return self._response()
         if not reasons[0]:
             tried, reasons[0] = self._tried(self._direct, "Derivatives read between two steps", measured=False)
             if tried is not None:
@@ -143,6 +167,7 @@ class _Methods:
                 return tried
             reasons.append(why)
         self.findings.others += reasons
+        logger.info("trying: responses to pulses on the inputs")
         try:
             return self._response()
         except NumericalError as error:
@@ -150,6 +175,11 @@ class _Methods:
                 raise
             hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
             raise NumericalError(f"{error} {hint}", variable=error.variable) from None
+
+    @property
+    def _has_channels(self) -> bool:
+        """Whether there are inputs to move, and something to see."""
+        return bool(len(self.task.model.inputs)) and bool(len(self.task.model.outputs))
 
     def _can_displace(self) -> bool:
         if self.stepped.why_not_settable(self.task.point):
@@ -174,13 +204,16 @@ class _Methods:
 
         With ``measured`` a model that could not be compared with responses does not count either.
         """
+        logger.info("trying: %s", what[0].lower() + what[1:])
         try:
             linear = method()
+        except KinkError:  # no method finds a linear model of both sides
+            raise
         except (NumericalError, ModelError) as error:
             self.findings.restart()
             return None, str(error)
         off = self.findings.error
-        if off <= CONFIRMED or (np.isnan(off) and not measured):
+        if off <= CONFIRMED or self.findings.solver_noise or (np.isnan(off) and not (measured and self._has_channels)):
             return linear, ""
         self.findings.restart()
         verdict = (
@@ -215,6 +248,9 @@ class _Methods:
             worst = [float(np.max(e, initial=0.0)) for e in errors]
             best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
             self.findings.fit(errors[best], step, held.noise)
+            if self.findings.error > CONFIRMED:
+                noise = solver_noise(self.runner, held)
+                self.findings.solver_noise = noise if self.findings.error <= COARSE_SOLVER * noise else 0.0
             self.findings.reading = ("at once", "end of step")[best]
         return linear
 
@@ -222,6 +258,10 @@ class _Methods:
         return self._by(ByStep).linearize(self.task.independent, self.task.kind)
 
     def _response(self) -> LinearModel:
+        if not self._has_channels:
+            from fmilin.identification.by_free_motion import ByFreeMotion
+
+            return self._by(ByFreeMotion).linearize(self.task.independent)
         return self._by(ByResponse).linearize(self.task.independent)
 
     def _multisine(self) -> LinearModel:

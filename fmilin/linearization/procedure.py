@@ -9,6 +9,7 @@ from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.silence import with_remark_on_silence
 from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
@@ -196,6 +197,7 @@ def _linearized(
         from fmilin.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
+    linear = with_remark_on_silence(linear)
     return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 

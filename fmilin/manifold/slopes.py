@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from fmilin.derivatives.differences import Differences, Slopes
-from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.errors import KinkError, ModelError, NumericalError, UsageError
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
@@ -208,7 +208,7 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
         )
     left, right = found.J[i, c] - found.jump[i, c] / 2, found.J[i, c] + found.jump[i, c] / 2
     output = ", or leave this output out" if i >= beside.n else ""
-    raise NumericalError(
+    raise KinkError(
         f"The model jumps or has a kink at the point: d {row} / d {column} is {left:.6g} on the left and {right:.6g} "
         f"on the right of '{column}'. There is no linear model of both sides: ask for one with --one-sided left or "
         f"right, or move the point{output}.",

@@ -110,6 +110,10 @@ class Stepped(ABC):
     def why_not_settable(self, point: OperatingPoint) -> str:
         """Return why runs cannot start from given states, one sentence; empty when they can."""
 
+    def how_it_solves(self) -> str:
+        """Return what its solver was asked for, one sentence; empty when nothing is known."""
+        return ""
+
     def how_states_are_set(self) -> str:
         """Return what is remarkable about that, one sentence; empty when nothing is."""
         return ""

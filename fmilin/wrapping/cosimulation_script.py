@@ -6,6 +6,7 @@ Imported by the FMU's own script alone; needs the package pythonfmu, which every
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
+        # pythonfmu empties the script's module when an instance ends: the next one has to import it anew
+        sys.modules.pop(type(self).__module__, None)
         self.resources = arguments["resources"].removeprefix("file://")
         wrapped = json.loads((Path(self.resources) / WRAPPED).read_text(encoding="utf-8"))
         self.model: Model = load(wrapped["source"].replace("{resources}", self.resources))

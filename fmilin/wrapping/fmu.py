@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from fmilin.adapters import adapter_for
 from fmilin.atomic import write_atomically
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.archive import check_destination
@@ -39,9 +40,9 @@ class {identifier}(WrappedModel):
 def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: Sequence[str | Path] = ()) -> Path:
     """Write an FMU 2.0 for co-simulation that runs a model of fmilin, constraints included, in Python.
 
-    The importer must find a Python with fmilin, and with the adapter, if the model is an engine's. Where a model has
-    its equations in symbols, :func:`fmilin.fmi.write.build_fmu` writes a faster FMU that needs no Python. In a process
-    that is Python itself such an FMU can be loaded once (a limit of pythonfmu); fmilin's commands load it in a child.
+    The importer must be a Python process with fmilin (FMPy, fmilin itself), and with the adapter, if the model is an
+    engine's; PyFMI refuses such FMUs. Where a model has its equations in symbols, :func:`fmilin.fmi.write.build_fmu`
+    writes a faster FMU that needs no Python.
 
     Parameters
     ----------
@@ -119,7 +120,12 @@ def _carried(source: str) -> tuple[str, list[Path]]:
         inside = f"{{resources}}/{file.name}"
         return (f"{inside}:{found['rest']}" if pattern is _PYTHON_FILE else f"{found['adapter']}:{inside}"), _with(file)
     file = Path(source)
-    return (f"{{resources}}/{file.name}", _with(file)) if file.is_file() else (source, [])
+    if not file.is_file():
+        return source, []
+    # The adapter is recorded: where the FMU runs, another engine's broken one must not be in the way.
+    adapter = None if file.suffix.lower() in (".toml", ".urdf") else adapter_for(file)
+    prefix = "" if adapter is None else f"{adapter.name}:"
+    return f"{prefix}{{resources}}/{file.name}", _with(file)
 
 
 def _with(file: Path) -> list[Path]:

@@ -61,12 +61,22 @@ def flat(text: str, name: str) -> Flat:
 
 def _solve(equation: Any, values: dict[str, Any]) -> None:
     right = np.atleast_1d(_value(equation.right, values))
-    if isinstance(equation.left, ast.Array):
+    if (element := _element(equation.left)) is not None:
+        vector = values.setdefault(equation.left.name, np.zeros(0))
+        assert len(vector) == element  # one after the other
+        values[equation.left.name] = np.append(vector, right)
+    elif isinstance(equation.left, ast.Array):
         assert len(right) == len(equation.left.values)
         for target, value in zip(equation.left.values, right, strict=True):
             values[_name(target)] = value
     else:
         values[_name(equation.left)] = right
+
+
+def _element(node: Any) -> int | None:
+    """Which element a reference means, counted from 0; None: all of it."""
+    indices = [i for group in getattr(node, "indices", None) or [] for i in group or [] if i is not None]
+    return int(indices[0].value) - 1 if indices else None
 
 
 def _name(node: Any) -> str:
@@ -86,7 +96,8 @@ def _value(node: Any, values: dict[str, Any]) -> Any:
         case ast.Array():
             return np.array([_value(v, values) for v in node.values], dtype=float)
         case ast.ComponentRef():
-            return values[node.name]
+            element = _element(node)
+            return values[node.name] if element is None else values[node.name][element]
     if _operator(node) in ("der", "pre"):
         return values[_name(node)]
     numbers: list[FloatArray] = [_value(o, values) for o in node.operands]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -42,14 +43,57 @@ def test_the_equations_are_those_of_the_linear_model(
     dy, du = rng.standard_normal(order), rng.standard_normal(inputs)
     y0, u0, g0 = (0, 0, 0) if deviation else (linear.y0, np.full(inputs, -0.5), np.full(outputs, 0.3))
     states, names = [f"x_{i + 1}" for i in range(order)], [f"u_{i + 1}" for i in range(inputs)]
-    found = model.solved(dict(zip(states, y0 + dy, strict=True)) | dict(zip(names, u0 + du, strict=True)))
-    rates = np.array([found[f"der({s})"] for s in states])
+    vectors = form == "equations"
+    known = {"x": y0 + dy} if vectors else dict(zip(states, y0 + dy, strict=True))
+    found = model.solved(known | dict(zip(names, u0 + du, strict=True)))
+    rates = np.array([] if not order else found["der(x)"] if vectors else [found[f"der({s})"] for s in states])
     f0 = 0 * linear.f0 if deviation else linear.f0
     assert np.allclose(rates, f0 + linear.A @ dy + linear.B @ du, rtol=1e-13, atol=1e-13)
-    out = np.array([found[f"out_{i + 1}"] for i in range(outputs)])
+    out = np.array([found[f"out_{i + 1}"] for i in range(outputs)]).ravel()
     assert np.allclose(out, g0 + linear.C @ dy + linear.D @ du, rtol=1e-13, atol=1e-13)
     assert model.named("input") == names
-    assert [model.start(s) for s in states] == (linear.y0.tolist() if not deviation else [0.0] * order)
+    if not vectors:
+        assert [model.start(s) for s in states] == (linear.y0.tolist() if not deviation else [0.0] * order)
+
+
+@pytest.mark.parametrize("deviation", [False, True])
+@pytest.mark.parametrize(("order", "inputs", "outputs"), [size for size in SIZES if size[0]])
+def test_equations_are_taken_by_the_backend_for_casadi(
+    tmp_path: Path, deviation: bool, order: int, inputs: int, outputs: int
+) -> None:
+    """The residuals of the translated model vanish at the derivatives of the matrices, and nowhere else."""
+    from pymoca.backends.casadi.api import transfer_model
+
+    linear = sized(order, 1, inputs, outputs)
+    linear = replace(linear, point=replace(linear.point, outputs=dict.fromkeys(linear.outputs.names, 0.3)))
+    (tmp_path / "Plant.mo").write_bytes(dumps(linear, Writing("Plant", deviation, "equations")))
+    model = transfer_model(str(tmp_path), "Plant", {"cache": False})
+    assert [v.symbol.shape for v in model.states] == [(order, 1)]
+    assert len(model.inputs) == inputs
+    assert len(model.outputs) == outputs
+    rng = np.random.default_rng(2)
+    dy, du = rng.standard_normal(order), rng.standard_normal(inputs)
+    y0, u0, g0 = (0, 0, 0) if deviation else (linear.y0, -0.5, 0.3)
+    f0 = 0 * linear.f0 if deviation else linear.f0
+    out = g0 + linear.C @ dy + linear.D @ du
+    values = {"u": u0 + du, "y": out, **dict(zip((f"x_{i + 1}" for i in range(order)), y0 + dy, strict=True))}
+    values |= dict(zip((f"out_{i + 1}" for i in range(outputs)), out, strict=True))
+    parameters = [np.array(v.value, dtype=float) for v in model.parameters]
+    groups = (model.states, model.der_states, model.alg_states, model.inputs)
+    rates = f0 + linear.A @ dy + linear.B @ du
+    taken = (
+        [y0 + dy],
+        [rates],
+        [values[v.symbol.name()] for v in model.alg_states],
+        list(u0 + du),
+    )
+    assert [len(g) for g in groups] == [len(t) for t in taken]
+    stacked: list[Any] = [np.concatenate([np.ravel(v, order="F") for v in t]) if len(t) else [] for t in taken]
+    flat_parameters: Any = np.concatenate([np.ravel(p, order="F") for p in parameters]) if parameters else []
+    residual = np.array(model.dae_residual_function(0.0, *stacked, [], flat_parameters)).ravel()
+    assert np.abs(residual).max(initial=0.0) < 1e-12
+    stacked[1] = rates + 1.0
+    assert np.abs(np.array(model.dae_residual_function(0.0, *stacked, [], flat_parameters))).max() > 0.5
 
 
 def test_every_bit_of_the_matrices_is_there() -> None:

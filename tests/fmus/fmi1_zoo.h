@@ -40,6 +40,9 @@ static void calculate(Model *m);
 #ifndef ON_GET_DERIVATIVES
 #define ON_GET_DERIVATIVES
 #endif
+#ifndef ON_GET_REFERENCES
+#define ON_GET_REFERENCES
+#endif
 #ifndef ON_SET_REAL
 #define ON_SET_REAL
 #endif
@@ -168,6 +171,7 @@ fmi1Status F(GetNominalContinuousStates)(fmi1Component c, fmi1Real x[], size_t n
     return fmi1OK;
 }
 fmi1Status F(GetStateValueReferences)(fmi1Component c, fmi1ValueReference vr[], size_t n) {
+    BEGIN ON_GET_REFERENCES
     for (size_t i = 0; i < n && i < NX; i++) vr[i] = told[i];
     return fmi1OK;
 }

@@ -41,6 +41,15 @@ static void calculate(Model *m);
 #ifndef ON_COMPLETED_STEP
 #define ON_COMPLETED_STEP
 #endif
+#ifndef ON_GET_REAL
+#define ON_GET_REAL
+#endif
+#ifndef ON_SET_REAL
+#define ON_SET_REAL
+#endif
+#ifndef ON_GET_STATES
+#define ON_GET_STATES
+#endif
 #ifndef ON_SET_STATES
 #define ON_SET_STATES
 #endif
@@ -99,6 +108,7 @@ fmi2Status fmi2Reset(fmi2Component c) { BEGIN return fmi2OK; }
 
 fmi2Status fmi2GetReal(fmi2Component c, const fmi2ValueReference vr[], size_t n, fmi2Real value[]) {
     BEGIN calculate(m);
+    ON_GET_REAL
     for (size_t i = 0; i < n; i++) {
         if (vr[i] >= NV) return fmi2Error;
         value[i] = m->r[vr[i]];
@@ -111,6 +121,7 @@ fmi2Status fmi2SetReal(fmi2Component c, const fmi2ValueReference vr[], size_t n,
         if (vr[i] >= NV) return fmi2Error;
         m->r[vr[i]] = value[i];
     }
+    ON_SET_REAL
     return fmi2OK;
 }
 static fmi2Integer integers[8] = {3};
@@ -191,7 +202,7 @@ fmi2Status fmi2SetContinuousStates(fmi2Component c, const fmi2Real x[], size_t n
     return fmi2OK;
 }
 fmi2Status fmi2GetContinuousStates(fmi2Component c, fmi2Real x[], size_t n) {
-    BEGIN
+    BEGIN ON_GET_STATES
 #ifdef NO_CHECK_OF_NUMBER
     n = NX;
 #endif

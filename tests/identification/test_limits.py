@@ -136,7 +136,7 @@ def test_ticks_that_jitter_have_no_period(jitter: float, *, regular: bool) -> No
 
 def said(**found: float) -> str:
     findings = Findings(Cadence(), ["u"], ["y"])
-    findings.method, findings.step, findings.error = "response", 0.1, 1e-12
+    findings.method, findings.step, findings.error, findings.order = "response", 0.1, 1e-12, 2
     for name, value in found.items():
         setattr(findings, name, value)
     return " ".join(f"[{remark.kind}] {remark}" for remark in findings.remarks())

@@ -11,7 +11,7 @@ import fmilin as fl
 from fmilin.linearization.dependence import dependent_combinations, unmovable_combinations
 from fmilin.models import function as functions
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
-from tests.by_hand import FunctionModel, Parts
+from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized
 
 
@@ -164,3 +164,25 @@ def test_every_true_combination_survives_the_second_look(count: int) -> None:
     free = four_bar(loops=count).with_constraints([])
     linear = fl.linearize(free)
     assert dependent_combinations(linear, free, free.start).shape[1] == unmovable_combinations(linear) == 2 * count + 2
+
+
+def _pump(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return 0.0 * x
+
+
+def _reaction(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    rate = x[0] * x[1] - 2.0 * x[2]
+    return np.array([-rate, -rate, rate])
+
+
+def _oscillator(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return np.array([x[1], (1.0 - x[0] ** 2) * x[1] - x[0], 0.0])
+
+
+@pytest.mark.parametrize("rates", [_pump, _reaction, _oscillator])
+@pytest.mark.parametrize("start", [(1.0, 1.0, 0.5), (1.0, 2.0, 3.0), (0.0, 0.0, 0.0)])
+def test_conserved_sums_and_constants_are_no_constraints(rates: Rates, start: tuple[float, ...]) -> None:
+    """Mass in a reaction, what a pump holds, a parameter beside an oscillator."""
+    linear = fl.linearize(FunctionModel(Parts(("a", "b", "c"), start, rates)))
+    assert unmovable_combinations(linear) > 0
+    assert "dependent-states" not in [w.kind for w in linear.warnings]

@@ -64,7 +64,7 @@ def test_steps_stay_on_the_manifold_and_are_those_of_the_model(wrapped: Path, na
         "r = fmpy.simulate_fmu(sys.argv[1], stop_time=2.0, step_size=0.1, output_interval=0.1, "
         "output=json.loads(sys.argv[2]), start_values=json.loads(sys.argv[3])); "
         "print(json.dumps({n: r[n].tolist() for n in r.dtype.names}))"
-    )  # in a process of its own: pythonfmu's library can be loaded once
+    )
     command = [sys.executable, "-c", script, str(wrapped), json.dumps(names), json.dumps(start)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = {name: np.array(values) for name, values in json.loads(done.stdout.splitlines()[-1]).items()}
@@ -72,6 +72,49 @@ def test_steps_stay_on_the_manifold_and_are_those_of_the_model(wrapped: Path, na
     for name in names:
         assert found[name] == pytest.approx(motion[name], abs=1e-7)
     assert np.abs(found["x"] ** 2 + found["y"] ** 2 - 4.0).max() < 1e-12
+
+
+TWO = """
+import sys, fmpy
+from fmpy.fmi2 import FMU2Slave
+
+def started(path):
+    description = fmpy.read_model_description(path)
+    name = description.coSimulation.modelIdentifier
+    fmu = FMU2Slave(guid=description.guid, unzipDirectory=fmpy.extract(path), modelIdentifier=name, instanceName="i")
+    fmu.instantiate(), fmu.setupExperiment(), fmu.enterInitializationMode(), fmu.exitInitializationMode()
+    return fmu, {v.name: v.valueReference for v in description.modelVariables}
+
+def stepped(fmu, references):
+    fmu.setReal([references["F"]], [1.0]), fmu.doStep(0.0, 0.1)
+    return fmu.getReal([references["angle"]])[0]
+
+def ended(fmu):
+    fmu.terminate(), fmu.freeInstance()
+
+one, other = started(sys.argv[1]), started(sys.argv[2])
+found = [stepped(*one), stepped(*other)]
+ended(one[0])
+found.append(other[0].getReal([other[1]["angle"]])[0])
+ended(other[0])
+for k in range(6):
+    again = started(sys.argv[1 + k % 2])
+    found.append(stepped(*again))
+    ended(again[0])
+print(found)
+"""
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_several_in_one_process_alive_together_and_in_a_row(wrapped: Path, tmp_path: Path, same: bool) -> None:
+    other = wrapped
+    if not same:
+        (tmp_path / "others.py").write_text(MODEL)
+        other = wrap_as_fmu(f"{tmp_path / 'others.py'}:swing(length=1.0)", tmp_path / "second.fmu", name="second")
+    done = subprocess.run([sys.executable, "-c", TWO, wrapped, other], check=True, capture_output=True, text=True)
+    one, second, *rest = json.loads(done.stdout.splitlines()[-1])
+    assert (one == second) == same
+    assert rest == [second, *[one, second] * 3]
 
 
 def test_the_linear_model_of_the_fmu_is_that_of_the_model(

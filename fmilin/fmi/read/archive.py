@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.options import GIB, FmuOptions
-from fmilin.fmi.read.xml import parse_description
+from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.sandbox.process_state import absolute
 from fmilin.temporary import new_folder
 
@@ -125,6 +125,11 @@ class FmuFile:
             )
             raise ModelError(f"'{self.path}' contains no modelDescription.xml at its top level. {hint}")
         return parse_description(xml, self.name)
+
+    def departures(self) -> list[str]:
+        """Return how the model description departs from the standard's XML schema, which rarely matters."""
+        xml = self.read("modelDescription.xml")
+        return [] if xml is None else departures(xml, self.name)
 
     @cached_property
     def platforms(self) -> tuple[str, ...]:

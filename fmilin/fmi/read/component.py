@@ -63,10 +63,21 @@ class Component:
         self.health = 0
         self._prefix, self._symbols, self._sink = prefix, symbols, sink
         self._functions: dict[str, Any] = {}
+        self.may_change = False
+        """Whether another library may take the place of this one; calls then look their function up every time."""
+        self._library = self._loaded(path)
+
+    def load_instead(self, path: Path) -> None:
+        """Let another library answer from now on, also the calls that are bound already; see ``may_change``."""
+        self.unload()
+        self._functions.clear()
+        self._library = self._loaded(path)
+
+    def _loaded(self, path: Path) -> ctypes.CDLL:
         try:
             # Some libraries look for others in the working directory.
             with watchdog.calling("the loading of the library"), _inside(path.parent):
-                self._library = ctypes.CDLL(str(path))
+                return ctypes.CDLL(str(path))
         except OSError as error:
             raise self._not_loaded(f"Failed to load shared library {path}. {error}") from None
 
@@ -74,7 +85,11 @@ class Component:
 
     def bound(self, name: str, *arguments: Any) -> Call:
         """Return the function ``name`` of the component, bound to its arguments, all of them of C's own types."""
-        return partial(self._function(name), self.handle, *arguments), self._prefix + name
+        function = partial(self._present, name) if self.may_change else self._function(name)
+        return partial(function, self.handle, *arguments), self._prefix + name
+
+    def _present(self, name: str, *arguments: Any) -> Any:
+        return self._function(name)(*arguments)
 
     def run(self, calls: Iterable[Call]) -> None:
         """Make calls one after the other.

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from fmilin.errors import UsageError
 
-__all__ = ["Description", "Dimension", "LargeSequence", "Unknown", "Variable"]
+__all__ = ["Description", "Dimension", "LargeSequence", "Unknown", "Variable", "is_true"]
+
+
+def is_true(attributes: Mapping[str, str], name: str) -> bool:
+    """Return whether an attribute of the XML says yes."""
+    return (attributes.get(name) or "").strip() in ("true", "1")
+
 
 FLOATS = frozenset({"Real", "Float64", "Float32"})
 INTEGERS = frozenset(
@@ -71,6 +77,8 @@ class Variable(NamedTuple):
     line: int = 0
     interval: float | None = None
     """Of a clock with a constant period, in seconds."""
+    shift: float = 0.0
+    """Of such a clock: when it ticks first after the start, in seconds."""
 
     @property
     def is_float(self) -> bool:

@@ -70,10 +70,12 @@ class Notes:
     ----------
     source : str
         The FMU.
+    steps : bool
+        Whether the FMU is stepped only: what it says about states then matters less.
     """
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, *, steps: bool = False) -> None:
+        self.source, self.steps = source, steps
         self._texts: list[str] = []
         self._names: dict[str, list[str]] = {}
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fmilin.errors import ModelError
 from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
 from fmilin.fmi.read.component import Call, Component
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.log import LogSink, logger
-from fmilin.fmi.read.platforms import library_suffix
+from fmilin.fmi.read.platforms import library_in
 from fmilin.fmi.read.settings import Setting
 from fmilin.fmi.read.variable_access import VariableAccess
 from fmilin.signals import FloatArray
@@ -68,7 +69,12 @@ class Instance(VariableAccess):
         self.description = description
         self.sink = sink
         self.next_event: float | None = None
-        self.component = self._load(folder)
+        self.tolerance: float | None = None
+        """Relative tolerance that the FMU's own solver is asked for; None: none is mentioned."""
+        self._library = library_in(folder, description.model_identifier, self.binaries)
+        self.component = self._component(self._library)
+        self.component.may_change = self._only_once
+        self._instances = 0
         self._folder = folder
         self._number_of_states = number_of_states
         self._states_checked = False
@@ -118,6 +124,9 @@ class Instance(VariableAccess):
         """
         self.sink.forget()
         self._time, self._standing = time, None
+        if self._instances and self._only_once:
+            self._load_afresh()
+        self._instances += 1
         if not self._instantiate():
             raise self._not_instantiated()
         try:
@@ -127,10 +136,15 @@ class Instance(VariableAccess):
                     self._apply(setting)
             self._exit_initialization()
             self._start()
-            self._quieten()
+            spoilt = not self.component.is_usable  # by a question about states that it does not have
+            if not spoilt:
+                self._quieten()
         except BaseException:
             self.end()
             raise
+        if spoilt:
+            self.end()
+            self.begin(time, settings)
 
     def described(self) -> Description:
         """Return the description, together with what only the code knows."""
@@ -194,20 +208,14 @@ class Instance(VariableAccess):
         time = bound("SetTime", buffers.time)
         moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
         inputs = (call for group in buffers.inputs for call in self._writing(group))
-        asked = [*self._state_reading(buffers)]
-        readings = [call for group in self._wanted(buffers, wanted) for call in self._reading(group)]
+        asked, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
         if buffers.n and wanted == "everything":
-            # OpenModelica computes outputs with the rates if they are asked for first; others do it after the rates.
-            asked += readings if self._outputs_first else ()
-            asked.append(bound(self.rates_function, rates, n))
-        asked += readings
+            # Some code calculates outputs only when they are read before the derivatives, some only after them.
+            asked += (*further, bound(self.rates_function, rates, n))
+        asked += further
         visit = Visit((time, *moves, *inputs, *asked), (*moves, *asked))
         buffers.visits[wanted] = visit
         return visit
-
-    @property
-    def _outputs_first(self) -> bool:
-        return self.description.tool.startswith("OpenModelica")
 
     @staticmethod
     def _wanted(buffers: Buffers, wanted: str) -> tuple[Group, ...]:
@@ -271,10 +279,18 @@ class Instance(VariableAccess):
 
     # ------------------------------------------------------------------ details
 
-    def _load(self, folder: Path) -> Component:
-        name = self.description.model_identifier + library_suffix()
-        found = [path for b in self.binaries if (path := folder / "binaries" / b / name).is_file()]
-        return self._component(found[0])
+    @property
+    def _only_once(self) -> bool:
+        return is_true(self.description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
+
+    def _load_afresh(self) -> None:
+        """Load the library again, for one more instance of code that allows a single one.
+
+        From a copy: a library that never unloads (and many do not) would come back with all its memory.
+        """
+        copy = self._library.with_name(f"{self._instances}_{self._library.name}")
+        shutil.copy2(self._library, copy)
+        self.component.load_instead(copy)
 
     def _component(self, library: Path) -> Component:
         return Component(library, self.prefix, self.sink)
@@ -287,6 +303,10 @@ class Instance(VariableAccess):
             f"'{self.description.source}' could not be instantiated. {self.sink.last_words()}{hint} Usual reasons are "
             f"a missing licence, a missing file in its resources, or an identifier that differs from the library's."
         )
+
+    def _tolerance(self) -> tuple[Any, ctypes.c_double]:
+        """Return whether the solver inside is asked for a tolerance, and for which."""
+        return self.truth(self.tolerance is not None), ctypes.c_double(self.tolerance or 0.0)
 
     def _exit_initialization(self) -> None:
         self.component.call("ExitInitializationMode")

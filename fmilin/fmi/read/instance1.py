@@ -95,7 +95,11 @@ class Instance1(Version1):
         """Return the description with the states that the code has."""
         references = np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32)
         if references.size:
-            self.component.call("GetStateValueReferences", pointer_to(references), ctypes.c_size_t(references.size))
+            ask = self.component.bound(
+                "GetStateValueReferences", pointer_to(references), ctypes.c_size_t(references.size)
+            )
+            if self.component.first_bad((ask,)) is not None:  # it only serves names
+                references[:] = _UNDEFINED
         return with_states(self.description, references.tolist())
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
@@ -144,6 +148,12 @@ class Instance1(Version1):
         """Ask for the states, with room for more than are declared: code that has more may write them."""
         declared = self._number_of_states
         buffer = self._state_buffer()
-        self.component.call("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(declared))
+        ask = self.component.bound("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(declared))
+        bad = self.component.first_bad((ask,))
+        if bad is not None:
+            failure = self.component.failure("GetContinuousStates", bad[0])
+            if declared:
+                raise failure
+            return None  # a model without states that refuses to be asked for them
         beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
         return declared + beyond if beyond else None

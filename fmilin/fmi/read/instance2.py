@@ -70,7 +70,7 @@ class Instance2(Instance):
 
     def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
         without, nothing = self.truth(0), ctypes.c_double(0.0)
-        self.component.call("SetupExperiment", without, nothing, ctypes.c_double(time), without, nothing)
+        self.component.call("SetupExperiment", *self._tolerance(), ctypes.c_double(time), without, nothing)
         for setting in settings:
             self._apply(setting)
         self.component.call("EnterInitializationMode")

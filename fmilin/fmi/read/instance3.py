@@ -64,7 +64,7 @@ class Instance3(Instance):
             if not setting.is_structural:
                 self._apply(setting)
         without, nothing = self.truth(0), ctypes.c_double(0.0)
-        self.component.call("EnterInitializationMode", without, nothing, ctypes.c_double(time), without, nothing)
+        self.component.call("EnterInitializationMode", *self._tolerance(), ctypes.c_double(time), without, nothing)
 
     def _iterate(self) -> Event:
         again, terminate, nominals, values, scheduled = (self.truth() for _ in range(5))

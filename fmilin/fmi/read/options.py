@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fmilin.tolerances import SOLVER_TOLERANCE
+
 __all__ = ["FmuOptions"]
 
 GIB = 2**30
@@ -21,8 +23,11 @@ class FmuOptions:
         Whether C sources inside may be compiled with this machine's compiler when there is no binary for it.
     sampled : bool
         Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period.
+    solver_tolerance : float or None
+        Relative tolerance that the solver inside a co-simulation FMU is asked for; None: its own.
     """
 
     most_bytes: float = 4 * GIB
     compile_sources: bool = False
     sampled: bool = False
+    solver_tolerance: float | None = SOLVER_TOLERANCE

@@ -6,10 +6,11 @@ import ctypes
 import importlib.util
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["c_library", "fmi2_folders", "fmi3_folders", "fmpy_folder", "library_suffix", "logger_library"]
+__all__ = ["c_library", "fmi2_folders", "fmi3_folders", "fmpy_folder", "library_in", "library_suffix", "logger_library"]
 
 _SYSTEMS = {
     "linux": ("linux", "linux", ".so"),
@@ -34,6 +35,17 @@ def fmi2_folders() -> tuple[str, ...]:
 def library_suffix() -> str:
     """Return ``.so``, ``.dll`` or ``.dylib``."""
     return _system()[2]
+
+
+def library_in(folder: Path, identifier: str, binaries: Sequence[str]) -> Path:
+    """Return the library of an unpacked FMU: the one that is named as it should be, else the only one there is."""
+    name = identifier + library_suffix()
+    folders = [folder / "binaries" / b for b in binaries]
+    for inside in folders:
+        if (inside / name).is_file():
+            return inside / name
+    others = [found for inside in folders if len(found := sorted(inside.glob(f"*{library_suffix()}"))) == 1]
+    return others[0][0]
 
 
 def c_library() -> Any:

@@ -17,6 +17,8 @@ from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.session import Session
+from fmilin.fmi.read.structure import declared_structure
+from fmilin.fmi.read.together import FEWEST, Together
 from fmilin.signals import FloatArray
 
 __all__ = ["Sensitivities"]
@@ -59,6 +61,7 @@ class Sensitivities:
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._columns: list[tuple[Call, ...]] = []  # the calls that ask for each
+        self._together: Together | None = None
         if variables:
             self._prepare(list(variables.values()), targets)
 
@@ -104,11 +107,31 @@ class Sensitivities:
         session.instance.look(buffers)  # also at the inputs, to see whether a product moves them
         self._base[:] = buffers.values
         if self._columns:
-            if not self._ask_all(np.flatnonzero(missing).tolist()):
+            answered = self._asked_together(missing)
+            if not answered and not (session.directional and self._ask_all(np.flatnonzero(missing).tolist())):
                 return False
             self._J[self._rows] = self._answers.T[self._take]
         self._done |= missing
         return True
+
+    def _asked_together(self, missing: NDArray[np.bool_]) -> bool:
+        """Ask for columns in groups of which no unknown depends on two, as declared; False where that is not to be had.
+
+        The first time, the product along a random direction through all columns must be the sum of their answers.
+        """
+        together = self._together
+        if together is None or self._moves or not together.pays(missing):
+            return False
+        instance = self._session.instance
+        instance.sink.forget()
+        instance.forget_point()
+        if not self._answered(together.calls):
+            return False
+        together.distribute(self._answers)
+        if self._restore() and together.is_confirmed(self._answers):
+            return True
+        self._together = None
+        return False
 
     def _prepare(self, variables: list[Variable], targets: dict[tuple[int, int], list[int]]) -> None:
         """Bind the call of every column: for the unknowns ``variables``, which are wanted in the rows ``targets``."""
@@ -124,13 +147,28 @@ class Sensitivities:
             if v.reference not in groups:
                 groups[v.reference] = Group([v], np.zeros(layout.size(v)))
             known = groups[v.reference]
-            call = self._session.instance.directional(unknowns, known, pointer_to(answer))
+            call = self._session.instance.directional(unknowns, known, pointer_to(answer))  # one known per call
             if known.values.size == 1:
                 known.values[0] = 1.0
                 self._columns.append((call,))
             else:
                 one, zero = (partial(known.values.__setitem__, scalar.offset, seed) for seed in (1.0, 0.0))
                 self._columns.append(((one, call[1]), call, (zero, call[1])))
+        self._together = self._grouped(unknowns, len(scalars))
+
+    def _grouped(self, unknowns: Group, count: int) -> Together | None:
+        """Return the columns in groups by the declared structure; None where there is none, or arrays are known."""
+        layout = self._session.layout
+        known = [s.variable for s in (*layout.states, *layout.inputs)]
+        if len(known) < FEWEST or len({v.reference for v in known}) < len(known) or any(v.dimensions for v in known):
+            return None
+        further = [s for v in self._buffers.further for s in layout.scalars(v)]
+        structure = declared_structure(layout, further, np.arange(len(layout.inputs)))
+        if structure is None:
+            return None
+        pattern = np.zeros((count, len(known)), dtype=bool)
+        pattern[self._take] = structure[self._rows]
+        return Together(unknowns, known, pattern, self._session.instance.directional)
 
     def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses.

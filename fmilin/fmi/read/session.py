@@ -16,7 +16,7 @@ from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Layout, Scalar
-from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled
+from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled, unexpected_library
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
@@ -96,6 +96,10 @@ class Session:
                 sink = LogSink(fmu.name, description.float_names)
                 instance = kind(self._folder, description, len(self.layout.states), sink)
                 self._instance = instance
+                if description.interface == "CoSimulation":
+                    instance.tolerance = fmu.options.solver_tolerance
+                if library := unexpected_library(fmu, description, kind):
+                    self.note(f"The library inside is called '{library}', not as the description says: it was taken.")
                 instance.begin(self.start_time, self.settings)
                 self._complete(instance, given, settings)
                 self._take_stock(instance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from fmilin.fmi.read.buffers import Group
@@ -35,6 +35,11 @@ class VariableAccess(ABC):
     def write(self, group: Group) -> None:
         """Set a group of variables from its buffer."""
         self.component.run(self._writing(group))
+
+    def calls(self, *, writing: Iterable[Group] = (), reading: Iterable[Group] = ()) -> tuple[Call, ...]:
+        """Return the calls that write some groups, then read some, to be made as often as wanted."""
+        writes = (call for group in writing for call in self._writing(group))
+        return (*writes, *(call for group in reading for call in self._reading(group)))
 
     def values(self, variable: Variable, size: int) -> list[Any]:
         """Read a variable of any type: all its elements, as Python has them."""

@@ -22,7 +22,7 @@ from fmilin.fmi.read.elements import Notes, Structure
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
 
-__all__ = ["parse_description"]
+__all__ = ["departures", "parse_description"]
 
 
 class _Version(NamedTuple):
@@ -103,15 +103,9 @@ def parse_description(xml: bytes, source: str) -> Description:
             f"linearize such FMUs: export the model again."
         )
     chosen = attributes[interface]
-    notes = Notes(source)
+    notes = Notes(source, steps=interface == "CoSimulation")
     if damaged:
         notes.add("modelDescription.xml has bytes that are no UTF-8; each became a replacement character.")
-    deviations = schema.problems(root, reader.schema) if scanned is None else []
-    if deviations:
-        notes.add(
-            f"modelDescription.xml departs from the FMI schema in {len(deviations)} place(s), the first: "
-            f"{deviations[0]} Nothing that is needed here is affected."
-        )
     if scanned is not None:
         notes.add("The description is large: variables are read when they are needed, without a check of all others.")
     structure = reader.read(root, notes, scanned)
@@ -141,6 +135,19 @@ def parse_description(xml: bytes, source: str) -> Description:
         source_files=tuple(f.get("name") or "" for f in root.findall(f"{interface}/SourceFiles/File")),
         experiment={} if (experiment := root.find("DefaultExperiment")) is None else dict(experiment.attrib),
     )
+
+
+def departures(xml: bytes, source: str) -> list[str]:
+    """Return how a model description departs from the XML schema of its version, one sentence each.
+
+    Raises
+    ------
+    ModelError
+        When it is no XML.
+    """
+    root = _root(_decodable(xml)[0], source)
+    reader = _version((root.get("fmiVersion") or "").strip().split(".")[0])
+    return [] if reader is None else schema.problems(root, reader.schema)
 
 
 def _decodable(xml: bytes) -> tuple[bytes, bool]:

@@ -6,7 +6,7 @@ states stand under names that no variable has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,7 @@ def with_states(description: Description, references: Sequence[int]) -> Descript
     for v in description.variables:
         if v.is_float:
             by_reference.setdefault(v.reference, v)
-    states = tuple(by_reference.get(r) or _unnamed(i) for i, r in enumerate(references))
+    states = tuple(by_reference.get(r) or _unnamed(i, description.by_name) for i, r in enumerate(references))
     rates = tuple(_known_rate(description, s) or _rate(s, i) for i, s in enumerate(states))
     notes = tuple(note for note in description.notes if note != UNNAMED)
     variables = (*description.variables, *(s for s in states if s.reference < 0))
@@ -98,9 +98,11 @@ def with_states(description: Description, references: Sequence[int]) -> Descript
     return replace(description, variables=variables, states=states, derivatives=derivatives, notes=notes)
 
 
-def _unnamed(index: int) -> Variable:
+def _unnamed(index: int, taken: Container[str] = ()) -> Variable:
     # Value references are not negative: these are nobody's.
-    return Variable(name=f"state[{index + 1}]", reference=-2 * (index + 1), type="Real", initial="calculated")
+    name = f"x[{index + 1}]"
+    name = f"state[{index + 1}]" if name in taken else name
+    return Variable(name=name, reference=-2 * (index + 1), type="Real", initial="calculated")
 
 
 def _rate(state: Variable, index: int) -> Variable:

@@ -16,6 +16,7 @@ from fmilin.fmi.read.elements import (
     nominal,
     number_of_event_indicators,
     references,
+    shortened,
     value_reference,
 )
 
@@ -53,6 +54,10 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
         scanned.read_with(lambda element: _variable(element, types, notes))
     derivatives = _unknowns(root, "Derivatives", variables, notes)
     states = []
+    orphans = [u.variable.name for u in derivatives if u.variable.derivative_of is None] if notes.steps else []
+    if orphans:
+        notes.add(f"{shortened(orphans)}: listed as the derivative of no state, and left out.")
+        derivatives = tuple(u for u in derivatives if u.variable.derivative_of is not None)
     for unknown in derivatives:
         index = unknown.variable.derivative_of
         if index is None:

@@ -15,6 +15,7 @@ from fmilin.fmi.read.elements import (
     integer,
     nominal,
     references,
+    shortened,
     value_reference,
 )
 
@@ -46,6 +47,10 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
     types = {t.get("name") or "": dict(t.attrib) for t in root.findall("TypeDefinitions/*")}
     found = _gathered(root, types, notes) if scanned is None else _scanned(scanned, types, notes)
     derivatives = _unknowns(root, "ContinuousStateDerivative", found.rates, notes)
+    orphans = [u.variable.name for u in derivatives if u.variable.derivative_of is None] if notes.steps else []
+    if orphans:
+        notes.add(f"{shortened(orphans)}: listed as the derivative of no state, and left out.")
+        derivatives = tuple(u for u in derivatives if u.variable.derivative_of is not None)
     states = tuple(_state_of(unknown.variable, found.by_reference, notes) for unknown in derivatives)
     _check_dimensions(found.arrays, found.by_reference, notes)
     if found.clocks:
@@ -130,17 +135,18 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
         ),
         aliases=tuple(alias.get("name") for alias in element.findall("Alias") if alias.get("name")),
         line=element.sourceline,
-        interval=_interval(element) if element.tag == "Clock" else None,
+        interval=_seconds(element, "interval") if element.tag == "Clock" else None,
+        shift=(_seconds(element, "shift") or 0.0) if element.tag == "Clock" else 0.0,
     )
 
 
-def _interval(clock: Any) -> float | None:
-    """Return the period of a clock in seconds (FMI 3.0.1 section 2.4.7.5), or None where it is not constant."""
-    counter, resolution = integer(clock.get("intervalCounter")), integer(clock.get("resolution"))
+def _seconds(clock: Any, which: str) -> float | None:
+    """Return interval or shift of a clock in seconds (FMI 3.0.1 section 2.4.7.5), or None where it is not constant."""
+    counter, resolution = integer(clock.get(f"{which}Counter")), integer(clock.get("resolution"))
     if counter and resolution:
         return counter / resolution
     try:
-        return float(clock.get("intervalDecimal") or "nan") or None
+        return float(clock.get(f"{which}Decimal") or "0") or None
     except ValueError:
         return None
 

@@ -20,6 +20,10 @@ __all__ = ["Description", "Standard", "to_bytes"]
 _BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
 _STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
 
+DURATION, STEPS = 10.0, 1000
+"""Of the default experiment: seconds, and steps of a sampled model."""
+TOLERANCE = 1e-8
+"""The same as the integrator's in the C code."""
 LONG_LIST = 256
 """Where a list of dependencies that names everything is left out."""
 
@@ -142,7 +146,13 @@ class Standard(ABC):
         categories = SubElement(root, "LogCategories")
         for name, meaning in LOG_CATEGORIES.items():
             SubElement(categories, "Category", name=name, description=meaning)
-        experiment = SubElement(root, "DefaultExperiment", startTime=repr(model.start_time))
+        experiment = SubElement(
+            root,
+            "DefaultExperiment",
+            startTime=repr(model.start_time),
+            stopTime=repr(model.start_time + (model.sample_time * STEPS if model.sample_time else DURATION)),
+            tolerance=repr(TOLERANCE),
+        )
         if model.is_sampled:
             experiment.set("stepSize", repr(model.sample_time))
         parent = SubElement(root, "ModelVariables")

@@ -146,10 +146,11 @@ def test_sources_can_be_compiled(tmp_path: Path) -> None:
         open_fmu(path)
 
 
-def test_library_under_another_name(tmp_path: Path, zoo: Zoo) -> None:
+def test_libraries_under_other_names(tmp_path: Path, zoo: Zoo) -> None:
     platform = FmuFile(zoo("no_states")).platforms[0]
-    path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, f"binaries/{platform}/other.so": "x"})
-    with pytest.raises(ModelError, match="The folder is there, but not 'no_states"):
+    others = {f"binaries/{platform}/{name}.so": "x" for name in ("one", "another")}
+    path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, **others})
+    with pytest.raises(ModelError, match=r"The folder is there, but 'no_states.*is not in it"):
         open_fmu(path)
 
 

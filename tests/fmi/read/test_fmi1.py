@@ -60,9 +60,9 @@ def test_the_order_of_the_states_is_that_of_the_code(opened: Opened) -> None:
 
 def test_a_state_that_is_no_variable_has_a_name_of_its_own(opened: Opened) -> None:
     model = opened("nameless1")
-    assert model.states.names == ("x", "state[2]")
+    assert model.states.names == ("x", "x[2]")
     assert_is_the_spring(fl.linearize(model))
-    found = model.with_interface(outputs=["der(state[2])", "v"]).evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
+    found = model.with_interface(outputs=["der(x[2])", "v"]).evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
     np.testing.assert_array_equal(found.outputs, [-2.25, 3.0])
 
 
@@ -89,7 +89,7 @@ def test_a_negated_alias_is_left_out_loudly(opened: Opened) -> None:
 
 def test_the_description_alone_says_how_many_states_there_are(zoo: Zoo) -> None:
     description = read_description(zoo("spring1"))
-    assert [s.name for s in description.states] == ["state[1]", "state[2]"]
+    assert [s.name for s in description.states] == ["x[1]", "x[2]"]
     assert any("names are known as soon as the model is loaded" in note for note in description.notes)
     assert description.interfaces == ("ModelExchange",)
     assert description.by_name["mass"].is_parameter

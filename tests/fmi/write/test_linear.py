@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import fmpy
 import mpmath
@@ -382,6 +384,28 @@ def test_a_damaged_or_missing_file_of_matrices_is_no_instance(tmp_path: Path, ve
         assert "'linear.bin' with the matrices is damaged" in instantiated(folder, version)[0]
     matrices.unlink()
     assert "cannot be opened (No such file or directory)" in instantiated(folder, version)[0]
+
+
+@pytest.mark.parametrize("scheme", ["file://", "FILE://", "File:"])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_the_matrices_are_found_however_the_place_is_written(tmp_path: Path, scheme: str, quoted: bool) -> None:
+    """Some importers put the path behind the scheme as it is, with a "%20" that is the folder's own."""
+    path = written(drifting(), tmp_path, "2.0")
+    folder = Path(fmpy.extract(str(path), unzipdir=str(tmp_path / "a b%20c")))
+    place = f"{folder}/resources"
+    location = f"{scheme}{quote(place) if quoted else place}"
+    description = fmpy.read_model_description(str(folder))
+    fmu = fmpy.fmi2.FMU2Slave(
+        guid=description.guid, unzipDirectory=str(folder), modelIdentifier="plant", instanceName="one"
+    )
+    callbacks = fmpy.fmi2.fmi2CallbackFunctions()
+    callbacks.logger = fmpy.fmi2.fmi2CallbackLoggerTYPE(lambda *_: None)
+    callbacks.allocateMemory = fmpy.fmi2.fmi2CallbackAllocateMemoryTYPE(fmpy.calloc)
+    callbacks.freeMemory = fmpy.fmi2.fmi2CallbackFreeMemoryTYPE(fmpy.free)
+    make = fmu.fmi2Instantiate
+    fmu.component = make(b"one", 1, description.guid.encode(), location.encode(), ctypes.byref(callbacks), 0, 0)
+    assert fmu.component
+    fmu.freeInstance()
 
 
 def instantiated(folder: Path, version: str) -> list[str]:

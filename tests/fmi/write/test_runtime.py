@@ -55,12 +55,18 @@ def test_states_and_parameters_can_be_set_until_initialization_ends(pendulum: Pa
         assert fmu.get("der(vx)") == [pytest.approx(2.0)]
         fmu.fmu.exitInitializationMode()
         refused(fmu, lambda: fmu.set(m=1.0), "cannot be set now")
-        refused(fmu, lambda: fmu.set(x=1.0), "start values of states only before and in initialization mode")
         fmu.set(F=5.0)
         fmu.update_discrete_states()
         fmu.fmu.enterContinuousTimeMode()
         assert fmu.get("der(vx)", "m", "x") == [pytest.approx(1.0), 5.0, 0.0]
         refused(fmu, lambda: fmu.set(g=1.0), "cannot be set now")
+
+
+def test_states_can_be_set_as_variables_as_long_as_the_importer_integrates(pendulum: Path) -> None:
+    with Running(pendulum).start() as fmu:
+        fmu.set(vx=3.0)
+        assert fmu.get_states()[2] == 3.0
+        assert fmu.get("der(x)") == [3.0]
 
 
 def test_a_call_that_is_refused_sets_nothing(pendulum: Path) -> None:

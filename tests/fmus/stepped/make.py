@@ -29,11 +29,17 @@ class Plant:
     variability: str = "continuous"
 
 
+def _numbered(letter: str) -> tuple[str, ...]:
+    return tuple(f"{letter}[{i}]" for i in range(1, 16))
+
+
 PLANTS = {
     "motor": Plant(("i", "w", "angle"), ("V", "load"), ("speed", "current", "marker"), {"angle": 0.25}),
     "order12": Plant(
         (*(f"q[{i}]" for i in range(1, 7)), *(f"v[{i}]" for i in range(1, 7))), ("u1", "u2"), ("y1", "y2")
     ),
+    "wide": Plant(_numbered("x"), _numbered("u"), _numbered("y")),
+    "friction": Plant(("x", "v"), ("u",), ("y",)),
     "controller": Plant((), ("u1", "u2"), ("y",), variability="discrete"),
     "sampled_loop": Plant(("x",), ("u",), ("y",)),
 }

@@ -11,11 +11,19 @@
      RESTARTS         restoring restarts the solver, which then takes a coarser step first
      RESTORES_NOTHING restoring says OK and does nothing
      NOISE=size       outputs carry noise that no restoring repeats
-     REFUSES_STEPS=h  steps smaller than h are discarded */
+     REFUSES_STEPS=h  steps smaller than h are discarded
+     ROLLS_BACK       a step that may be taken back is taken back before the next one
+     ONLY_ONCE        a second instance in the same library ends the process
+     LOOSE            without a tolerance the solver takes one explicit Euler step per communication step
+     SLOW=n           a step takes n nanoseconds more
+     CLOCKED          (FMI 3.0) ticks are those of a clock that the importer activates in event mode, nothing else */
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef SLOW
+#include <time.h>
+#endif
 
 #ifdef FMI3
 #include "fmi3FunctionTypes.h"
@@ -37,6 +45,8 @@ typedef struct {
     double x[NX + 1], dx[NX + 1], z[NZ + 1], u[NU + 1], used[NU + 1], y[NY + 1], time, next_tick;
     int fresh;   /* steps since the solver (re)started */
     int running; /* initialized */
+    int loose;   /* no tolerance was asked for */
+    int events, ticking; /* CLOCKED: instantiated for event mode; the clock is active */
 } Model;
 
 static void rates(const double *x, const double *z, const double *u, double *dx);
@@ -70,6 +80,14 @@ static void runge_kutta(Model *m, double h) {
 
 static void integrate(Model *m, double h) {
     int n = (int)ceil(h / SUBSTEP - 1e-9);
+#ifdef LOOSE
+    if (m->loose) {
+        double dx[NX + 1];
+        rates(m->x, m->z, m->used, dx);
+        for (int i = 0; i < NX; i++) m->x[i] += h * dx[i];
+        n = 0;
+    }
+#endif
 #ifdef RESTARTS
     if (m->fresh == 0 && n > 0) { /* one explicit Euler substep */
         double dx[NX + 1];
@@ -91,7 +109,7 @@ static int step(Model *m, double h) {
     memcpy(m->used, m->u, sizeof m->u);
 #endif
     double end = m->time + h;
-#ifdef PERIOD
+#if defined(PERIOD) && !defined(CLOCKED)
     while (m->next_tick < end - 1e-9) {
         if (m->next_tick > m->time + 1e-9) integrate(m, m->next_tick - m->time);
         tick(m);
@@ -100,12 +118,40 @@ static int step(Model *m, double h) {
 #endif
     integrate(m, end - m->time);
     memcpy(m->used, m->u, sizeof m->u);
+#ifdef SLOW
+    struct timespec now, until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += SLOW;
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_nsec < until.tv_nsec && now.tv_sec == until.tv_sec);
+#endif
     m->time = end;
     look(m);
     return 1;
 }
 
+#ifdef ROLLS_BACK
+static Model before;
+#endif
+static int may_be_taken_back(Model *m, double h, int forgets) {
+#ifdef ROLLS_BACK
+    if (!forgets) {
+        double time = m->time;
+        if (before.running) {
+            memcpy(m->x, before.x, sizeof m->x);
+            memcpy(m->z, before.z, sizeof m->z);
+        }
+        before = *m;
+    }
+#endif
+    return step(m, h);
+}
+
 static Model *made(void) {
+#ifdef ONLY_ONCE
+    static int instances;
+    if (instances++) abort();
+#endif
     Model *m = calloc(1, sizeof(Model));
     begin(m);
     memcpy(m->used, m->u, sizeof m->u);

@@ -18,6 +18,7 @@ fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean defined, fmi2Real to
                                fmi2Boolean stopDefined, fmi2Real stop) {
     Model *m = c;
     m->time = m->next_tick = time;
+    m->loose = !(defined && tolerance < 1e-8);
     return fmi2OK;
 }
 fmi2Status fmi2GetReal(fmi2Component c, const fmi2ValueReference vr[], size_t n, fmi2Real value[]) {
@@ -59,7 +60,7 @@ fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReferenc
 }
 
 fmi2Status fmi2DoStep(fmi2Component c, fmi2Real time, fmi2Real h, fmi2Boolean noRestore) {
-    return step(c, h) ? fmi2OK : fmi2Discard;
+    return may_be_taken_back(c, h, noRestore) ? fmi2OK : fmi2Discard;
 }
 fmi2Status fmi2SetRealInputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t n,
                                        const fmi2Integer order[], const fmi2Real value[]) { return fmi2Error; }

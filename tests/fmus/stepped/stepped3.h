@@ -4,12 +4,12 @@
 #define NOT_HERE(name) fmi3Status fmi3##name() { return fmi3Error; }
 
 OK(SetDebugLogging) OK(Terminate) OK(EnterStepMode)
-NOT_HERE(Reset) NOT_HERE(EnterEventMode) NOT_HERE(EnterContinuousTimeMode) NOT_HERE(EnterConfigurationMode)
-NOT_HERE(ExitConfigurationMode) NOT_HERE(UpdateDiscreteStates) NOT_HERE(SetTime) NOT_HERE(CompletedIntegratorStep)
+NOT_HERE(Reset) NOT_HERE(EnterContinuousTimeMode) NOT_HERE(EnterConfigurationMode)
+NOT_HERE(ExitConfigurationMode) NOT_HERE(SetTime) NOT_HERE(CompletedIntegratorStep)
 NOT_HERE(GetInt8) NOT_HERE(GetUInt8) NOT_HERE(GetInt16) NOT_HERE(GetUInt16) NOT_HERE(GetInt32) NOT_HERE(GetUInt32)
 NOT_HERE(GetInt64) NOT_HERE(GetUInt64) NOT_HERE(GetBoolean) NOT_HERE(GetString) NOT_HERE(GetBinary) NOT_HERE(GetClock)
 NOT_HERE(SetInt8) NOT_HERE(SetUInt8) NOT_HERE(SetInt16) NOT_HERE(SetUInt16) NOT_HERE(SetInt32) NOT_HERE(SetUInt32)
-NOT_HERE(SetInt64) NOT_HERE(SetUInt64) NOT_HERE(SetBoolean) NOT_HERE(SetString) NOT_HERE(SetBinary) NOT_HERE(SetClock)
+NOT_HERE(SetInt64) NOT_HERE(SetUInt64) NOT_HERE(SetBoolean) NOT_HERE(SetString) NOT_HERE(SetBinary)
 NOT_HERE(GetFloat32) NOT_HERE(SetFloat32) NOT_HERE(GetNumberOfVariableDependencies) NOT_HERE(GetVariableDependencies)
 NOT_HERE(SerializedFMUStateSize) NOT_HERE(SerializeFMUState) NOT_HERE(DeserializeFMUState)
 NOT_HERE(GetDirectionalDerivative) NOT_HERE(GetAdjointDerivative) NOT_HERE(GetIntervalDecimal)
@@ -28,13 +28,34 @@ fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3
                                          const fmi3ValueReference intermediate[], size_t n,
                                          fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
                                          fmi3IntermediateUpdateCallback update) {
-    return made();
+    Model *m = made();
+    m->events = events;
+    return m;
 }
+#ifdef CLOCKED
+OK(EnterEventMode)
+fmi3Status fmi3SetClock(fmi3Instance c, const fmi3ValueReference vr[], size_t n, const fmi3Clock value[]) {
+    ((Model *)c)->ticking = value[0];
+    return fmi3OK;
+}
+fmi3Status fmi3UpdateDiscreteStates(fmi3Instance c, fmi3Boolean *again, fmi3Boolean *terminate, fmi3Boolean *nominals,
+                                    fmi3Boolean *values, fmi3Boolean *scheduled, double *time) {
+    Model *m = c;
+    *again = *terminate = *nominals = *values = *scheduled = fmi3False;
+    memcpy(m->used, m->u, sizeof m->u);
+    if (m->ticking) tick(m);
+    m->ticking = 0;
+    return fmi3OK;
+}
+#else
+NOT_HERE(EnterEventMode) NOT_HERE(UpdateDiscreteStates) NOT_HERE(SetClock)
+#endif
 void fmi3FreeInstance(fmi3Instance c) { free(c); }
 fmi3Status fmi3EnterInitializationMode(fmi3Instance c, fmi3Boolean defined, double tolerance, double time,
                                        fmi3Boolean stopDefined, double stop) {
     Model *m = c;
     m->time = m->next_tick = time;
+    m->loose = !(defined && tolerance < 1e-8);
     return fmi3OK;
 }
 fmi3Status fmi3GetFloat64(fmi3Instance c, const fmi3ValueReference vr[], size_t n, double value[], size_t s) {
@@ -53,7 +74,10 @@ fmi3Status fmi3DoStep(fmi3Instance c, double time, double h, fmi3Boolean noResto
 #ifdef ENDS_AT
     if (time + h > ENDS_AT) *terminate = fmi3True;
 #endif
-    int done = step(m, h);
+#ifdef CLOCKED
+    if (!m->events || h > PERIOD * (1 + 1e-9)) return fmi3Error;
+#endif
+    int done = may_be_taken_back(m, h, noRestore);
     *reached = m->time;
     return done ? fmi3OK : fmi3Discard;
 }

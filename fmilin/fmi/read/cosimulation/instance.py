@@ -126,7 +126,7 @@ class SteppedInstance(Instance):
                 self.write(group)
             self.read_states(buffers)
         if wanted == "everything":
-            for group in buffers.derivatives:
+            for group in (*self._wanted(buffers, wanted), *buffers.derivatives):
                 self.read(group)
         for group in self._wanted(buffers, wanted):
             self.read(group)

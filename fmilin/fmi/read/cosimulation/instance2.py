@@ -19,5 +19,7 @@ class SteppedInstance2(SteppedInstance, Instance2):
     """fmi2CoSimulation."""
 
     def _do_step(self, time: float, step: float) -> None:
-        forgets = self.truth(0)  # ``noSetFMUStatePriorToCurrentPoint``: a state may be restored later
+        # ``noSetFMUStatePriorToCurrentPoint``: no step is taken back. Told otherwise, some FMUs save and go back at
+        # every step. That a run starts anew from a saved state is no rollback.
+        forgets = self.truth(1)
         self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), forgets),))

@@ -87,15 +87,19 @@ class SteppedFmu(FmuModel, Stepped):
         self._aim(point.time, point.states, point.inputs if not K else inputs[0])
         buffers, session = self._buffers, self._session
         instance = session.begin_run(buffers, step)
+        read = (*buffers.states, *(buffers.derivatives if self._needs_rates else ()), *buffers.readings)
+        set_inputs, look = instance.calls(writing=buffers.inputs), instance.calls(reading=read)
+        run, values, shown = instance.component.run, buffers.values, self._output_positions
         for k, u in enumerate(inputs):
             buffers.u[self._input_positions] = u
-            for group in buffers.inputs:
-                instance.write(group)
-            at_once[k] = self._read_outputs()
+            run(set_inputs + look)
+            at_once[k] = values[shown]
             instance.step(step)
-            session.steps += 1
-            after[k] = self._read_outputs()
+            buffers.time.value = instance.time
+            run(look)
+            after[k] = values[shown]
             states[k] = buffers.x
+        session.steps += K
         return Response(at_once, after, states)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
@@ -156,6 +160,13 @@ class SteppedFmu(FmuModel, Stepped):
                 return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
         return ""
 
+    def how_it_solves(self) -> str:
+        """Say which tolerance the solver inside was asked for."""
+        tolerance = self._session.stepped.tolerance
+        if tolerance is None or self.description.fmi_version.startswith("1"):
+            return ""
+        return f"Its solver was asked for a relative tolerance of {tolerance:g} (--solver-tolerance)."
+
     def how_states_are_set(self) -> str:
         """Say that states are start values of fresh instances, where the FMU takes them in no other way."""
         if not self._session.sets_by_start:
@@ -207,14 +218,6 @@ class SteppedFmu(FmuModel, Stepped):
         y = self.outputs.scales(first.at_once[0])
         size = np.concatenate((y, y, self.states.scales(point.states)))
         return float(np.max(np.abs(one - other) / size, initial=0.0))
-
-    def _read_outputs(self) -> FloatArray:
-        buffers, instance = self._buffers, self._session.stepped
-        for groups in (buffers.states, buffers.derivatives if self._needs_rates else (), buffers.readings):
-            for group in groups:
-                instance.read(group)
-        buffers.time.value = instance.time
-        return np.asarray(buffers.values[self._output_positions], dtype=np.float64)
 
     @property
     def _needs_rates(self) -> bool:

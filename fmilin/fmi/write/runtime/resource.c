@@ -17,10 +17,20 @@ static int hexadecimal(char c)
     return -1;
 }
 
-/* The path in "file:///folder%20name", "file://localhost/folder", "file:/folder"; the text itself if it is no URI. */
-static void path_of(const char *place, char *path)
+static int begins_with_file(const char *place)
 {
-    if (strncmp(place, "file:", 5) != 0) {
+    const char scheme[] = "file:";
+    for (int k = 0; k < 5; k++) {
+        if (place[k] != scheme[k] && place[k] != scheme[k] - 'a' + 'A') return 0;
+    }
+    return 1;
+}
+
+/* The path in "file:///folder%20name", "file://localhost/folder", "FILE:/folder"; the text itself if it is no URI. Some
+ * importers write the path behind "file://" as it is: without ``decoded``, "%20" stays what it is. */
+static void path_of(const char *place, char *path, int decoded)
+{
+    if (!begins_with_file(place)) {
         strcpy(path, place);
         return;
     }
@@ -34,7 +44,7 @@ static void path_of(const char *place, char *path)
     if (place[0] == '/' && place[1] && place[2] == ':') place++; /* "/C:/folder" */
 #endif
     while (*place) {
-        int high = *place == '%' ? hexadecimal(place[1]) : -1;
+        int high = decoded && *place == '%' ? hexadecimal(place[1]) : -1;
         int low = high >= 0 ? hexadecimal(place[2]) : -1;
         *path++ = low >= 0 ? (char)(16 * high + low) : *place;
         place += low >= 0 ? 3 : 1;
@@ -59,12 +69,15 @@ static FILE *open_resource(const Instance *instance, const char *resources, cons
     const char *folder = resources ? resources : "";
     char *path = malloc(strlen(folder) + strlen(name) + 2);
     if (!path) return NULL;
-    path_of(folder, path);
-    size_t length = strlen(path);
-    if (length > 0 && path[length - 1] != '/' && path[length - 1] != '\\') path[length++] = '/';
-    strcpy(path + length, name);
+    FILE *file = NULL;
     errno = 0;
-    FILE *file = open_file(path);
+    for (int decoded = 1; !file && decoded >= 0; decoded--) {
+        path_of(folder, path, decoded);
+        size_t length = strlen(path);
+        if (length > 0 && path[length - 1] != '/' && path[length - 1] != '\\') path[length++] = '/';
+        strcpy(path + length, name);
+        file = open_file(path);
+    }
     if (!file)
         say(instance, STATUS_ERROR,
             "%s: the file '%s' with the matrices of the model cannot be opened (%s). The importer says that the folder "

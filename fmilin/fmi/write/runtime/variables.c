@@ -63,11 +63,14 @@ static Status get_values(Instance *instance, const unsigned references[], size_t
     return STATUS_OK;
 }
 
-/* The modes in which a variable may be set: inputs always, states and parameters until initialization ends. */
+/* The modes in which a variable may be set: inputs always, parameters until initialization ends. States, too, where the
+ * solver is the importer's: the standard has a function of its own for them then, but most tools allow both, and some
+ * importers (CasADi's) rely on it. */
 static int settable(Variable variable)
 {
     if (is_calculated(variable) || variable.group == TIME) return 0;
     if (variable.group == INPUT) return ANY_MODE - TERMINATED;
+    if (variable.group == STATE) return INSTANTIATED + INITIALIZATION + EVENT + CONTINUOUS;
     return INSTANTIATED + INITIALIZATION;
 }
 
@@ -81,8 +84,8 @@ static Status set_values(Instance *instance, const unsigned references[], size_t
         if (variable.group == NO_VARIABLE) return unknown_reference(instance, references[k], "a variable", function);
         if (settable(variable) & instance->mode) continue;
         say(instance, STATUS_ERROR,
-            "%s: the variable with value reference %u cannot be set now: inputs can at any time, parameters and the "
-            "start values of states only before and in initialization mode, calculated variables never.",
+            "%s: the variable with value reference %u cannot be set now: inputs can at any time, states before steps are "
+            "taken, parameters only before and in initialization mode, calculated variables never.",
             function, references[k]);
         return STATUS_ERROR;
     }

@@ -1,0 +1,260 @@
+"""What other people's FMUs do: each cause of `fmus_in_the_wild`, with a small FMU that has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.errors import ModelError, NumericalError
+from fmilin.fmi.read.options import FmuOptions
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.stepping import Stepping
+from tests.fmus.make import build, compile_library, description_of, pack
+from tests.fmus.stepped import make as stepped
+
+MOTOR = [-4.618033988749895, -2.381966011250105, 0.0]
+ONLY = 'canBeInstantiatedOnlyOncePerProcess="true"'
+ONCE = f'{ONLY} canHandleVariableCommunicationStepSize="true"'
+
+
+@pytest.fixture
+def linear(tmp_path: Path) -> Iterator[Callable[..., LinearModel]]:
+    """Linearize an FMU and close it."""
+    models: list[fl.Model] = []
+
+    def get(path: Path, *, fmu: FmuOptions | None = None, **options: object) -> LinearModel:
+        models.append(fl.load(path, fmu=fmu))
+        return fl.linearize(models[-1], **options)  # type: ignore[arg-type]
+
+    yield get
+    for model in models:
+        model.close()
+
+
+def motor(folder: Path, *flags: str, **options: object) -> Path:
+    return stepped.build("motor", folder, stepped.Kind(flags=flags, **options))  # type: ignore[arg-type]
+
+
+def eigenvalues(model: LinearModel) -> np.ndarray:
+    return np.sort(model.eigenvalues().real)
+
+
+def said(model: LinearModel, kind: str = "") -> str:
+    return " ".join(str(w) for w in model.warnings if not kind or w.kind == kind)
+
+
+def relabelled(path: Path, target: Path, change: Callable[[dict[str, bytes | str]], None]) -> Path:
+    """Copy an FMU with other members."""
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        members: dict[str, bytes | str] = {m: archive.read(m) for m in archive.namelist()}
+    change(members)
+    return pack(target, members)
+
+
+def with_xml(path: Path, target: Path, *changes: tuple[str, str]) -> Path:
+    """Copy an FMU with another model description."""
+
+    def change(members: dict[str, bytes | str]) -> None:
+        xml = members["modelDescription.xml"]
+        text = xml.decode() if isinstance(xml, bytes) else xml
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        members["modelDescription.xml"] = text
+
+    return relabelled(path, target, change)
+
+
+# ---------------------------------------------------------------------- flags
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_no_step_is_announced_as_one_that_may_be_taken_back(
+    tmp_path: Path, linear: Callable[..., LinearModel], fmi: str, hidden: bool
+) -> None:
+    found = linear(motor(tmp_path, "-DROLLS_BACK", fmi=fmi, hidden=hidden))
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+def test_code_that_allows_one_instance_is_loaded_afresh_for_each(
+    tmp_path: Path, linear: Callable[..., LinearModel], fmi: str
+) -> None:
+    """It cannot save its state, so every run needs a fresh instance."""
+    found = linear(motor(tmp_path, "-DONLY_ONCE", fmi=fmi, hidden=True, attributes=ONCE))
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+
+
+def test_model_exchange_code_that_allows_one_instance(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    xml = description_of("only_once").replace("<ModelExchange ", f"<ModelExchange {ONLY} ")
+    found = linear(build("only_once", tmp_path, xml=xml))
+    np.testing.assert_array_equal(found.A, [[0, 1], [-1, 0]])
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+def test_the_solver_inside_is_asked_for_a_tolerance(
+    tmp_path: Path, linear: Callable[..., LinearModel], fmi: str
+) -> None:
+    path = motor(tmp_path, "-DLOOSE", fmi=fmi, hidden=True)
+    found = linear(path)
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+    assert "relative tolerance of 1e-10" in said(found, "method")
+    coarse = linear(path, fmu=FmuOptions(solver_tolerance=None), stepping=Stepping(step=0.01))
+    assert abs(eigenvalues(coarse)[0] - MOTOR[0]) > 1e-2
+    assert "relative tolerance" not in said(coarse, "method")
+
+
+def test_a_coarse_solver_does_not_overrule_derivatives(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    found = linear(motor(tmp_path, "-DLOOSE"), fmu=FmuOptions(solver_tolerance=None))
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-9)
+    assert "solver is coarse: its responses change by" in said(found, "solver")
+
+
+def test_fifteen_inputs_and_outputs(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    found = linear(stepped.build("wide", tmp_path, stepped.Kind(hidden=True)))
+    expected = linear(stepped.build("wide", tmp_path / "me", stepped.Kind(interface="ModelExchange")))
+    np.testing.assert_allclose(eigenvalues(found), eigenvalues(expected), atol=1e-5)
+
+
+def test_clocks_of_fmi_3_tick_in_event_mode(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    clock = '<Clock name="t" valueReference="50" causality="input" intervalVariability="fixed" intervalDecimal="0.2"/>'
+    attributes = 'canHandleVariableCommunicationStepSize="true" hasEventMode="true" SAVES'
+    kind = stepped.Kind(fmi="3.0", flags=("-DCLOCKED",), attributes=attributes, further=clock)
+    found = linear(stepped.build("sampled_loop", tmp_path / "3", kind), stepping=Stepping(lifted=True))
+    expected = linear(stepped.build("sampled_loop", tmp_path / "2"), stepping=Stepping(lifted=True, step=0.2))
+    assert found.sample_time == pytest.approx(0.2)
+    np.testing.assert_allclose(np.sort(found.eigenvalues()), np.sort(expected.eigenvalues()), atol=1e-8)
+    longer = linear(stepped.build("sampled_loop", tmp_path / "3", kind), stepping=Stepping(lifted=True, step=0.4))
+    np.testing.assert_allclose(
+        np.max(np.abs(longer.eigenvalues())), np.max(np.abs(expected.eigenvalues())) ** 2, atol=1e-8
+    )
+
+
+# ---------------------------------------------------------------------- descriptions
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+def test_derivatives_that_belong_to_no_state_are_left_out_in_cosimulation(
+    tmp_path: Path, linear: Callable[..., LinearModel], fmi: str
+) -> None:
+    path = motor(tmp_path, fmi=fmi)
+    xml = stepped.description("motor", stepped.PLANTS["motor"], stepped.Kind(fmi=fmi))
+    rates = re.findall(r' derivative="\d+"', xml)
+    found = linear(with_xml(path, tmp_path / "orphans.fmu", *((rate, "") for rate in rates)))
+    assert "listed as the derivative of no state, and left out" in said(found)
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+
+
+def test_model_exchange_needs_the_states_of_its_derivatives(tmp_path: Path) -> None:
+    xml = description_of("zero_nominals").replace('derivative="1"', "")
+    with pytest.raises(ModelError, match="is listed as the derivative of no state"):
+        fl.load(build("zero_nominals", tmp_path, xml=xml))
+
+
+@pytest.mark.parametrize("name", ["no_states", "spring1", "singles3"])
+def test_a_library_with_another_name_is_taken_when_it_is_the_only_one(
+    tmp_path: Path, linear: Callable[..., LinearModel], name: str
+) -> None:
+    def rename(members: dict[str, bytes | str]) -> None:
+        (library,) = [m for m in members if m.startswith("binaries/")]
+        members[library.replace(name, "another")] = members.pop(library)
+
+    path = relabelled(build(name, tmp_path), tmp_path / "renamed.fmu", rename)
+    found = linear(path)
+    assert "The library inside is called 'another" in said(found)
+    assert compile_library(name).name not in said(found)
+
+
+def test_drafts_of_fmi_3_are_described_but_not_called(tmp_path: Path) -> None:
+    path = build("singles3", tmp_path, xml=description_of("singles3").replace('"3.0"', '"3.0-beta.2"'))
+    from fmilin.fmi.read import read_description
+
+    assert read_description(path).fmi_version == "3.0-beta.2"
+    with pytest.raises(ModelError, match=r"made for a draft of FMI 3\.0"):
+        fl.load(path)
+
+
+# ---------------------------------------------------------------------- calls that fail
+
+
+def test_states_without_references_have_names_all_the_same(linear: Callable[..., LinearModel], tmp_path: Path) -> None:
+    found = linear(build("no_references1", tmp_path))
+    assert found.states.names == ("x[1]", "x[2]")
+    with fl.load(build("spring1", tmp_path)) as model:
+        np.testing.assert_allclose(found.A, fl.linearize(model).A, atol=1e-9)
+
+
+def test_a_question_about_states_spoils_no_model_without_any(
+    linear: Callable[..., LinearModel], tmp_path: Path
+) -> None:
+    found = linear(build("spoilt", tmp_path))
+    np.testing.assert_allclose(found.D, [[2.0]], rtol=1e-9)
+
+
+def test_outputs_are_read_before_the_derivatives_too(linear: Callable[..., LinearModel], tmp_path: Path) -> None:
+    found = linear(build("stale_outputs", tmp_path))
+    np.testing.assert_allclose(found.C, [[3.0, 0.0]], atol=1e-9)
+
+
+# ---------------------------------------------------------------------- no inputs, no outputs
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_without_inputs_the_free_motion_is_what_there_is(tmp_path: Path, hidden: bool) -> None:
+    """The motor starts under a load: from the point it runs to another speed."""
+    with fl.load(motor(tmp_path, hidden=hidden), parameters={"load": -0.1}) as model:
+        view = model.with_interface(inputs=[])
+        found = fl.linearize(view)
+    assert found.B.shape == (len(found.states), 0)
+    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-4)
+    if hidden:
+        assert "that of its free motion" in said(found, "no-response")
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [([], None), (None, []), ([], [])])
+def test_what_cannot_be_moved_or_seen_has_order_0(
+    tmp_path: Path, inputs: list[str] | None, outputs: list[str] | None
+) -> None:
+    with fl.load(stepped.build("motor", tmp_path, stepped.Kind(hidden=True))) as model:
+        view = model.with_interface(inputs, outputs)
+        found = fl.linearize(view)
+    assert found.A.shape == (0, 0)
+    assert found.D.shape == (len(view.outputs), len(view.inputs))
+    assert "order 0" in said(found, "no-response")
+
+
+# ---------------------------------------------------------------------- one story
+
+
+@pytest.mark.parametrize("interface", ["ModelExchange", "CoSimulation"])
+def test_friction_at_rest_is_refused_or_doubted_through_both_interfaces(tmp_path: Path, interface: str) -> None:
+    path = stepped.build("friction", tmp_path, stepped.Kind(interface=interface))
+    with fl.load(path) as model:
+        try:
+            found = fl.linearize(model)
+        except NumericalError:
+            return
+    assert found.accuracy.A > 0.5
+
+
+def test_friction_behind_hidden_states_is_noticed_by_pushing_more(
+    tmp_path: Path, linear: Callable[..., LinearModel]
+) -> None:
+    found = linear(stepped.build("friction", tmp_path, stepped.Kind(hidden=True)))
+    assert "Small pushes of u move nothing at all" in said(found, "stuck")
+    assert "NO INPUT MOVES ANY OUTPUT" in said(found, "no-response")
+
+
+def test_a_table_of_gains_is_told_in_one_remark(linear: Callable[..., LinearModel]) -> None:
+    folder = pytest.importorskip("gemseo_fmu.problems").__path__[0]
+    found = linear(Path(folder) / "fmu_files/linux/FMU3Model.fmu")
+    assert len(found.warnings) <= 4  # nothing moves there, and five inputs of other types are left out
+    assert "NO INPUT MOVES ANY OUTPUT" in str(found.warnings[0])
