@@ -30,6 +30,7 @@ def readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files that the README speaks of."""
     build_fmu(four_bar(), tmp_path / "four_bar.fmu")
     build_fmu(cartesian_pendulum().with_constraints([]), tmp_path / "pendulum.fmu")
+    shutil.copy(tmp_path / "pendulum.fmu", tmp_path / "supplied.fmu")
     (tmp_path / "my_model.py").write_text("from fmilin.systems import cartesian_pendulum as crane\n")
     shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", tmp_path)
     for name, plant, kind in (("plant_cs", "motor", Kind(hidden=True)), ("controller", "controller", Kind())):

@@ -224,13 +224,13 @@ def _look_closer(
     if step is not None:
         columns.update(suspects(line, step, found.J, found.error, noise, scales))
     for j in sorted(columns):
-        _climb(setting, j, found, around)
+        _climb(setting, j, found, around, terms)
     # Errors are relative to rows, whose sizes may be known only now; and what is of little use deserves a second try.
     sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True)
     least = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
     unclear = (found.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, least)).any(axis=0)
     for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
-        _climb(setting, j, found, around)
+        _climb(setting, j, found, around, terms)
     sizes = np.max(np.abs(found.J) * scales, axis=1, keepdims=True) / scales
     small = np.abs(found.jump) < KINK * sizes
     found.error[...] += np.where(small, np.abs(found.jump) / 2, 0.0)
@@ -340,15 +340,20 @@ def _improved(setting: _Setting, j: int, column: _Column) -> _Column:
     return best
 
 
-def _climb(setting: _Setting, j: int, found: Slopes, around: Around) -> None:
-    """Replace a column by what all scales of steps say of it, in place."""
+def _climb(setting: _Setting, j: int, found: Slopes, around: Around, terms: Terms | None) -> None:
+    """Replace a column by what all scales of steps say of it, in place; a jump as high as rounding of terms is none."""
     along = partial(setting.line, j)
     ladder = ladder_of(along, setting.base, setting.scales[j], around.values[j])
     if ladder is None:
         return
-    sizes = (np.abs(found.J) * setting.scales).max(axis=1) / setting.scales[j]
+    slope = (np.abs(found.J) * setting.scales).max(axis=1)
+    sizes = slope / setting.scales[j]
+    rounding = np.zeros(len(slope)) if terms is None else 1e3 * np.finfo(float).eps * terms(slope)
     for row, forgotten in enumerate(around.forgets.tolist()):
         climb = climbed(ladder, row, along, forgotten, float(sizes[row]))
+        height = float(np.abs(np.array((ladder.ahead[-1, row], ladder.behind[-1, row])) - ladder.base[row]).max())
+        if np.isinf(climb.jump) and height <= rounding[row]:
+            climb = climbed(ladder, row, along, max(forgotten, height), float(sizes[row]))
         found.J[row, j], found.error[row, j] = climb.slope, climb.error
         found.jump[row, j], found.bend[row, j] = climb.jump, abs(climb.jump)
         if climb.reach < NARROW * setting.scales[j]:

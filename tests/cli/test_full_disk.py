@@ -15,6 +15,7 @@ import pytest
 from fmilin.atomic import write_all
 from fmilin.errors import UsageError
 from tests.cli.conftest import Outcome, Run, shell
+from tests.shared import unmeasured
 
 SMALL = 48 * 1024
 """Bytes of a disk with room for a linear model, and not for an FMU."""
@@ -48,7 +49,7 @@ def limited(arguments: list[object], folder: Path, size: int) -> Outcome:
     done = subprocess.run(
         [sys.executable, "-m", "fmilin", *map(str, arguments)],
         cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder), "XDG_CACHE_HOME": str(folder)},
+        env=unmeasured() | {"TMPDIR": str(folder), "XDG_CACHE_HOME": str(folder)},
         capture_output=True,
         timeout=120,
         check=False,

@@ -143,7 +143,11 @@ def test_stopping_the_parent_stops_the_child(number: signal.Signals, status: int
     mark = tmp_path / "pid"
     body = f"open({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(50)"
     source = START + textwrap.indent(body, "    ") + END
-    parent = subprocess.Popen([sys.executable, "-c", source], env=os.environ | {"TMPDIR": str(tmp_path)})
+    parent = subprocess.Popen(
+        [sys.executable, "-c", source],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509 - nohup ignores it, and so would we
+    )
     while not (mark.exists() and mark.read_text()):
         time.sleep(0.02)
     parent.send_signal(number)

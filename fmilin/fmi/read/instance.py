@@ -210,8 +210,10 @@ class Instance(VariableAccess):
         inputs = (call for group in buffers.inputs for call in self._writing(group))
         asked, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
         if buffers.n and wanted == "everything":
-            # Some code calculates outputs only when they are read before the derivatives, some only after them.
-            asked += (*further, bound(self.rates_function, rates, n))
+            # OpenModelica computes outputs with the rates if they are asked for first; others do it after the rates.
+            # Reading twice everywhere would hide a getter that alternates.
+            asked += (*further,) if self.description.tool.startswith("OpenModelica") else ()
+            asked.append(bound(self.rates_function, rates, n))
         asked += further
         visit = Visit((time, *moves, *inputs, *asked), (*moves, *asked))
         buffers.visits[wanted] = visit

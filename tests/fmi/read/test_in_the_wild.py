@@ -242,7 +242,7 @@ def test_friction_at_rest_is_refused_or_doubted_through_both_interfaces(tmp_path
             found = fl.linearize(model)
         except NumericalError:
             return
-    assert found.accuracy.A > 0.5
+    assert found.accuracy.A > 0.5 or "stuck" in [w.kind for w in found.warnings]
 
 
 def test_friction_behind_hidden_states_is_noticed_by_pushing_more(
