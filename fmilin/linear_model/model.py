@@ -147,6 +147,16 @@ class LinearModel:
             zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
             object.__setattr__(self, "errors", EntryErrors(*zeros))
 
+    def __repr__(self) -> str:
+        from fmilin.report.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.notebook import html_of
+
+        return html_of(self)
+
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
