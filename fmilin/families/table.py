@@ -24,7 +24,7 @@ EVENTS = 8
 ROWS, NAMES = 24, 8
 """Points and names shown by :func:`family_text`."""
 
-MORE = ".ok, .eigenvalues, .mode_events, .array(name), or family[k] for one linear model"
+MORE = ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"
 
 
 def print_family(family: LinearFamily, stream: TextIO) -> None:

@@ -80,9 +80,8 @@ def as_text(show: Show, more: str = "") -> str:
     """
     page = _page(show, WIDTH)
     cut = _fitting(page)
-    if _complete(cut, page):
-        return "\n".join(cut.lines)
-    return "\n".join([*cut.lines[: MOST_LINES - 1], _hint(more)])
+    hint = [f"More: {more}"] if more and _is_shortened(cut, page) else []
+    return "\n".join([*cut.lines[: MOST_LINES - 1], *hint])
 
 
 def as_html(show: Show, more: str = "") -> str:
@@ -90,8 +89,8 @@ def as_html(show: Show, more: str = "") -> str:
     narrow, wide = _page(show, WIDTH), _page(show, UNBROKEN)
     cut = _fitting(narrow)
     parts = list(_html(cut.of(wide)))
-    if not _complete(cut, narrow):
-        parts.append(f"<p><em>{escape(_hint(more))}</em></p>")
+    if more and _is_shortened(cut, narrow):
+        parts.append(f"<p><em>More: {escape(more)}</em></p>")
     return f'<div class="fmilin">{"".join(parts)}</div>'
 
 
@@ -103,12 +102,9 @@ def _page(show: Show, width: int) -> Page:
     return page
 
 
-def _complete(cut: _Cut, page: Page) -> bool:
-    return not cut.rows and cut.items == len(page.items)
-
-
-def _hint(more: str) -> str:
-    return f"... cut at {MOST_LINES} lines" + (f"; all of it: {more}" if more else "")
+def _is_shortened(cut: _Cut, page: Page) -> bool:
+    """Whether something was left out, here or by whoever printed a list."""
+    return bool(cut.rows) or cut.items < len(page.items) or any(_MORE.search(line) for line in cut.lines)
 
 
 # ------------------------------------------------------------------------- cutting
@@ -123,7 +119,7 @@ def _fitting(page: Page) -> _Cut:
             kept = {i: count for i, count in rows.items() if count < tables[i]}
             lines = [lines_of(item) for item in _Cut(kept, len(page.items)).of(page)]
             heights = [len(each) for each in lines]
-            too_many = sum(heights) - (MOST_LINES - 1 if kept else MOST_LINES)
+            too_many = sum(heights) - (MOST_LINES - 1)
             if too_many <= 0 or max(rows.values(), default=0) <= LEAST_ROWS:
                 break
             for _ in range(too_many):
