@@ -64,7 +64,7 @@ def family_html(family: LinearFamily) -> str:
 
 def _show(family: LinearFamily, page: Page) -> None:
     page.print(fact("Family", [shortened(family.template.model.name) or "sweep"], page.width))
-    grid = " x ".join(map(str, family.shape))
+    grid = " x ".join(map(str, family.shape)) or "of one point"
     page.print(fact("Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"], page.width))
     for word, names in (
         ("Coordinates", family.states.names),
@@ -80,7 +80,7 @@ def _show(family: LinearFamily, page: Page) -> None:
     numbers = list(range(len(family)))
     A = family.A.reshape(len(family), *family.A.shape[-2:])
     for k in numbers[:ROWS]:
-        table.add_row(*_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else A[k, 0]))
+        table.add_row(*_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else np.empty(0, np.complex128)))
     if len(numbers) > ROWS:
         table.add_row(f"and {len(numbers) - ROWS} more", *[""] * (len(family.axes) + 1))
     page.print(table)

@@ -73,6 +73,18 @@ MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         lambda: fl.sweep(cartesian_pendulum(), {"x": [0.0, 0.6, 1.4], "F": [0.0, 1.0]}),
         ("4 of 6 linear models", "grid 3 x 2", "failed"),
     ),
+    "family without any": (
+        lambda: fl.sweep(cartesian_pendulum(), {"x": [2.0, 3.0]}),
+        ("0 of 2 linear models", "failed"),
+    ),
+    "family without channels": (
+        lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0]}, inputs=[], outputs=[]),
+        ("2 of 2 linear models", "none"),
+    ),
+    "part of a family": (
+        lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0, 3.0]})[1:],
+        ("2 of 2 linear models",),
+    ),
     "verification": (
         lambda: fl.linearize(cartesian_pendulum()).verify(cartesian_pendulum(), horizon=0.2),
         ("right to first order", "Channel"),
