@@ -19,6 +19,8 @@ from fmilin.export.python_control import legal_name
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.report.page import Page, as_html, as_text
+from fmilin.report.table import cut_list, fact
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -46,6 +48,22 @@ class NonlinearView:
     start: FloatArray
     inputs: FloatArray
     _frame: Frame
+
+    def __repr__(self) -> str:
+        return as_text(self._show)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._show)
+
+    def _show(self, page: Page) -> None:
+        system = self.system
+        y = [f"{n} = {v:.8g}" for n, v in zip(system.state_labels, self.start.tolist(), strict=True)]
+        u = [f"{n} = {v:.8g}" for n, v in zip(system.input_labels, self.inputs.tolist(), strict=True)]
+        page.print(fact("System", [system.name, "nonlinear", "for python-control (.system)"], page.width))
+        order = f"{system.nstates} independent states out of {len(self._frame.parametrization.x0)}"
+        page.print(fact("Order", [order], page.width))
+        for word, pieces in (("Start", y), ("Inputs", u), ("Outputs", system.output_labels)):
+            page.print(fact(word, cut_list(pieces) or ["none"], page.width))
 
     def states(self, t: float, y: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return all N states of the model for coordinates y, shape (N,).

@@ -82,6 +82,16 @@ class LinearFamily(Sequence[LinearModel]):
     remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        from fmilin.families.table import family_text
+
+        return family_text(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.families.table import family_html
+
+        return family_html(self)
+
     # -- what there is ---------------------------------------------------------------------------------
 
     @property

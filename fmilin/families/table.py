@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.report.numbers import eigenvalue_text, rough
+from fmilin.report.numbers import eigenvalue_text, rough, shortened
+from fmilin.report.page import Page, as_html, as_text
+from fmilin.report.table import fact, simple_table
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
 
-__all__ = ["print_family"]
+__all__ = ["family_html", "family_text", "print_family"]
 
 LINES = 40
 """Points shown; what lies between is left out."""
 
 EVENTS = 8
+
+ROWS, NAMES = 24, 8
+"""Points and names shown by :func:`family_text`."""
+
+MORE = ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"
 
 
 def print_family(family: LinearFamily, stream: TextIO) -> None:
@@ -35,19 +43,53 @@ def print_family(family: LinearFamily, stream: TextIO) -> None:
     numbers = list(range(len(family)))
     if len(numbers) > LINES:
         numbers = [*numbers[: LINES // 2], -1, *numbers[-LINES // 2 :]]
+    tracked = family.eigenvalues.reshape(len(family), -1)
     table = [[*family.axes, "rightmost eigenvalue in 1/s", "accuracy of A"]]
-    table += [["..."] * len(table[0]) if k < 0 else _line(family, k) for k in numbers]
+    table += [["..."] * len(table[0]) if k < 0 else _line(family, k, tracked[k]) for k in numbers]
     widths = [max(len(row[c]) for row in table) for c in range(len(table[0]))]
     for row in table:
         stream.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n")
     _print_events(family, stream)
 
 
-def _line(family: LinearFamily, number: int) -> list[str]:
+def family_text(family: LinearFamily) -> str:
+    """Return the same as text of at most 40 lines, without following modes from point to point."""
+    return as_text(lambda page: _show(family, page), MORE)
+
+
+def family_html(family: LinearFamily) -> str:
+    """Return that as HTML."""
+    return as_html(lambda page: _show(family, page), MORE)
+
+
+def _show(family: LinearFamily, page: Page) -> None:
+    page.print(fact("Family", [shortened(family.template.model.name) or "sweep"], page.width))
+    grid = " x ".join(map(str, family.shape)) or "of one point"
+    page.print(fact("Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"], page.width))
+    for word, names in (
+        ("Coordinates", family.states.names),
+        ("Inputs", family.inputs.names),
+        ("Outputs", family.outputs.names),
+    ):
+        more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
+        page.print(fact(word, [*map(shortened, names[:NAMES]), *more] or ["none"], page.width))
+    if family.switches:
+        page.print(fact("", ["the coordinates are not the same at all points"], page.width))
+    page.print()
+    table = simple_table(*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A")
+    numbers = list(range(len(family)))
+    A = family.A.reshape(len(family), *family.A.shape[-2:])
+    for k in numbers[:ROWS]:
+        table.add_row(*_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else np.empty(0, np.complex128)))
+    if len(numbers) > ROWS:
+        table.add_row(f"and {len(numbers) - ROWS} more", *[""] * (len(family.axes) + 1))
+    page.print(table)
+
+
+def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[str]:
     values = [f"{v:g}" for v in family.grid.values(number).values()]
     if not family.ok.flat[number]:
         return [*values, "failed", ""]
-    w = family.eigenvalues.reshape(len(family), -1)[number]
     top = w[np.argmax(w.real)] if len(w) else None
     text = "none" if top is None else eigenvalue_text(complex(top), pair=abs(top.imag) > 1e-9 * abs(top))
     return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.modes import Mode
     from fmilin.model.interface import Model
+    from fmilin.report.plots import Plots
     from fmilin.verifying.result import Verification
 
 __all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point", "relative_error"]
@@ -146,6 +147,23 @@ class LinearModel:
         if self.errors.T.shape != self.T.shape:
             zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
             object.__setattr__(self, "errors", EntryErrors(*zeros))
+
+    def __repr__(self) -> str:
+        from fmilin.report.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.notebook import html_of
+
+        return html_of(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures: ``plot.eigenvalues()``, ``.modes()``, ``.bode()``, ``.step()`` and ``.errors()``."""
+        from fmilin.report.plots import Plots
+
+        return Plots(self)
 
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""

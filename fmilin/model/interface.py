@@ -95,6 +95,16 @@ class OperatingPoint:
     adjusted: float = 0.0
     remarks: tuple[Remark, ...] = ()
 
+    def __repr__(self) -> str:
+        from fmilin.report.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.notebook import html_of
+
+        return html_of(self)
+
     def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
         """Return the same point with other states."""
         return OperatingPoint(
@@ -259,6 +269,18 @@ class Model(ABC):
     batches: bool = False
     compilable: bool = False
     sparse: bool = False
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "constraints"):  # still being built: a debugger asks
+            return object.__repr__(self)
+        from fmilin.report.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.notebook import html_of
+
+        return html_of(self)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def value_with_unit(value: float, unit: str) -> str:
     return f"{value:.8g} {unit}".rstrip()
 
 
-def shortened(name: str) -> str:
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     """Return a long name with its middle left out."""
-    half = LONGEST_NAME // 2
-    return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[-half + 1 :]}"
+    half = longest // 2
+    return name if len(name) <= longest else f"{name[:half]}…{name[-half + 1 :]}"

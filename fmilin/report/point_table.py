@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from fmilin.model.interface import Model
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.numbers import shortened, value_with_unit
 from fmilin.report.table import Fact, console_on, fact, simple_table
-from fmilin.signals import rate_unit
+from fmilin.signals import FloatArray, rate_unit
 from fmilin.trimming.result import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["print_points"]
+    from fmilin.report.page import Page
+
+__all__ = ["print_points", "show_plain_point", "show_point", "show_report"]
 
 MOST_STATES = 60
 """Longer tables are cut, and say how much was left out."""
@@ -32,37 +34,86 @@ def print_points(model: Model, points: Sequence[TrimmedPoint], stream: TextIO) -
                 console.print()
             if len(points) > 1:
                 console.print(fact("Point", [f"{i + 1} of {len(points)}"], console.width))
-            _print_point(model, point, console)
+            show_point(point, console, name=model.info.name)
 
 
-def _print_point(model: Model, point: TrimmedPoint, console: Console) -> None:
-    for word, pieces in _facts(model, point):
-        console.print(fact(word, pieces, console.width))
-    if len(model.states):
-        console.print()
-        console.print(_states(point))
-        if len(model.states) > MOST_STATES:
-            console.print(f"and {len(model.states) - MOST_STATES} more; all of them are in a file (-o point.toml)")
-    console.print()
-    for remark in point.report.remarks:
-        word = "Note" if remark.kind == "family" else "Warning"
-        console.print(fact(word, str(remark).split(), console.width, separator=" "))
-    if not point.report.remarks:
-        console.print("No warnings.")
-
-
-def _facts(model: Model, point: TrimmedPoint) -> Iterator[Fact]:
+def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> None:
+    """Print what :func:`print_points` does for one point; ``name`` is the model's."""
     report = point.report
-    yield "Model", [shortened(model.info.name)]
-    yield "Found", [report.summary, f"t = {point.time:.8g} s"]
-    units = model.inputs.units
+    if name:
+        page.print(fact("Model", [shortened(name)], page.width))
+    page.print(fact("Found", [report.summary, f"t = {point.time:.8g} s"], page.width))
     inputs = [
-        f"{shortened(n)} = {value_with_unit(v, unit)}"
-        for n, v, unit in zip(model.inputs.names, point.inputs.tolist(), units, strict=True)
+        f"{shortened(s.name)} = {value_with_unit(v, s.unit)}"
+        for s, v in zip(report.inputs, point.inputs.tolist(), strict=True)
     ]
-    yield "Inputs", inputs or ["none"]
+    for word, pieces in (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)):
+        page.print(fact(word, pieces, page.width))
+    if len(report.states):
+        page.print()
+        page.print(_states(report, point.states))
+        if len(report.states) > MOST_STATES:
+            page.print(f"and {len(report.states) - MOST_STATES} more; all of them are in a file (-o point.toml)")
+    _show_remarks(report, page)
+
+
+def show_report(report: TrimReport, page: Console | Page) -> None:
+    """Print what there is to say about a point beside its values."""
+    for word, pieces in (("Found", [report.summary]), *_facts(report)):
+        page.print(fact(word, pieces, page.width))
+    if report.moving:
+        table = simple_table()
+        table.add_column("State")
+        table.add_column("Rate", justify="right")
+        table.add_column("Unit")
+        table.add_column("")
+        for signal, rate in zip(report.states, report.rates, strict=True):
+            if signal.name in report.moving:
+                kind = _kind(report, signal.name)
+                table.add_row(shortened(signal.name), f"{rate:.8g}", rate_unit(signal.unit), kind)
+        page.print()
+        page.print(table)
+    _show_remarks(report, page)
+
+
+def show_plain_point(point: OperatingPoint, page: Page) -> None:
+    """Print a point that does not know its model: values by number."""
+    moved = f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "as given"
+    page.print(fact("Point", [f"t = {point.time:.8g} s", moved], page.width))
+    for word, pieces in _parameters(point):
+        page.print(fact(word, pieces, page.width))
+    for title, letter, values in (("State", "x", point.states), ("Input", "u", point.inputs)):
+        page.print()
+        if not len(values):
+            page.print(f"No {title.lower()}s.")
+            continue
+        table = simple_table()
+        table.add_column(f"{title}s ({len(values)})")
+        table.add_column("Value", justify="right")
+        for i, value in enumerate(values[:MOST_STATES].tolist()):
+            table.add_row(f"{letter}[{i}]", f"{value:.8g}")
+        if len(values) > MOST_STATES:
+            table.add_row(f"and {len(values) - MOST_STATES} more", "")
+        page.print(table)
+    for remark in point.remarks:
+        page.print(fact("Warning", str(remark).split(), page.width, separator=" "))
+
+
+def _show_remarks(report: TrimReport, page: Console | Page) -> None:
+    page.print()
+    for remark in report.remarks:
+        word = "Note" if remark.kind == "family" else "Warning"
+        page.print(fact(word, str(remark).split(), page.width, separator=" "))
+    if not report.remarks:
+        page.print("No warnings.")
+
+
+def _parameters(point: OperatingPoint) -> Iterator[Fact]:
     if point.parameters:
         yield "Parameters", [f"{shortened(n)} = {v:.8g}" for n, v in point.parameters.items()]
+
+
+def _facts(report: TrimReport) -> Iterator[Fact]:
     if report.at_bounds:
         yield "At a bound", [shortened(n) for n in report.at_bounds]
     yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
@@ -72,8 +123,7 @@ def _facts(model: Model, point: TrimmedPoint) -> Iterator[Fact]:
         yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
 
 
-def _states(point: TrimmedPoint) -> Table:
-    report = point.report
+def _states(report: TrimReport, values: FloatArray) -> Table:
     steady = not report.is_equilibrium
     table = simple_table()
     table.add_column("State")
@@ -83,8 +133,8 @@ def _states(point: TrimmedPoint) -> Table:
         table.add_column("Rate", justify="right")
         table.add_column("Unit")
         table.add_column("")
-    sizes = report.states.scales(point.states)
-    rows = list(zip(report.states, point.states, report.rates, sizes, strict=True))[:MOST_STATES]
+    sizes = report.states.scales(values)
+    rows = list(zip(report.states, values, report.rates, sizes, strict=True))[:MOST_STATES]
     for signal, value, rate, size in rows:
         cells = [shortened(signal.name), _figure(value, size), signal.unit]
         if steady:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,12 +15,22 @@ from fmilin.report.table import console_on, fact, simple_table
 from fmilin.signals import Signal, Signals
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from fmilin.fmi.read.description import Description
     from fmilin.fmi.read.options import FmuOptions
+    from fmilin.report.page import Page
 
-__all__ = ["MOST_ROWS", "Summary", "print_summary", "summary_of_fmu", "summary_of_model"]
+__all__ = [
+    "MOST_ROWS",
+    "Summary",
+    "print_summary",
+    "show_summary",
+    "summary_at_rest",
+    "summary_of_fmu",
+    "summary_of_model",
+]
 
 MOST_ROWS = 40
 
@@ -36,8 +46,8 @@ class Summary:
         ``"ModelExchange"``, ..., or ``"native"``.
     states, inputs, outputs : Signals
     parameters : Signals
-    directional_derivatives : bool
-        Whether the model promises exact ones.
+    directional_derivatives : bool or None
+        Whether the model promises exact ones; None where it was not asked.
     constraints : tuple of Constraint
         That come with the model.
     constraints_from : str
@@ -62,7 +72,7 @@ class Summary:
     inputs: Signals
     outputs: Signals
     parameters: Signals
-    directional_derivatives: bool
+    directional_derivatives: bool | None
     constraints: tuple[Constraint, ...] = ()
     constraints_from: str = ""
     independent: tuple[str, ...] = ()
@@ -149,14 +159,22 @@ def summary_of_model(model: Model) -> Summary:
     import numpy as np
 
     nothing = np.zeros((len(x), 0)), np.zeros((len(u), 0))
+    return replace(summary_at_rest(model), directional_derivatives=model.products(t, x, u, *nothing) is not None)
+
+
+def summary_at_rest(model: Model) -> Summary:
+    """Return the summary of an open model of any source; none of its code is run, so it may be closed again."""
+    is_fmu = bool(model.info.fmi_version)  # whose parameters are read from its instance: they are only counted
+    values = () if is_fmu else model.parameters.items()
     return Summary(
         info=model.info,
         interfaces=("native",),
         states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
-        parameters=Signals(Signal(name, start=value) for name, value in model.parameters.items()),
-        directional_derivatives=model.products(t, x, u, *nothing) is not None,
+        parameters=Signals(Signal(name, start=value) for name, value in values),
+        number_of_parameters=len(model.parameters),
+        directional_derivatives=None,
         constraints=model.constraints.declared,
         constraints_from="the model itself" if len(model.constraints) else "",
         independent=model.independent,
@@ -166,34 +184,39 @@ def summary_of_model(model: Model) -> Summary:
 
 def print_summary(summary: Summary, stream: TextIO) -> None:
     """Print ``summary`` for a person."""
-    info = summary.info
     with console_on(stream) as console:
-        facts: list[tuple[str, Sequence[str]]] = [
-            ("Model", [info.name]),
-            ("Kind", [f"FMI {info.fmi_version}" if info.fmi_version else "native", *_words(summary.interfaces)]),
-            ("Made by", [info.tool or "unknown"]),
-            ("Identity", [info.guid] if info.guid else []),
-            ("Platforms", summary.platforms),
-            ("Derivatives", ["exact, says the model" if summary.directional_derivatives else "by differences"]),
-            ("Stepping", summary.stepping),
-        ]
-        for word, pieces in facts:
-            if pieces:
-                console.print(fact(word, pieces, console.width))
-        for title, signals in (
-            ("State", summary.states),
-            ("Input", summary.inputs),
-            ("Output", summary.outputs),
-            ("Parameter", summary.parameters),
-        ):
-            console.print()
-            number = max(len(signals), summary.number_of_parameters if title == "Parameter" else 0)
-            console.print(_signal_table(title, signals, number) if len(signals) else f"No {title.lower()}s.")
-        console.print()
-        for line in _constraint_lines(summary):
-            console.print(line)
-        for note in summary.notes:
-            console.print(fact("Note", note.split(), console.width, separator=" "))
+        show_summary(summary, console)
+
+
+def show_summary(summary: Summary, page: Console | Page) -> None:
+    """Print the same on a console or a page."""
+    info = summary.info
+    facts: list[tuple[str, Sequence[str]]] = [
+        ("Model", [info.name]),
+        ("Kind", [f"FMI {info.fmi_version}" if info.fmi_version else "native", *_words(summary.interfaces)]),
+        ("Made by", [info.tool or "unknown"]),
+        ("Identity", [info.guid] if info.guid else []),
+        ("Platforms", summary.platforms),
+        ("Derivatives", _derivatives(summary)),
+        ("Stepping", summary.stepping),
+    ]
+    for word, pieces in facts:
+        if pieces:
+            page.print(fact(word, pieces, page.width))
+    for title, signals in (
+        ("State", summary.states),
+        ("Input", summary.inputs),
+        ("Output", summary.outputs),
+        ("Parameter", summary.parameters),
+    ):
+        page.print()
+        number = max(len(signals), summary.number_of_parameters if title == "Parameter" else 0)
+        page.print(_signal_table(title, signals, number) if len(signals) else f"{number or 'No'} {title.lower()}s.")
+    page.print()
+    for line in _constraint_lines(summary):
+        page.print(line)
+    for note in summary.notes:
+        page.print(fact("Note", note.split(), page.width, separator=" "))
 
 
 def _plain(signal: Signal) -> dict[str, Any]:
@@ -222,6 +245,12 @@ def _stepping(description: Description) -> tuple[str, ...]:
         *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
         *(("sampled in part: see --lifted",) if cadence.sampled else ()),
     )
+
+
+def _derivatives(summary: Summary) -> list[str]:
+    if summary.directional_derivatives is None:
+        return []
+    return ["exact, says the model" if summary.directional_derivatives else "by differences"]
 
 
 def _words(interfaces: Sequence[str]) -> list[str]:

@@ -18,8 +18,19 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from fmilin.linear_model.modes import Mode
+    from fmilin.report.page import Page
 
-__all__ = ["Fact", "console_on", "eigenvalue_table", "fact", "order_text", "print_table", "simple_table"]
+__all__ = [
+    "Fact",
+    "console_on",
+    "cut_list",
+    "eigenvalue_table",
+    "fact",
+    "order_text",
+    "print_table",
+    "show_linear",
+    "simple_table",
+]
 
 MOST_SIGNALS = 24
 """Longer lists are cut, and say how much was left out."""
@@ -42,17 +53,29 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
         How far projection moved the states that were asked for, scaled by nominals.
     """
     with console_on(stream) as console:
-        for word, pieces in _facts(linear, adjusted):
-            console.print(fact(word, pieces, console.width))
-        if len(linear.states):
-            console.print()
-            console.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0))
-        console.print()
-        for warning in linear.warnings:
-            word = "Note" if warning.is_information else "Warning"
-            console.print(fact(word, str(warning).split(), console.width, separator=" "))
-        if all(warning.is_information for warning in linear.warnings):
-            console.print("No warnings.")
+        show_linear(linear, console, adjusted=adjusted)
+
+
+def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | None, modes: bool = True) -> None:
+    """Print the same on a console or a page; without ``modes`` no eigenvalues are calculated.
+
+    ``adjusted`` is None where nobody knows any more whether the point was moved.
+    """
+    for word, pieces in _facts(linear, adjusted):
+        page.print(fact(word, pieces, page.width))
+    if len(linear.states):
+        page.print()
+        page.print(
+            eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0)
+            if modes
+            else f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
+        )
+    page.print()
+    for warning in linear.warnings:
+        word = "Note" if warning.is_information else "Warning"
+        page.print(fact(word, str(warning).split(), page.width, separator=" "))
+    if all(warning.is_information for warning in linear.warnings):
+        page.print("No warnings.")
 
 
 @contextmanager
@@ -121,7 +144,7 @@ def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
     return table
 
 
-def _facts(linear: LinearModel, adjusted: float) -> Iterator[Fact]:
+def _facts(linear: LinearModel, adjusted: float | None) -> Iterator[Fact]:
     point, accuracy, model = linear.point, linear.accuracy, linear.model
     kind = f"FMI {model.fmi_version}" if model.fmi_version else "native"
     yield "Model", [f"{shortened(model.name)} ({kind})", *([f"made by {model.tool}"] if model.tool else [])]
@@ -130,7 +153,7 @@ def _facts(linear: LinearModel, adjusted: float) -> Iterator[Fact]:
     yield "", [f"chosen by {_choice(linear)}", f"condition number {accuracy.conditioning:.3g}"]
     yield "Inputs", _names(linear.inputs)
     yield "Outputs", _names(linear.outputs)
-    yield "Point", [f"t = {point.time:.8g} s", _moved(adjusted)]
+    yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_moved(adjusted)])]
     yield "", _values(point.states, linear.full_states)
     if point.inputs:
         yield "", _values(point.inputs, linear.inputs)
@@ -144,17 +167,18 @@ def _facts(linear: LinearModel, adjusted: float) -> Iterator[Fact]:
 
 
 def _names(signals: Signals) -> list[str]:
-    return _cut([shortened(name) for name in signals.names]) or ["none"]
+    return cut_list([shortened(name) for name in signals.names]) or ["none"]
 
 
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     units = dict(zip(signals.names, signals.units, strict=True))
-    return _cut(
+    return cut_list(
         [f"{shortened(name)} = {value_with_unit(value, units.get(name, ''))}" for name, value in values.items()]
     )
 
 
-def _cut(pieces: list[str]) -> list[str]:
+def cut_list(pieces: list[str]) -> list[str]:
+    """Return a list of names or values, a long one cut with a count."""
     more = len(pieces) - MOST_SIGNALS
     return pieces if more <= 0 else [*pieces[:MOST_SIGNALS], f"and {more} more"]
 

@@ -13,9 +13,12 @@ from fmilin.report.table import Fact, console_on, fact, simple_table
 from fmilin.verifying.result import Channel, Verification
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
-__all__ = ["limit_text", "print_verification", "verification_text"]
+    from fmilin.report.page import Page
+
+__all__ = ["limit_text", "print_verification", "show_verification", "verification_text"]
 
 
 MOST_REASONS = 6
@@ -32,19 +35,24 @@ def verification_text(verification: Verification) -> str:
 def print_verification(verification: Verification, stream: TextIO) -> None:
     """Print what was found, channel by channel."""
     with console_on(stream) as console:
-        for word, pieces in _facts(verification):
-            console.print(fact(word, pieces, console.width))
-        console.print()
-        console.print(_table(verification))
-        failed = verification.failed
-        if failed or verification.remarks:
-            console.print()
-        for channel in failed[:MOST_REASONS]:
-            console.print(fact("Failed", [_reason(channel)], console.width, separator=" "))
-        if len(failed) > MOST_REASONS:
-            console.print(fact("", [f"and {len(failed) - MOST_REASONS} more"], console.width))
-        for remark in verification.remarks:
-            console.print(fact("Warning", str(remark).split(), console.width, separator=" "))
+        show_verification(verification, console)
+
+
+def show_verification(verification: Verification, page: Console | Page) -> None:
+    """Print the same on a console or a page."""
+    for word, pieces in _facts(verification):
+        page.print(fact(word, pieces, page.width))
+    page.print()
+    page.print(_table(verification))
+    failed = verification.failed
+    if failed or verification.remarks:
+        page.print()
+    for channel in failed[:MOST_REASONS]:
+        page.print(fact("Failed", [_reason(channel)], page.width, separator=" "))
+    if len(failed) > MOST_REASONS:
+        page.print(fact("", [f"and {len(failed) - MOST_REASONS} more"], page.width))
+    for remark in verification.remarks:
+        page.print(fact("Warning", str(remark).split(), page.width, separator=" "))
 
 
 def limit_text(channel: Channel) -> str:

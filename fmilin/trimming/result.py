@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -75,6 +75,16 @@ class TrimReport:
     remarks: tuple[Remark, ...]
     regularity: float = np.nan
 
+    def __repr__(self) -> str:
+        from fmilin.report.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.notebook import html_of
+
+        return html_of(self)
+
     @property
     def is_equilibrium(self) -> bool:
         """Whether nothing moves."""
@@ -109,7 +119,9 @@ class TrimmedPoint(OperatingPoint):
     report : TrimReport
     """
 
-    report: TrimReport = field(repr=False)
+    report: TrimReport
+
+    __repr__ = OperatingPoint.__repr__
 
     def same_place(self, other: TrimmedPoint) -> bool:
         """Whether both are one solution, up to what two searches may differ by."""

@@ -149,6 +149,16 @@ class Verification:
     model: ModelInfo
     remarks: tuple[Remark, ...] = ()
 
+    def __repr__(self) -> str:
+        from fmilin.report.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.notebook import html_of
+
+        return html_of(self)
+
     @property
     def passed(self) -> bool:
         """Whether every channel is right to first order."""

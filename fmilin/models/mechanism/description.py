@@ -114,6 +114,16 @@ class MechanismDescription:
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
+    def __repr__(self) -> str:
+        from fmilin.report.mechanism_table import mechanism_text
+
+        return mechanism_text(self)
+
+    def _repr_html_(self) -> str:
+        from fmilin.report.mechanism_table import mechanism_html
+
+        return mechanism_html(self)
+
     def __post_init__(self) -> None:
         for f in fields(self):
             if f.type.startswith("Sequence"):
