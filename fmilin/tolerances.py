@@ -40,6 +40,7 @@ __all__ = [
     "MISSES",
     "MOVES",
     "NEAR_NYQUIST",
+    "NEGATIVE_INERTIA",
     "NO_INERTIA",
     "ON_MANIFOLD",
     "PRECISE",

@@ -37,7 +37,6 @@ __all__ = [
     "Skate",
     "Torque",
     "Wheel",
-    "require_freedom",
 ]
 
 Input = JointForce | Force | Torque | LineForce
@@ -129,18 +128,6 @@ class MechanismDescription:
             object.__setattr__(self, "ordered_joints", tuple(ordered))
         if problems:
             raise ModelError(f"The mechanism '{self.name}' cannot be built: " + " ".join(problems))
-
-
-def require_freedom(description: MechanismDescription) -> None:
-    """Refuse a mechanism in which nothing moves.
-
-    Raises
-    ------
-    ModelError
-        When all joints are fixed.
-    """
-    if not any(SPEEDS[joint.type] for joint in description.joints):
-        raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
 
 
 def _repeated(d: MechanismDescription) -> list[str]:

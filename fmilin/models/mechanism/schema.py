@@ -228,6 +228,7 @@ class MechanismFile(Table):
         [], description="States to keep in linear models. Positions among them are held when the loops are closed."
     )
     urdf: str | None = Field(None, description="A URDF file with bodies and joints, relative to this file.")
+    floating_base: bool = Field(False, description="Whether the root link of the URDF file moves freely.")  # noqa: FBT003
     body: list[BodyTable] = Field([], description="The bodies.")
     joint: list[JointTable] = Field([], description="The joints of the tree, in any order.")
     joint_setting: list[JointSettingTable] = Field([], description="Values for joints of the URDF file.")

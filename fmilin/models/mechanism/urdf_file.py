@@ -29,6 +29,8 @@ from fmilin.tolerances import NEGATIVE_INERTIA
 
 __all__ = ["beside", "read_urdf_description", "robot_in"]
 
+GROUND, FLOATING = "ground", "floating_base"
+"""Names of the ground and of the joint of a base that floats."""
 SHOWN = 8
 """So many names are listed in a remark."""
 TYPES: dict[str, JointType] = {
@@ -53,7 +55,9 @@ def robot_in(parts: Parts) -> Path | None:
     return None if named is None else parts.places.file.parent / named
 
 
-def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[MechanismDescription, Places]:
+def read_urdf_description(
+    path: Path, parts: Parts | None = None, *, floating_base: bool = False
+) -> tuple[MechanismDescription, Places]:
     """Read a mechanism from a URDF file.
 
     The root link is the ground. Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that
@@ -66,6 +70,9 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     path : Path
     parts : Parts, optional
         What a TOML file adds: loops, springs, inputs, sensors, gravity, values for joints; further bodies and joints.
+    floating_base : bool
+        The root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where the file
+        has that name already); ``floating_base = true`` in the TOML file says the same.
 
     Returns
     -------
@@ -87,14 +94,18 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     places = Places(path, named, None if parts is None else parts.places)
     root = _root(tree, places)
     given = {} if parts is None else parts.content
-    if given.get("ground", root.name) != root.name:
+    floating = floating_base or given.get("floating_base", False)
+    ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
+    if not floating and given.get("ground", root.name) != root.name:
         raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
     more: dict[str, Any] = {} if parts is None else dict(parts.fields)
     remarks = _Remarks()
     least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
-    bodies = [_body(link, places, least, remarks) for link in tree.links if link is not root]
+    bodies = [_body(link, places, least, remarks) for link in tree.links if floating or link is not root]
     bodies += more.pop("bodies", ())
     joints = [_joint(joint, places) for joint in tree.joints]
+    if floating:
+        joints.insert(0, Joint(_unused(FLOATING, tree.joints), "free", ground, root.name))
     joints = joints if parts is None else _set(joints, parts)
     couplings = _couplings(tree, joints, places, remarks)
     joints = [*_following(joints, couplings), *more.pop("joints", ())]
@@ -112,11 +123,17 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
             bodies,
             joints,
             **more,
-            ground=root.name,
+            ground=ground,
             remarks=remarks.told(tree),
             **{key: given[key] for key in ("gravity", "independent") if key in given},
         )
     return description, places
+
+
+def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
+    """Return a name that none of the links or joints has: ``name``, or ``name_2``, ..."""
+    used = {part.name for part in parts}
+    return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(used) + 3))) if n not in used)
 
 
 def parts_wrong(parts: Parts | None, place: tuple[str | int, ...], what: str) -> ModelError:

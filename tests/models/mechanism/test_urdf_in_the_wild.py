@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, UsageError
 from fmilin.models.mechanism import Body, Coupling, Joint, Mechanism, MechanismDescription, Placement
 from fmilin.models.mechanism.files import read_mechanism_file
 from fmilin.models.mechanism.toml_text import toml_text
@@ -163,3 +163,61 @@ def test_what_is_unknown_is_ignored_with_one_remark(tmp_path: Path) -> None:
         "<dynamics> (line 7), the attribute 'frictin' of <dynamics> (line 7; did you mean 'friction'?), "
         "the element <ros2_control> of <robot> (line 10)."
     )
+
+
+# ---------------------------------------------------------------------- a base that floats
+
+PENDULUM = (
+    '<robot name="cart">\n'
+    + LINK.format("base")
+    + LINK.format("left")
+    + """<joint name="l" type="revolute"><parent link="base"/><child link="left"/><axis xyz="0 1 0"/></joint></robot>"""
+)
+
+
+def test_a_base_that_floats_has_six_freedoms_more(tmp_path: Path) -> None:
+    """In free fall nothing turns: the arm feels no gravity, and its torque turns both bodies and moves the base."""
+    path = written(tmp_path, PENDULUM)
+    model = fl.load(path, options={"floating_base": True})
+    assert model.states.names[:3] == ("floating_base.x", "floating_base.y", "floating_base.z")
+    assert (len(model.states), model.inputs.names) == (15, ("l.torque",))
+    rates = model.evaluate(0.0, model.start.states, np.array([0.3])).derivatives
+    falling = dict(zip(model.states.names, rates.tolist(), strict=True))
+    # Both centres stand at the same point 0.1 m from the common axis: their motions are those of a chain in the plane.
+    mass = np.array([[2, -0.2, -0.1], [-0.2, 0.04, 0.02], [-0.1, 0.02, 0.02]])  # of z, pitch, l about +y
+    z, pitch, swing = np.linalg.solve(mass, [-2 * 9.81, 0.2 * 9.81, 0.1 * 9.81 + 0.3])
+    expected = {"floating_base.vz": z, "floating_base.wy": pitch, "l.v": swing}
+    for name, value in expected.items():
+        assert falling[name] == pytest.approx(value, rel=1e-10), name
+    assert fl.linearize(model).A.shape == (14, 14)
+    assert Mechanism.from_urdf(path, floating_base=True).states.names == model.states.names
+
+
+def test_names_that_the_file_has_already_stay_its_own(tmp_path: Path) -> None:
+    text = PENDULUM.replace('"base"', '"ground"').replace('"l"', '"floating_base"')
+    read = read_mechanism_file(written(tmp_path, text), floating_base=True).description
+    assert [(j.name, j.parent) for j in read.joints] == [("floating_base_2", "ground_2"), ("floating_base", "ground")]
+
+
+def test_the_file_beside_lets_the_base_float(tmp_path: Path) -> None:
+    written(tmp_path, PENDULUM)
+    (tmp_path / "robot.fmilin.toml").write_text("floating_base = true\n")
+    assert len(fl.load(tmp_path / "robot.urdf").states) == 15
+    assert len(fl.load(tmp_path / "robot.urdf", options={"floating_base": True}).states) == 15
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "said"),
+    [
+        ("robot.urdf", {"floating_bas": True}, "'floating_bas' is not an option of a file"),
+        ("model.fmu", {"floating_base": True}, "'model.fmu' is no URDF file read by fmilin"),
+        ("rack.toml", {"floating_base": True}, "names no URDF file, whose base could float"),
+    ],
+)
+def test_options_that_do_not_fit(
+    source: str, options: dict[str, bool], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rack.toml").write_text(toml_text(rack(Coupling("teeth", "slide", "turn"))))
+    with pytest.raises(UsageError, match=said):
+        fl.load(source, options=options)
