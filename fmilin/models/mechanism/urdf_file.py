@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,13 @@ from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE, JointType, beyond_tr
 from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_file import Parts, with_settings
 from fmilin.models.mechanism.urdf_elements import Inertial, Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
+from fmilin.models.mechanism.urdf_remarks import UrdfRemarks
 from fmilin.tolerances import NEGATIVE_INERTIA
 
 __all__ = ["beside", "read_urdf_description", "robot_in"]
 
 GROUND, FLOATING = "ground", "floating_base"
 """Names of the ground and of the joint of a base that floats."""
-SHOWN = 8
-"""So many names are listed in a remark."""
 TYPES: dict[str, JointType] = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -99,7 +98,7 @@ def read_urdf_description(
     if not floating and given.get("ground", root.name) != root.name:
         raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
     more: dict[str, Any] = {} if parts is None else dict(parts.fields)
-    remarks = _Remarks()
+    remarks = UrdfRemarks()
     least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
     bodies = [_body(link, places, least, remarks) for link in tree.links if floating or link is not root]
     bodies += more.pop("bodies", ())
@@ -165,48 +164,6 @@ def _root(tree: UrdfTree, places: Places) -> UrdfLink:
                        "the others are disconnected")  # fmt: skip
 
 
-@dataclass
-class _Remarks:
-    """What there is to say about the links."""
-
-    massless: list[str] = field(default_factory=list)
-    beyond: dict[str, float] = field(default_factory=dict)
-    negative: dict[str, float] = field(default_factory=dict)
-    astray: list[str] = field(default_factory=list)
-
-    def told(self, tree: UrdfTree) -> list[str]:
-        """Return the remarks, one of each kind."""
-        found = []
-        if rubbing := [joint.name for joint in tree.joints if joint.friction]:
-            found.append(
-                f"The dry friction of {', '.join(rubbing)} is left out: it has no slope at rest. Damping is taken as "
-                "it is."
-            )
-        if self.massless:
-            found.append(f"Massless frames, because their mass is 0: the links {_listed(self.massless)}.")
-        if self.beyond:
-            each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
-            found.append(
-                f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
-                f"{_listed(each)}. They are taken as they are."
-            )
-        if self.negative:
-            each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
-            found.append(
-                f"No body can have these inertias, with a negative principal moment: {_listed(each)}. They are taken "
-                "as they are, being negligible beside the largest in the file."
-            )
-        if self.astray:
-            found.append(" ".join(self.astray[:SHOWN]))
-        if tree.unknown:
-            found.append(f"Ignored, because URDF does not know it: {_listed(tree.unknown)}.")
-        return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
 def _tensor(inertial: Inertial) -> NDArray[np.float64]:
     xx, yy, zz, xy, xz, yz = inertial.inertia
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -217,7 +174,7 @@ def _moments(inertial: Inertial) -> NDArray[np.float64]:
     return np.asarray(np.linalg.eigvalsh(_tensor(inertial)))
 
 
-def _body(link: UrdfLink, places: Places, least: float, remarks: _Remarks) -> Body:
+def _body(link: UrdfLink, places: Places, least: float, remarks: UrdfRemarks) -> Body:
     """Return the body of a link; no moment of inertia may be below ``least``."""
     inertial = link.inertial
     if inertial is None:
@@ -295,7 +252,7 @@ def _sensors(joints: list[Joint]) -> list[Sensor]:
     return [Sensor(j.state_names[0][0], "joint_position", j.name) for j in _single(joints)]
 
 
-def _couplings(tree: UrdfTree, joints: list[Joint], places: Places, remarks: _Remarks) -> list[Coupling]:
+def _couplings(tree: UrdfTree, joints: list[Joint], places: Places, remarks: UrdfRemarks) -> list[Coupling]:
     """Return a coupling for each joint that mimics another one; nothing for fixed ones."""
     known = {joint.name: joint for joint in joints}
     found = []

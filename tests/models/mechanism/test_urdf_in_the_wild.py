@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,9 +51,10 @@ def test_a_joint_that_mimics_another_is_coupled_to_it(tmp_path: Path) -> None:
     assert model.start.states.tolist() == [0.0, 0.5, 0.0, 0.0]
     linear = fl.linearize(model)
     assert linear.states.names == ("l.q", "l.v")
-    J, V_qq = 0.02 * (1 + 4), 9.81 * 0.1 * 4 * np.sin(0.5)
-    np.testing.assert_allclose(linear.A, [[0, 1], [-V_qq / J, -0.3 / J]], rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(linear.B, [[0], [1 / J]], rtol=1e-12)
+    J, V_qq = 0.02 * (1 + 4), 9.81 * 0.1 * 4 * math.sin(0.5)
+    expected = np.array([[0.0, 1.0], [-V_qq / J, -0.3 / J]])
+    np.testing.assert_allclose(linear.A, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(linear.B, [[0.0], [1 / J]], rtol=1e-12)
     np.testing.assert_allclose(linear.C, [[1, 0], [-2, 0]], rtol=1e-12, atol=1e-13)
 
 
