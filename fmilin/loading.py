@@ -68,6 +68,7 @@ class LoadRequest:
     interface: str | None = None
     fmu: FmuOptions | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
@@ -83,6 +84,7 @@ def load(
     time: float | None = None,
     interface: str | None = None,
     fmu: FmuOptions | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Model:
     """Return the model behind ``source``.
 
@@ -107,6 +109,8 @@ def load(
         Of an FMU: model exchange or co-simulation; without it model exchange where the FMU has it.
     fmu : FmuOptions, optional
         How much an FMU may unpack, and whether its sources may be compiled.
+    options : mapping, optional
+        What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file.
 
     Returns
     -------
@@ -122,7 +126,10 @@ def load(
     ConstraintError
         When constraints are wrong or name unknown variables.
     """
-    return load_as(source, LoadRequest(constraints, constraints_file, parameters or {}, time, interface, fmu))
+    return load_as(
+        source,
+        LoadRequest(constraints, constraints_file, parameters or {}, time, interface, fmu, options=options or {}),
+    )
 
 
 def load_as(source: str | Path, request: LoadRequest) -> Model:
@@ -134,6 +141,7 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
             f"'{request.interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation)."
         )
     text = str(source)
+    _require_options(text, request)
     python = _PYTHON.fullmatch(text)
     if python is not None:
         return _as_asked(lambda: _model_in_python(python), text, request)
@@ -141,6 +149,16 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
         return _from_fmu(Path(text), request)
     with process_state():  # relative paths are looked at in many places
         return _from_file(text, request)
+
+
+def _require_options(text: str, request: LoadRequest) -> None:
+    """Refuse options that this kind of file does not have."""
+    has_base = Path(text).suffix.lower() in (".urdf", ".toml") and chosen_adapter(text) is None
+    for name in request.options:
+        if name != "floating_base":
+            raise UnknownNameError.among(name, ["floating_base"], "an option of a file")
+        if not has_base:
+            raise UsageError(f"'{text}' is no URDF file read by fmilin: no base of it can be made to float.")
 
 
 def _from_file(text: str, request: LoadRequest) -> Model:
@@ -282,7 +300,8 @@ def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
     from fmilin.models.mechanism import Mechanism
     from fmilin.models.mechanism.files import mechanism_from
 
-    return _as_asked(lambda: mechanism_from(Mechanism, path), str(path), request)
+    floating = bool(request.options.get("floating_base", False))
+    return _as_asked(lambda: mechanism_from(Mechanism, path, floating_base=floating), str(path), request)
 
 
 _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {

@@ -40,6 +40,7 @@ __all__ = [
     "MISSES",
     "MOVES",
     "NEAR_NYQUIST",
+    "NEGATIVE_INERTIA",
     "NO_INERTIA",
     "ON_MANIFOLD",
     "PRECISE",
@@ -83,6 +84,10 @@ REACHED: Final = 1e-9
 CONSISTENT: Final = 1e-6
 """Gap of start values, in sizes of the states, that is closed by a projection without being asked for. Looser: a typing
 error in a start value or a wrong length in a constraint is moved to another point silently."""
+
+NEGATIVE_INERTIA: Final = 1e-6
+"""Negative moment of inertia of a link of a URDF file that is taken with a remark, relative to the largest moment in
+the file: rounding, or a small part that nobody measured. Looser: mass matrices that are not positive."""
 
 CLOSED: Final = 1e-9
 """Gap of an assembled loop, in sizes of the mechanism or rad. Looser: a mechanism with a gap."""

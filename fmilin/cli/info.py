@@ -11,6 +11,7 @@ from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import (
     DEBUG,
+    FLOATING_BASE,
     MODEL,
     TIMEOUT,
     UNPACK_LIMIT,
@@ -29,16 +30,27 @@ __all__ = ["command"]
 @MODEL
 @json_option("The same as one JSON document on standard output.")
 @click.option("--run", is_flag=True, help="Run the model, too: do its states depend on each other?")
+@FLOATING_BASE
 @UNPACK_LIMIT
 @VERBOSE
 @DEBUG
-def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None, verbose: bool, debug: bool) -> int:
+def command(
+    model: str,
+    *,
+    as_json: bool,
+    run: bool,
+    floating_base: bool,
+    unpack_limit: float | None,
+    verbose: bool,
+    debug: bool,
+) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
     MODEL is model.fmu, system.ssp, path/to/file.py:name or package.module:name.
     The code of an FMU is not loaded, but with --run.
     """
     opened_with = fmu(unpack_limit)
+    options = {"floating_base": True} if floating_base else {}
 
     def job(runner: JobRunner) -> None:
         from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
@@ -59,7 +71,7 @@ def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None,
         else:
             import fmilin as fl
 
-            summary = summary_of_model(runner.borrow(fl.load(model)))
+            summary = summary_of_model(runner.borrow(fl.load(model, options=options)))
         if as_json:
             from fmilin.export.json_file import text_of
 
@@ -67,7 +79,7 @@ def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None,
         else:
             print_summary(summary, runner.results)
         if run:
-            for line in _dependence(runner, model):
+            for line in _dependence(runner, model, options):
                 runner.say(f"{line}\n")
         if verbose and is_fmu(model):
             from fmilin.fmi.read.archive import FmuFile
@@ -78,11 +90,11 @@ def command(model: str, *, as_json: bool, run: bool, unpack_limit: float | None,
     return work(job, isolate=run and is_fmu(model), debug=debug, limits=Limits(TIMEOUT, None))
 
 
-def _dependence(runner: JobRunner, model: str) -> Iterator[str]:
+def _dependence(runner: JobRunner, model: str, options: dict[str, bool]) -> Iterator[str]:
     """Say whether states that no constraint binds look as if one did."""
     import fmilin as fl
 
-    found = runner.borrow(fl.load(model))
+    found = runner.borrow(fl.load(model, options=options))
     if len(found.constraints):
         yield f"Dependence: declared, by {len(found.constraints)} equations"
         return

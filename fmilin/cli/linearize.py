@@ -133,6 +133,7 @@ def command(
         fmu=running.fmu(),
         constraints=_constraints(constrained, asked),
         constraints_file=constrained.constraints,
+        floating_base=constrained.floating_base,
         stepping=None if coupled.as_cosimulated else stepped.asked(),
         descriptor=not is_fmu(model) and (as_json or any(map(carries_descriptor, files))),
         **asked,  # the options that are called like its fields

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEBUG",
+    "FLOATING_BASE",
     "MODEL",
     "POINT",
     "PROJECT",
@@ -74,6 +75,9 @@ PROJECT = click.option("--project", is_flag=True, help="Start from the nearest p
 UNPACK_LIMIT = click.option(
     "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
 )
+
+
+FLOATING_BASE = click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely.")
 
 
 def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
@@ -195,11 +199,12 @@ def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator)
 
 @dataclass(frozen=True)
 class Constraints:
-    """What stands on the command line about constraints."""
+    """What stands on the command line about constraints, and whether the base of a robot is held."""
 
     constraint: tuple[str, ...]
     constraints: Path | None
     no_constraints: bool
+    floating_base: bool
 
     def asked(self) -> list[str] | None:
         """Return the expressions; None for those that come with the model, the empty list for none at all.
@@ -215,7 +220,7 @@ class Constraints:
 
 
 def constraints_options(without: str) -> Decorator:
-    """Return ``--constraint``, ``--constraints`` and ``--no-constraints``, which the help explains by ``without``."""
+    """Return the options of :class:`Constraints`; the help explains ``--no-constraints`` by ``without``."""
     return grouped(
         "constrained",
         Constraints,
@@ -227,6 +232,7 @@ def constraints_options(without: str) -> Decorator:
         ),
         path_option("--constraints", metavar="FILE.toml", help="The same from a file."),
         click.option("--no-constraints", is_flag=True, help=without),
+        FLOATING_BASE,
     )
 
 

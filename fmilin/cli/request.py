@@ -26,6 +26,8 @@ class Request:
         States, inputs and parameters by name.
     constraints : sequence of str or None
         None: those that come with the model; empty: none at all.
+    floating_base : bool
+        Whether the root link of a URDF file moves freely.
     descriptor : bool
         Whether the descriptor system is wanted, too: where it goes into a file that carries one.
     discover : bool
@@ -40,6 +42,7 @@ class Request:
     settings: dict[str, float]
     constraints: Sequence[str] | None = None
     constraints_file: Path | None = None
+    floating_base: bool = False
     independent: Sequence[str] | None = None
     coordinates: str = "partition"
     inputs: Sequence[str] | None = None

@@ -142,6 +142,7 @@ def command(
         settings=settings,
         constraints=constraints,
         constraints_file=constrained.constraints,
+        floating_base=constrained.floating_base,
         outputs=outputs,
         time=run.start_time,
         project=project,

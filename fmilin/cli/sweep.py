@@ -212,6 +212,7 @@ def command(
             load=LoadRequest(
                 constraints=constrained.asked(),
                 constraints_file=constrained.constraints,
+                options={"floating_base": True} if constrained.floating_base else {},
                 time=asked["time"] if is_fmu(model) else None,
                 interface=asked["interface"],
                 fmu=running.fmu(),

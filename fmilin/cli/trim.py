@@ -156,6 +156,7 @@ def command(
         settings=settings | dict(wishes.fix),
         constraints=constraints,
         constraints_file=constrained.constraints,
+        floating_base=constrained.floating_base,
         time=time,
         project=project,
     )

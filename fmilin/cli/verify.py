@@ -70,6 +70,7 @@ def command(
             settings=dict(said.point.parameters),
             constraints=constraints,
             constraints_file=constrained.constraints,
+            floating_base=constrained.floating_base,
             time=said.point.time,
         )
         loaded, _ = open_model(request, runner)

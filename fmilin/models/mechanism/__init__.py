@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.models.mechanism.description import (
     Body,
+    Coupling,
     Force,
     Joint,
     JointForce,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Body",
+    "Coupling",
     "Force",
     "Joint",
     "JointForce",

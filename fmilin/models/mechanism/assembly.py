@@ -15,7 +15,7 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.models.mechanism.closing import Closing, Floats, Gap
-from fmilin.models.mechanism.description import MechanismDescription, require_freedom
+from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.tolerances import CLOSED
 
 __all__ = ["Assembly", "Gap", "assemble"]
@@ -68,8 +68,6 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
         When a loop stays open; with each loop's gap in m (or rad) as ``residuals``.
     UnknownNameError
         When ``held`` names no state.
-    ModelError
-        When nothing can move.
 
     Examples
     --------
@@ -82,7 +80,6 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     >>> [round(float(j.position[0]), 6) for j in triangle.description.joints]  # 60 and -120 degrees
     [1.047198, -2.094395]
     """
-    require_freedom(description)
     closing = Closing(description, _held(description, held))
     q = _nearest(closing)
     _require_closed(closing, q)

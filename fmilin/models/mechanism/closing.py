@@ -75,13 +75,22 @@ class Closing:
         self.scales = np.where(slides, self.size, 1.0)
         self.free_q, self.free_v = self._free(held)
         powers = {"lines": 1, "rods": 2, "hinges": 0}  # of a length: rods compare squares, hinges measure cosines
-        self.units = np.array([self.size ** powers[loop.row[0]] for loop in system.loop_constraints[: system.m_q]])
+        self.units = np.array(
+            [
+                self._scale(loop.terms) if loop.terms else self.size ** powers[loop.row[0]]
+                for loop in system.loop_constraints[: system.m_q]
+            ]
+        )
         self.iterations = 0
 
     @cached_property
     def start(self) -> Floats:
         """The first guess, quaternions of unit length, shape (n_q,)."""
         return self._normalized(np.array([q for joint in self.system.description.joints for q in joint.position]))
+
+    def _scale(self, terms: tuple[tuple[str, float], ...]) -> float:
+        """Return the unit of a coupling: that of the joint that follows."""
+        return float(self.scales[self.system.tree.speeds_of[terms[0][0]][0]])
 
     def _free(self, held: tuple[str, ...]) -> tuple[Floats, Floats]:
         tree = self.system.tree
@@ -113,7 +122,9 @@ class Closing:
         for value, loop in zip(self._raw(q), self.system.loop_constraints, strict=False):
             name = _own_name(loop.of)
             distance, angle = found.get(name, (0.0, 0.0))
-            if loop.row[0] == "hinges":
+            if loop.terms and self._scale(loop.terms) == 1.0:
+                angle = abs(float(value))
+            elif loop.row[0] == "hinges":
                 angle = max(angle, abs(float(np.arcsin(np.clip(value, -1, 1)))))
             else:
                 length = rods.get(name)
@@ -131,7 +142,7 @@ class Closing:
 
     def _raw(self, q: Floats) -> Floats:
         p, e = self.system.markers.places(np.asarray(positions(self.system.tree, q)))
-        return np.asarray(self.system.g(p, e))
+        return np.asarray(self.system.g(p, e, q))
 
     def _axes(self, loop: Loop, X: Floats) -> list[tuple[Floats, Floats]]:
         """Return pairs of directions that must not be opposite to each other."""

@@ -49,8 +49,8 @@ class Closure:
         at = velocities(system.tree, q, v)
         now = system.markers.motion(at)
         W = system.rows.motion(now).W[..., system.places, :]
-        slips = (W * system.rows.relative(at.V, system.places)).sum(axis=-1)
-        return np.concatenate((system.g(now.p, now.e), slips), axis=-1)[..., self._order]
+        slips = system.rows.slips(W, at.V, v, system.places)
+        return np.concatenate((system.g(now.p, now.e, q), slips), axis=-1)[..., self._order]
 
     def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
@@ -68,7 +68,7 @@ class Closure:
             slots = system.derivatives.slots(now)
             rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.places, :]
             gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
-        values = np.concatenate((system.g(now.p, now.e), slips), axis=-1)
+        values = np.concatenate((system.g(now.p, now.e, q), slips), axis=-1)
         return values[..., self._order], gradient[..., self._order, :]
 
     def gradient(self, solution: Solution, columns: Columns) -> Array:

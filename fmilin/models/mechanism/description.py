@@ -8,6 +8,7 @@ from typing import Any
 
 from fmilin.errors import ModelError, UnknownNameError
 from fmilin.models.mechanism.elements import (
+    Coupling,
     Force,
     JointForce,
     LineForce,
@@ -22,6 +23,7 @@ from fmilin.models.mechanism.placement import Placement, Vector, vector
 
 __all__ = [
     "Body",
+    "Coupling",
     "Force",
     "Input",
     "Joint",
@@ -35,7 +37,6 @@ __all__ = [
     "Skate",
     "Torque",
     "Wheel",
-    "require_freedom",
 ]
 
 Input = JointForce | Force | Torque | LineForce
@@ -66,6 +67,7 @@ class MechanismDescription:
     joints : sequence of Joint
         In any order.
     loops : sequence of Loop
+    couplings : sequence of Coupling
     wheels, skates : sequence of Wheel, Skate
     springs : sequence of PointSpring
     inputs : sequence of JointForce, Force, Torque or LineForce
@@ -111,6 +113,7 @@ class MechanismDescription:
     ground: str = "ground"
     independent: Sequence[str] = ()
     remarks: Sequence[str] = ()
+    couplings: Sequence[Coupling] = ()
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
@@ -137,23 +140,11 @@ class MechanismDescription:
             raise ModelError(f"The mechanism '{self.name}' cannot be built: " + " ".join(problems))
 
 
-def require_freedom(description: MechanismDescription) -> None:
-    """Refuse a mechanism in which nothing moves.
-
-    Raises
-    ------
-    ModelError
-        When all joints are fixed.
-    """
-    if not any(SPEEDS[joint.type] for joint in description.joints):
-        raise ModelError(f"In the mechanism '{description.name}' nothing can move: all its joints are fixed.")
-
-
 def _repeated(d: MechanismDescription) -> list[str]:
     problems = []
     groups: list[tuple[str, list[str]]] = [
         ("bodies (the ground is one)", [d.ground, *(b.name for b in d.bodies)]),
-        ("joints, loops, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
+        ("joints, loops, couplings, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
         ("springs or inputs", [*_names(d.springs), *_names(d.inputs)]),
         ("outputs", [s.name for s in d.sensors]),
         ("states or inputs", [*(n for j in d.joints for n in sum(j.state_names, ())), *(i.name for i in d.inputs)]),
@@ -169,7 +160,7 @@ def _names(parts: Iterable[Any]) -> list[str]:
 
 
 def _constraint_names(d: MechanismDescription) -> list[str]:
-    return [*_names(d.loops), *_names(d.wheels), *_names(d.skates)]
+    return [*_names(d.loops), *_names(d.couplings), *_names(d.wheels), *_names(d.skates)]
 
 
 def _unknown_bodies(d: MechanismDescription) -> list[str]:
@@ -196,6 +187,11 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
     constraints = _constraint_names(d)
     bodies = [d.ground, *(b.name for b in d.bodies)]
     problems = []
+    for c in d.couplings:
+        for name in (c.joint, c.leader):
+            problems += _coordinate(f"coupling '{c.name}'", name, 0, joints)
+            if name in joints and len(SPEEDS[joints[name].type]) > 1:
+                problems.append(f"In the coupling '{c.name}': the joint '{name}' must have one freedom.")
     for i in d.inputs:
         if isinstance(i, JointForce):
             problems += _coordinate(f"input '{i.name}'", i.joint, i.coordinate, joints)
@@ -208,7 +204,7 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
         elif s.quantity.startswith("distance"):
             problems += _name(where, s.of, lines, "a spring or line force")
         elif s.quantity == "reaction":
-            problems += _name(where, s.of, constraints, "a loop, wheel or skate")
+            problems += _name(where, s.of, constraints, "a loop, coupling, wheel or skate")
     states = [n for j in d.joints for n in sum(j.state_names, ())]
     for name in d.independent:
         problems += _name("recommended states", name, states, "a state")

@@ -11,9 +11,41 @@ from fmilin.errors import ModelError
 from fmilin.models.mechanism.parts import QUANTITIES, Quantity, check_name, check_type, unit
 from fmilin.models.mechanism.placement import Vector, vector
 
-__all__ = ["Force", "JointForce", "LineForce", "PointSpring", "Sensor", "Skate", "Torque", "Wheel"]
+__all__ = ["Coupling", "Force", "JointForce", "LineForce", "PointSpring", "Sensor", "Skate", "Torque", "Wheel"]
 
 ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Holds the coordinates of two joints with one freedom together: q = ratio q_leader + offset.
+
+    A gear, a belt, or a finger that mimics another one. One constraint on positions.
+
+    Parameters
+    ----------
+    name : str
+    joint, leader : str
+        The joint that follows, and the one that it follows.
+    ratio : float
+        Without unit, or in m/rad or rad/m.
+    offset : float
+        In rad or m.
+    """
+
+    name: str
+    joint: str
+    leader: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "coupling")
+        if self.joint == self.leader:
+            raise ModelError(f"The coupling '{self.name}' couples the joint '{self.joint}' with itself.")
+        for what in ("ratio", "offset"):
+            if not np.isfinite(getattr(self, what)):
+                raise ModelError(f"'{what}' of the coupling '{self.name}' must be a finite number.")
 
 
 @dataclass(frozen=True)

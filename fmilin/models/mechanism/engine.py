@@ -11,13 +11,13 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
-from fmilin.models.mechanism.description import MechanismDescription, require_freedom
+from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import independence_of, require_mass
 from fmilin.models.mechanism.parameters import changed, geometric, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
-from fmilin.models.mechanism.remarks import redundant_remarks, vanishing_remarks
+from fmilin.models.mechanism.remarks import redundant_remarks, rest_remarks, vanishing_remarks
 from fmilin.models.mechanism.system import System
 from fmilin.models.native_engine import AdjustableEngine, Quantity
 
@@ -43,14 +43,13 @@ class MechanismEngine(AdjustableEngine):
     Raises
     ------
     ModelError
-        When nothing can move, or a freedom moves no mass.
+        When a freedom moves no mass.
     """
 
     batches = compilable = True
 
     def __init__(self, description: MechanismDescription) -> None:
         system = System(description)
-        require_freedom(description)
         q = state_signals(system).starts[: system.tree.n_q]
         self.description, self.independence = description, independence_of(system, q)
         self.system = system = System(description, self.independence.vanishing)
@@ -62,7 +61,12 @@ class MechanismEngine(AdjustableEngine):
         self.independent = tuple(description.independent)
         self.parameters = parameters_of(description)
         found = self.independence
-        self.notes = (*description.remarks, *vanishing_remarks(found), *redundant_remarks(system, found))
+        self.notes = (
+            *description.remarks,
+            *rest_remarks(system),
+            *vanishing_remarks(found),
+            *redundant_remarks(system, found),
+        )
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, UsageError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.source_lines import Places
@@ -34,14 +34,20 @@ class Source:
     places: Places
 
 
-def mechanism_from(kind: Callable[[MechanismDescription], Kind], path: Path, additions: Path | None = None) -> Kind:
+def mechanism_from(
+    kind: Callable[[MechanismDescription], Kind],
+    path: Path,
+    additions: Path | None = None,
+    *,
+    floating_base: bool = False,
+) -> Kind:
     """Return the mechanism of a ``.toml`` or ``.urdf`` file, its loops closed from the first guess in it.
 
     Parameters
     ----------
     kind : callable
         Makes a model of a description: the class ``Mechanism``, or one derived from it.
-    path, additions : Path
+    path, additions, floating_base
         As for :func:`read_mechanism_file`.
 
     Raises
@@ -51,12 +57,12 @@ def mechanism_from(kind: Callable[[MechanismDescription], Kind], path: Path, add
     ConstraintError
         When a loop cannot be closed.
     """
-    source = read_mechanism_file(path, additions)
+    source = read_mechanism_file(path, additions, floating_base=floating_base)
     with source.places.named():
         return kind(assemble(source.description).description)
 
 
-def read_mechanism_file(path: Path, additions: Path | None = None) -> Source:
+def read_mechanism_file(path: Path, additions: Path | None = None, *, floating_base: bool = False) -> Source:
     """Read a ``.toml`` or ``.urdf`` file.
 
     Parameters
@@ -64,6 +70,8 @@ def read_mechanism_file(path: Path, additions: Path | None = None) -> Source:
     path : Path
     additions : Path, optional
         A TOML file with the loops and whatever else a URDF file lacks; ``STEM.fmilin.toml`` beside it when left out.
+    floating_base : bool
+        Whether the root link of the URDF file moves freely.
 
     Raises
     ------
@@ -76,11 +84,13 @@ def read_mechanism_file(path: Path, additions: Path | None = None) -> Source:
         if parts is not None and "urdf" in parts.content:
             what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
             raise parts.places.wrong(parts.lines.find(("urdf",)), what)
-        return Source(*read_urdf_description(path, parts))
+        return Source(*read_urdf_description(path, parts, floating_base=floating_base))
     if additions is not None:
         raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
     parts = read_parts(path)
     robot = robot_in(parts)
     if robot is not None:
-        return Source(*read_urdf_description(robot, parts))
+        return Source(*read_urdf_description(robot, parts, floating_base=floating_base))
+    if floating_base:
+        raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
     return Source(description_of(parts), parts.places)

@@ -214,6 +214,8 @@ def _ball_rates(e: Array) -> Array:
 
 def local_transformations(tree: Tree, q: Array) -> Array:
     """Return f_(P,i)(q_i) of all links, shape (..., N + 1, 4, 4)."""
+    if not tree.n:  # nothing moves
+        return np.broadcast_to(tree.M, (*q.shape[:-1], *tree.M.shape))
     angle = q[..., tree.coordinate, None, None]
     sine, rise, advance = tree.turn
     F = tree.M + sine * np.sin(angle) + rise * (1 - np.cos(angle)) + advance * angle

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Skate, Wheel
+from fmilin.models.mechanism.elements import Coupling, Skate, Wheel
 from fmilin.models.mechanism.markers import Markers
 from fmilin.models.mechanism.parts import Body, Joint, Loop
 from fmilin.models.mechanism.placement import ORIGIN
 from fmilin.models.mechanism.rows import FixedRows, Rows
 from fmilin.models.mechanism.screws import Array
+from fmilin.models.mechanism.tree import Tree
 
 __all__ = ["LoopConstraint", "PositionValues", "collect_loop_constraints", "values_of", "with_virtual_links"]
 
@@ -46,7 +47,7 @@ class LoopConstraint:
     Parameters
     ----------
     of : str
-        The loop, wheel or skate.
+        The loop, coupling, wheel or skate.
     index : int
         Which of its constraints, from 1.
     row : tuple of (str, int)
@@ -56,6 +57,8 @@ class LoopConstraint:
         Of a line: the point whose distance along the direction is measured.
     constant : float
         Subtracted from the value.
+    terms : tuple of (str, float)
+        Of a coupling: joints and the factors of their coordinates.
     """
 
     of: str
@@ -64,6 +67,7 @@ class LoopConstraint:
     level: Literal["position", "velocity"] = "position"
     base: int = 0
     constant: float = 0.0
+    terms: tuple[tuple[str, float], ...] = ()
 
 
 def with_virtual_links(description: MechanismDescription) -> MechanismDescription:
@@ -104,6 +108,8 @@ def collect_loop_constraints(description: MechanismDescription, markers: Markers
     found: list[LoopConstraint] = []
     for loop in description.loops:
         found += _loop(loop, markers, rows)
+    for coupling in description.couplings:
+        found.append(_coupling(coupling, description.ground, markers, rows))
     for wheel in description.wheels:
         found += _wheel(wheel, description.ground, markers, rows)
     for skate in description.skates:
@@ -128,6 +134,13 @@ def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     ]
     pairs = [rows.hinge(bodies, (on_first[on_1], on_second[on_2])) for on_2, on_1 in across]
     return found + [LoopConstraint(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
+
+
+def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> LoopConstraint:
+    terms = ((coupling.joint, 1.0), (coupling.leader, -coupling.ratio))
+    freedoms = tuple((rows.tree.speeds_of[name][0], factor) for name, factor in terms)
+    row = rows.coupling(ground, markers.direction(ground, (0.0, 0.0, 1.0)), freedoms)
+    return LoopConstraint(coupling.name, 1, row, constant=coupling.offset, terms=terms)
 
 
 def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
@@ -155,12 +168,13 @@ def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[Loop
 
 @dataclass(frozen=True)
 class PositionValues:
-    """g(q) of the constraints on positions, from their markers."""
+    """g(q) of the constraints on positions, from their markers; of couplings from ``slopes`` q, shape (k, n_q)."""
 
     rows: FixedRows
     places: NDArray[np.intp]
     bases: NDArray[np.intp]
     constants: NDArray[np.float64]
+    slopes: NDArray[np.float64]
     kinds: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] = field(init=False)
     order: NDArray[np.intp] = field(init=False)
 
@@ -169,10 +183,11 @@ class PositionValues:
         p = self.places
         groups = (np.flatnonzero(p < lines), np.flatnonzero((p >= lines) & (p < rods)), np.flatnonzero(p >= couples))
         object.__setattr__(self, "kinds", groups)
-        object.__setattr__(self, "order", np.argsort(np.concatenate(groups)))
+        coupled = np.flatnonzero((p >= rods) & (p < couples))
+        object.__setattr__(self, "order", np.argsort(np.concatenate((*groups, coupled))))
 
-    def __call__(self, p: Array, e: Array) -> Array:
-        """Return g, shape (..., m_q), for points p and directions e."""
+    def __call__(self, p: Array, e: Array, q: Array) -> Array:
+        """Return g, shape (..., m_q), for points p, directions e and coordinates q."""
         rows, (lines, rods, hinges), values = self.rows, self.kinds, [np.zeros((*p.shape[:-2], 0))]
         if len(lines):
             i = self.places[lines]
@@ -185,14 +200,21 @@ class PositionValues:
         if len(hinges):
             i = self.places[hinges] - sum(rows.sizes[:3])
             values.append((e[..., rows.hinge_first[i], :] * e[..., rows.hinge_second[i], :]).sum(axis=-1))
+        if len(self.slopes):
+            values.append(q @ self.slopes.T)
         if len(values) <= 2:  # constraints of one sort, or none
             return values[-1] - self.constants
         return np.concatenate(values[1:], axis=-1)[..., self.order] - self.constants
 
 
-def values_of(constraints: list[LoopConstraint], rows: FixedRows) -> PositionValues:
+def values_of(constraints: list[LoopConstraint], rows: FixedRows, tree: Tree) -> PositionValues:
     """Return the function g of the constraints on positions among them."""
     position = [c for c in constraints if c.level == "position"]
     places = np.array([rows.position(b.row) for b in position], dtype=np.intp)
     bases = np.array([b.base for b in position], dtype=np.intp)
-    return PositionValues(rows, places, bases, np.array([b.constant for b in position]))
+    coupled = [b for b in position if b.terms]
+    slopes = np.zeros((len(coupled), tree.n_q))
+    for i, coupling in enumerate(coupled):
+        for joint, factor in coupling.terms:
+            slopes[i, tree.coordinates_of[joint][0]] += factor
+    return PositionValues(rows, places, bases, np.array([b.constant for b in position]), slopes)

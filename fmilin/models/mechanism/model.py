@@ -52,7 +52,7 @@ class Mechanism(NativeModel):
     Raises
     ------
     ModelError
-        When nothing can move, or a freedom moves no mass.
+        When a freedom moves no mass.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Mechanism(NativeModel):
         return mechanism_from(cls, Path(path))
 
     @classmethod
-    def from_urdf(cls, path: str | Path, additions: str | Path | None = None) -> Self:
+    def from_urdf(cls, path: str | Path, additions: str | Path | None = None, *, floating_base: bool = False) -> Self:
         """Return the mechanism of a URDF file, with the loops and whatever else a TOML file adds.
 
         Parameters
@@ -98,6 +98,8 @@ class Mechanism(NativeModel):
         path : str or Path
         additions : str or Path, optional
             The TOML file; ``STEM.fmilin.toml`` beside the URDF file when left out.
+        floating_base : bool
+            Whether the root link moves freely: a joint ``floating_base`` with states ``floating_base.x``, ...
 
         Raises
         ------
@@ -106,7 +108,8 @@ class Mechanism(NativeModel):
         """
         from fmilin.models.mechanism.files import mechanism_from
 
-        return mechanism_from(cls, Path(path), None if additions is None else Path(additions))
+        extra = None if additions is None else Path(additions)
+        return mechanism_from(cls, Path(path), extra, floating_base=floating_base)
 
     # -- more about a mechanism ------------------------------------------------------------------------
 

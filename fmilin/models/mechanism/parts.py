@@ -20,12 +20,14 @@ __all__ = [
     "LOOP_TYPES",
     "QUANTITIES",
     "SPEEDS",
+    "TRIANGLE",
     "Body",
     "Joint",
     "JointType",
     "Loop",
     "LoopType",
     "Quantity",
+    "beyond_triangle",
 ]
 
 JointType = Literal[
@@ -113,6 +115,9 @@ class Body:
     inertia : 3, 6 or 3 x 3 floats
         About the centre of mass, in axes parallel to the body's frame, in kg m2: (xx, yy, zz), or
         (xx, yy, zz, xy, xz, yz) as elements of the matrix (products of inertia with a minus sign), or the matrix.
+    any_inertia : bool
+        Take moments of inertia that no distribution of mass has, and a mass of 0 with an inertia, as many URDF files
+        have them. Whoever says so has judged them.
 
     Raises
     ------
@@ -129,11 +134,14 @@ class Body:
     mass: float | None
     center: Vector = (0.0, 0.0, 0.0)
     inertia: Any = (0.0, 0.0, 0.0)
+    any_inertia: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name, "body")
         where = f"The body '{self.name}'"
-        if self.mass is not None and not (np.isfinite(self.mass) and self.mass > 0):
+        if self.mass is not None and not (
+            np.isfinite(self.mass) and (self.mass > 0 or (self.any_inertia and self.mass == 0))
+        ):
             raise ModelError(
                 f"{where} has a mass of {self.mass} kg: a mass must be positive. A frame without mass is written "
                 "with mass=None."
@@ -143,7 +151,8 @@ class Body:
         if self.mass is None and J.any():
             raise ModelError(f"{where} has an inertia but no mass: give it a mass.")
         moments = np.linalg.eigvalsh(J)
-        if moments[0] < -TRIANGLE * abs(moments[2]) or moments[0] + moments[1] < (1 - TRIANGLE) * moments[2]:
+        negative = moments[0] < -TRIANGLE * abs(moments[2])
+        if not self.any_inertia and (negative or beyond_triangle(moments) > TRIANGLE):
             raise ModelError(
                 f"{where} cannot have this inertia: its principal moments are {moments[0]:.6g}, {moments[1]:.6g} and "
                 f"{moments[2]:.6g} kg m2, and of three moments none may be negative or exceed the sum of the other two."
@@ -297,6 +306,11 @@ class Loop:
         check_axes(self, where)
         if self.type == "rod" and not (np.isfinite(self.length) and self.length > 0):
             raise ModelError(f"The length of {where} must be positive, not {self.length}: a rod keeps a distance.")
+
+
+def beyond_triangle(moments: NDArray[np.floating[Any]]) -> float:
+    """Return by which part the largest of three moments of inertia, in order, exceeds the sum of the others."""
+    return float(1 - (moments[0] + moments[1]) / moments[2]) if moments[2] > 0 else 0.0
 
 
 def check_name(name: str, what: str) -> None:

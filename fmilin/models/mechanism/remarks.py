@@ -5,7 +5,14 @@ from __future__ import annotations
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.system import System
 
-__all__ = ["redundant_remarks", "vanishing_remarks"]
+__all__ = ["redundant_remarks", "rest_remarks", "vanishing_remarks"]
+
+
+def rest_remarks(system: System) -> tuple[str, ...]:
+    """Say that nothing can move."""
+    if system.tree.n:
+        return ()
+    return ("Nothing can move, all joints are fixed: the model has no states and its order is 0.",)
 
 
 def vanishing_remarks(found: Independence) -> tuple[str, ...]:

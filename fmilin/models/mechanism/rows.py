@@ -29,6 +29,7 @@ from fmilin.models.mechanism.tree import Tree
 __all__ = ["FixedRows", "RowMotion", "Rows"]
 
 Ints = NDArray[np.intp]
+Terms = tuple[tuple[int, float], ...]
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Rows:
     tree: Tree
     lines: list[tuple[int, int, int, int]] = field(default_factory=list)
     rods: list[tuple[int, int, int, int]] = field(default_factory=list)
-    couples: list[tuple[int, int, int]] = field(default_factory=list)
+    couples: list[tuple[int, int, int, Terms]] = field(default_factory=list)
     hinges: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def line(self, bodies: tuple[str, str], point: int, direction: int) -> tuple[str, int]:
@@ -51,7 +52,11 @@ class Rows:
 
     def couple(self, bodies: tuple[str, str], direction: int) -> tuple[str, int]:
         """Add (e, 0)."""
-        return self._add("couples", (*self._links(bodies), direction))
+        return self._add("couples", (*self._links(bodies), direction, ()))
+
+    def coupling(self, ground: str, direction: int, terms: Terms) -> tuple[str, int]:
+        """Add constant factors of speeds, as (freedom, factor); its couple acts between the ground and itself."""
+        return self._add("couples", (*self._links((ground, ground)), direction, terms))
 
     def hinge(self, bodies: tuple[str, str], directions: tuple[int, int]) -> tuple[str, int]:
         """Add (e_b x e_a, 0)."""
@@ -60,14 +65,14 @@ class Rows:
     def _links(self, bodies: tuple[str, str]) -> tuple[int, int]:
         return self.tree.place[bodies[0]][0], self.tree.place[bodies[1]][0]
 
-    def _add(self, kind: str, row: tuple[int, ...]) -> tuple[str, int]:
+    def _add(self, kind: str, row: tuple[Any, ...]) -> tuple[str, int]:
         getattr(self, kind).append(row)
         return kind, len(getattr(self, kind)) - 1
 
     def keep(self, places: list[tuple[str, int]]) -> list[tuple[str, int]]:
         """Drop all rows but these; return where they are now."""
         found = []
-        kept: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in ("lines", "rods", "couples", "hinges")}
+        kept: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in ("lines", "rods", "couples", "hinges")}
         for kind, number in places:
             kept[kind].append(getattr(self, kind)[number])
             found.append((kind, len(kept[kind]) - 1))
@@ -82,10 +87,14 @@ class Rows:
 
     def finished(self, markers: FixedMarkers) -> FixedRows:
         """Return the rows as arrays: lines, rods, couples, hinges."""
-        everything: list[tuple[int, ...]] = [*self.lines, *self.rods, *self.couples, *self.hinges]
+        everything: list[tuple[Any, ...]] = [*self.lines, *self.rods, *self.couples, *self.hinges]
         k = len(markers.r)
         a = np.array([row[0] for row in everything], dtype=np.intp)
         b = np.array([row[1] for row in everything], dtype=np.intp)
+        constant = np.zeros((len(everything), self.tree.n))
+        for i, (*_, terms) in enumerate(self.couples, start=len(self.lines) + len(self.rods)):
+            for freedom, factor in terms:
+                constant[i, freedom] += factor
         return FixedRows(
             sizes=(len(self.lines), len(self.rods), len(self.couples), len(self.hinges)),
             a=a,
@@ -99,6 +108,7 @@ class Rows:
             couple_directions=_ints([row[2] for row in self.couples]),
             hinge_first=_ints([row[2] for row in self.hinges]),
             hinge_second=_ints([row[3] for row in self.hinges]),
+            constant=constant if constant.any() else None,
         )
 
 
@@ -134,6 +144,8 @@ class FixedRows:
         1 where a freedom moves b alone, -1 where it moves a alone.
     spread : array, shape (N + 1, R)
         1 at the link b of a row, -1 at a.
+    constant : array, shape (R, n), or None
+        What couplings of joints add to the Jacobian.
     """
 
     sizes: tuple[int, int, int, int]
@@ -148,6 +160,7 @@ class FixedRows:
     couple_directions: Ints
     hinge_first: Ints
     hinge_second: Ints
+    constant: NDArray[np.float64] | None
 
     def __len__(self) -> int:
         return len(self.a)
@@ -179,7 +192,13 @@ class FixedRows:
 
     def jacobian(self, W: Array, S: Array, rows: Any = slice(None)) -> Array:
         """Return G_rj = W_r' (J_b - J_a)_j of some rows, shape (..., R, n)."""
-        return (W @ np.swapaxes(S, -1, -2)) * self.sigma[rows]
+        G: Array = (W @ np.swapaxes(S, -1, -2)) * self.sigma[rows]
+        return G if self.constant is None else G + self.constant[rows]
+
+    def slips(self, W: Array, of_links: Array, v: Array, rows: Any) -> Array:
+        """Return G v of some rows from the velocities of the links (..., N + 1, 6) and of the joints (..., n)."""
+        found: Array = (W * self.relative(of_links, rows)).sum(axis=-1)
+        return found if self.constant is None else found + v @ self.constant[rows].T
 
     def relative(self, of_links: Array, rows: Any = slice(None)) -> Array:
         """Return what link b has more than link a, (..., N + 1, 6) -> (..., R, 6)."""

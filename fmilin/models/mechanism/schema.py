@@ -85,6 +85,7 @@ class BodyTable(Table):
         description="About the centre of mass, in axes parallel to the body's frame, in kg m2: [xx, yy, zz], "
         "[xx, yy, zz, xy, xz, yz] (elements of the matrix) or the 3 x 3 matrix.",
     )
+    any_inertia: bool = Field(False, description="true: take moments that no body can have.")  # noqa: FBT003
 
 
 class JointTable(Table):
@@ -137,6 +138,16 @@ class LoopTable(Table):
     pitch: Number = Field(0.0, description="Of a helical joint, in m/rad.")
     length: Number = Field(0.0, description="Of a `rod`, in m.")
     turn: Number = Field(0.0, description="First guess of the angle of a helical loop, several turns included, in rad.")
+
+
+class CouplingTable(Table):
+    """Two joints with one freedom that move together: q = ratio q_leader + offset."""
+
+    name: str = Field(description="Name of the coupling.")
+    joint: str = Field(description="The joint that follows.")
+    leader: str = Field(description="The joint that it follows.")
+    ratio: Number = Field(1.0, description="Without unit, or in m/rad or rad/m.")
+    offset: Number = Field(0.0, description="In rad or m.")
 
 
 class WheelTable(Table):
@@ -217,10 +228,12 @@ class MechanismFile(Table):
         [], description="States to keep in linear models. Positions among them are held when the loops are closed."
     )
     urdf: str | None = Field(None, description="A URDF file with bodies and joints, relative to this file.")
+    floating_base: bool = Field(False, description="Whether the root link of the URDF file moves freely.")  # noqa: FBT003
     body: list[BodyTable] = Field([], description="The bodies.")
     joint: list[JointTable] = Field([], description="The joints of the tree, in any order.")
     joint_setting: list[JointSettingTable] = Field([], description="Values for joints of the URDF file.")
     loop: list[LoopTable] = Field([], description="What closes loops.")
+    coupling: list[CouplingTable] = Field([], description="Gears, and joints that mimic others.")
     wheel: list[WheelTable] = Field([], description="Rolling contacts.")
     skate: list[SkateTable] = Field([], description="Knife edges.")
     spring: list[SpringTable] = Field([], description="Springs and dampers between points.")

@@ -180,7 +180,7 @@ class System:
         self.forces = self._forces.finished(self.rows)
         self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
         self.places = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
-        self.g = values_of(self.loop_constraints, self.rows)
+        self.g = values_of(self.loop_constraints, self.rows, self.tree)
         self.rods = self.forces.rows - self.rows.sizes[0]
 
     @property
@@ -223,7 +223,7 @@ class System:
 
     def gaps(self, state: State) -> Array:
         """Return g of the constraints on positions, shape (..., m_q)."""
-        return self.g(state.now.p, state.now.e)
+        return self.g(state.now.p, state.now.e, state.q)
 
     def rates(self, state: State) -> Array:
         """Return G v, shape (..., m)."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.errors import ModelError, nearest_names
 from fmilin.models.mechanism.description import (
     Body,
+    Coupling,
     Force,
     Input,
     Joint,
@@ -41,6 +42,7 @@ PARTS: dict[str, tuple[str, type[Any] | None]] = {
     "body": ("bodies", Body),
     "joint": ("joints", Joint),
     "loop": ("loops", Loop),
+    "coupling": ("couplings", Coupling),
     "wheel": ("wheels", Wheel),
     "skate": ("skates", Skate),
     "spring": ("springs", PointSpring),
@@ -271,7 +273,7 @@ def _check_mass(entry: dict[str, Any]) -> None:
         raise ModelError(
             f"The body '{entry['name']}' has no 'mass': give it one in kg, or say massless = true for a mere frame."
         )
-    if not massless and not entry["mass"] > 0:
+    if not massless and not entry["mass"] > 0 and not (entry.get("any_inertia") and entry["mass"] == 0):
         raise ModelError(
             f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; a mere frame "
             "says massless = true instead."

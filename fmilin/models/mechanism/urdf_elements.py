@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ Triple = tuple[float, float, float]
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
-# Everything that the format knows. What has no part in the dynamics is skipped; what is not listed is refused.
+# Everything that the format knows. What has no part in the dynamics is skipped; what is not listed is ignored aloud.
 _SKIPPED = frozenset({"visual", "collision", "material", "gazebo", "transmission", "sensor", "contact", "self_collision_checking"})  # noqa: E501  # fmt: skip
 _CHILDREN = {
     "robot": {"link", "joint"},
@@ -71,6 +71,15 @@ class UrdfLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Mimic:
+    """The position of a joint is multiplier q + offset, q that of another joint; without unit or m/rad, rad or m."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True)
 class UrdfJoint:
     """A joint between two links; ``damping`` in N s/m or N m s/rad, ``friction`` in N or N m."""
 
@@ -83,6 +92,7 @@ class UrdfJoint:
     axis: Triple
     damping: float
     friction: float
+    mimic: Mimic | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,8 @@ class UrdfTree:
     name: str
     links: tuple[UrdfLink, ...]
     joints: tuple[UrdfJoint, ...]
+    unknown: tuple[str, ...] = ()
+    """What URDF does not know, with the first line of each."""
 
 
 def read_urdf(path: Path) -> UrdfTree:
@@ -104,15 +116,17 @@ def read_urdf(path: Path) -> UrdfTree:
     Raises
     ------
     ModelError
-        When it cannot be read, is no XML, or says something that URDF does not know; with the line.
+        When it cannot be read, is no XML, or lacks something; with the line.
     """
     root = _root(path)
     where = str(path)
-    _check(root, where)
+    unknown: dict[str, str] = {}
+    _check(root, where, unknown)
     return UrdfTree(
         name=root.get("name") or path.stem,
         links=tuple(_link(e, where) for e in root.iterfind("link")),
         joints=tuple(_joint(e, where) for e in root.iterfind("joint")),
+        unknown=tuple(unknown.values()),
     )
 
 
@@ -136,8 +150,8 @@ def _root(path: Path) -> Any:
     return root
 
 
-def _check(element: Any, where: str) -> None:
-    """Refuse what URDF does not know, all the way down."""
+def _check(element: Any, where: str, unknown: dict[str, str]) -> None:
+    """Collect what URDF does not know, all the way down, and refuse what is to be expanded first."""
     if not isinstance(element.tag, str):
         raise _wrong(where, element, "an entity reference is not expanded: write out what it stands for")
     attributes = _ATTRIBUTES.get(element.tag)
@@ -145,7 +159,8 @@ def _check(element: Any, where: str) -> None:
         return
     for name in element.attrib:
         if name not in attributes and not name.startswith("{"):  # other namespaces are nobody's business here
-            raise _wrong(where, element, _unknown(f"attribute '{name}'", name, attributes, element))
+            near = nearest_names(name, attributes, 1)
+            _note(unknown, f"the attribute '{name}' of <{element.tag}>", element, near)
     for child in element:
         if isinstance(child.tag, str) and (child.tag in _SKIPPED or child.tag.startswith("{")):
             if "xacro" in child.tag:
@@ -153,14 +168,14 @@ def _check(element: Any, where: str) -> None:
             continue
         known = _CHILDREN.get(element.tag, set[str]())
         if isinstance(child.tag, str) and child.tag not in known:
-            raise _wrong(where, child, _unknown(f"element <{child.tag}>", child.tag, known, element))
-        _check(child, where)
+            _note(unknown, f"the element <{child.tag}> of <{element.tag}>", child, nearest_names(child.tag, known, 1))
+            continue
+        _check(child, where, unknown)
 
 
-def _unknown(what: str, name: str, known: Collection[str], element: Any) -> str:
-    near = nearest_names(name, known, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(known)) or 'none'}"
-    return f"<{element.tag}>{_named(element)} has no {what}; {hint}"
+def _note(unknown: dict[str, str], what: str, element: Any, near: tuple[str, ...]) -> None:
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    unknown.setdefault(what, f"{what} (line {element.sourceline}{hint})")
 
 
 def _named(element: Any) -> str:
@@ -208,9 +223,6 @@ def _joint(element: Any, where: str) -> UrdfJoint:
     for tag, end in ends.items():
         if end is None:
             raise _wrong(where, element, f"the joint{_named(element)} has no <{tag} link='...'/>")
-    if _only(element, "mimic", where) is not None:
-        raise _wrong(where, element, f"the joint{_named(element)} mimics another one, which is not supported: fix it, "
-                     "or write the gear as a constraint of a model of your own")  # fmt: skip
     axis, dynamics = _only(element, "axis", where), _only(element, "dynamics", where)
     return UrdfJoint(
         name=_text(element, "name", where),
@@ -222,6 +234,18 @@ def _joint(element: Any, where: str) -> UrdfJoint:
         axis=(1.0, 0.0, 0.0) if axis is None else _triple(axis, "xyz", where, (1.0, 0.0, 0.0)),
         damping=0.0 if dynamics is None else _number(dynamics, "damping", where, 0.0),
         friction=0.0 if dynamics is None else _number(dynamics, "friction", where, 0.0),
+        mimic=_mimic(element, where),
+    )
+
+
+def _mimic(element: Any, where: str) -> Mimic | None:
+    mimic = _only(element, "mimic", where)
+    if mimic is None:
+        return None
+    return Mimic(
+        _text(mimic, "joint", where),
+        _number(mimic, "multiplier", where, 1.0),
+        _number(mimic, "offset", where, 0.0),
     )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, UnknownNameError
 from fmilin.models.mechanism.description import (
     Body,
+    Coupling,
     Input,
     Joint,
     JointForce,
@@ -17,13 +21,17 @@ from fmilin.models.mechanism.description import (
     Placement,
     Sensor,
 )
-from fmilin.models.mechanism.parts import SPEEDS, JointType
+from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE, JointType, beyond_triangle
 from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_file import Parts, with_settings
-from fmilin.models.mechanism.urdf_elements import Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
+from fmilin.models.mechanism.urdf_elements import Inertial, Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
+from fmilin.models.mechanism.urdf_remarks import UrdfRemarks
+from fmilin.tolerances import NEGATIVE_INERTIA
 
 __all__ = ["beside", "read_urdf_description", "robot_in"]
 
+GROUND, FLOATING = "ground", "floating_base"
+"""Names of the ground and of the joint of a base that floats."""
 TYPES: dict[str, JointType] = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -46,11 +54,14 @@ def robot_in(parts: Parts) -> Path | None:
     return None if named is None else parts.places.file.parent / named
 
 
-def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[MechanismDescription, Places]:
+def read_urdf_description(
+    path: Path, parts: Parts | None = None, *, floating_base: bool = False
+) -> tuple[MechanismDescription, Places]:
     """Read a mechanism from a URDF file.
 
-    The root link is the ground. Links without ``<inertial>`` are massless frames. Without ``[[input]]`` tables every
-    joint with one freedom has a force or torque ``JOINT.force`` or ``JOINT.torque`` as input, and without
+    The root link is the ground. Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that
+    mimics another one is coupled to it, unless it is fixed. Without ``[[input]]`` tables every
+    other joint with one freedom has a force or torque ``JOINT.force`` or ``JOINT.torque`` as input, and without
     ``[[sensor]]`` tables its position is an output.
 
     Parameters
@@ -58,11 +69,14 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     path : Path
     parts : Parts, optional
         What a TOML file adds: loops, springs, inputs, sensors, gravity, values for joints; further bodies and joints.
+    floating_base : bool
+        The root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where the file
+        has that name already); ``floating_base = true`` in the TOML file says the same.
 
     Returns
     -------
     MechanismDescription
-        Friction, which a linear model does not contain, among its remarks.
+        What was left out (friction) or is doubtful (inertias) among its remarks.
     Places
         Where its parts stand in the files, for messages.
 
@@ -79,14 +93,27 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
     places = Places(path, named, None if parts is None else parts.places)
     root = _root(tree, places)
     given = {} if parts is None else parts.content
-    if given.get("ground", root.name) != root.name:
+    floating = floating_base or given.get("floating_base", False)
+    ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
+    if not floating and given.get("ground", root.name) != root.name:
         raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
     more: dict[str, Any] = {} if parts is None else dict(parts.fields)
-    bodies = [*(_body(link, places) for link in tree.links if link is not root), *more.pop("bodies", ())]
+    remarks = UrdfRemarks()
+    least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
+    bodies = [_body(link, places, least, remarks) for link in tree.links if floating or link is not root]
+    bodies += more.pop("bodies", ())
     joints = [_joint(joint, places) for joint in tree.joints]
-    joints = [*(joints if parts is None else _set(joints, parts)), *more.pop("joints", ())]
+    if floating:
+        joints.insert(0, Joint(_unused(FLOATING, tree.joints), "free", ground, root.name))
+    joints = joints if parts is None else _set(joints, parts)
+    couplings = _couplings(tree, joints, places, remarks)
+    joints = [*_following(joints, couplings), *more.pop("joints", ())]
+    if "independent" not in given:
+        more["independent"] = _leaders(joints, couplings, parts)
+    more["couplings"] = [*couplings, *more.get("couplings", ())]
+    followers = {coupling.joint for coupling in couplings}
     if "input" not in given:
-        more["inputs"] = _inputs(joints)
+        more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
     if "sensor" not in given:
         more["sensors"] = _sensors(joints)
     with places.named():
@@ -95,11 +122,17 @@ def read_urdf_description(path: Path, parts: Parts | None = None) -> tuple[Mecha
             bodies,
             joints,
             **more,
-            ground=root.name,
-            remarks=_remarks(tree),
+            ground=ground,
+            remarks=remarks.told(tree),
             **{key: given[key] for key in ("gravity", "independent") if key in given},
         )
     return description, places
+
+
+def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
+    """Return a name that none of the links or joints has: ``name``, or ``name_2``, ..."""
+    used = {part.name for part in parts}
+    return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(used) + 3))) if n not in used)
 
 
 def parts_wrong(parts: Parts | None, place: tuple[str | int, ...], what: str) -> ModelError:
@@ -131,18 +164,42 @@ def _root(tree: UrdfTree, places: Places) -> UrdfLink:
                        "the others are disconnected")  # fmt: skip
 
 
-def _body(link: UrdfLink, places: Places) -> Body:
+def _tensor(inertial: Inertial) -> NDArray[np.float64]:
+    xx, yy, zz, xy, xz, yz = inertial.inertia
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _moments(inertial: Inertial) -> NDArray[np.float64]:
+    """Return the principal moments in their order, in kg m2."""
+    return np.asarray(np.linalg.eigvalsh(_tensor(inertial)))
+
+
+def _body(link: UrdfLink, places: Places, least: float, remarks: UrdfRemarks) -> Body:
+    """Return the body of a link; no moment of inertia may be below ``least``."""
     inertial = link.inertial
     if inertial is None:
         return Body(link.name, None)
-    if not inertial.mass > 0:
-        raise places.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: a mass must be "
-                           "positive; leave out <inertial> for a frame without mass")  # fmt: skip
+    if inertial.mass < 0:
+        raise places.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
+                           "negative; a frame without mass has 0, or no <inertial>")  # fmt: skip
+    moments = _moments(inertial)
+    if moments[0] < min(least, -TRIANGLE * abs(moments[2])):
+        raise places.wrong(link.line, f"the link '{link.name}' has an inertia with the negative principal moment "
+                           f"{moments[0]:.4g} kg m2; the others are {moments[1]:.4g} and {moments[2]:.4g}")  # fmt: skip
+    if inertial.mass == 0:
+        remarks.massless.append(link.name)
+        if not moments.any():
+            return Body(link.name, None)
+    beyond = beyond_triangle(moments)
+    if moments[0] < -TRIANGLE * abs(moments[2]):
+        remarks.negative[link.name] = float(moments[0])
+    elif beyond > TRIANGLE:
+        remarks.beyond[link.name] = beyond
     R = _placement(inertial.origin).R
-    xx, yy, zz, xy, xz, yz = inertial.inertia
-    J = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+    J = R @ _tensor(inertial) @ R.T
+    odd = inertial.mass == 0 or link.name in (*remarks.beyond, *remarks.negative)
     try:
-        return Body(link.name, inertial.mass, inertial.origin.xyz, (J + J.T) / 2)
+        return Body(link.name, inertial.mass, inertial.origin.xyz, (J + J.T) / 2, any_inertia=odd)
     except ModelError as error:
         raise places.wrong(link.line, str(error)) from None
 
@@ -150,13 +207,14 @@ def _body(link: UrdfLink, places: Places) -> Body:
 def _joint(joint: UrdfJoint, places: Places) -> Joint:
     kind = TYPES[joint.type]
     damping: Any = 0.0
-    if joint.damping:
+    if joint.damping and SPEEDS[kind]:
         if len(SPEEDS[kind]) != 1:
             raise places.wrong(joint.line, f"the joint '{joint.name}' of type '{joint.type}' has a damping: give one "
                                "value for each speed in a [[joint_setting]] of a TOML file")  # fmt: skip
         damping = joint.damping
+    axis = joint.axis if len(SPEEDS[kind]) in (1, 3) else (1.0, 0.0, 0.0)  # others may have a zero there
     try:
-        return Joint(joint.name, kind, joint.parent, joint.child, _placement(joint.origin), axis=joint.axis,
+        return Joint(joint.name, kind, joint.parent, joint.child, _placement(joint.origin), axis=axis,
                      damping=damping)  # fmt: skip
     except ModelError as error:
         raise places.wrong(joint.line, str(error)) from None
@@ -194,10 +252,43 @@ def _sensors(joints: list[Joint]) -> list[Sensor]:
     return [Sensor(j.state_names[0][0], "joint_position", j.name) for j in _single(joints)]
 
 
-def _remarks(tree: UrdfTree) -> list[str]:
-    rubbing = [joint.name for joint in tree.joints if joint.friction]
-    if not rubbing:
+def _couplings(tree: UrdfTree, joints: list[Joint], places: Places, remarks: UrdfRemarks) -> list[Coupling]:
+    """Return a coupling for each joint that mimics another one; nothing for fixed ones."""
+    known = {joint.name: joint for joint in joints}
+    found = []
+    for joint in tree.joints:
+        mimic = joint.mimic
+        if mimic is None or not SPEEDS[known[joint.name].type]:
+            continue
+        where = f"the joint '{joint.name}' mimics"
+        if mimic.joint not in known:
+            error = UnknownNameError.among(mimic.joint, known, f"a joint, though {where} it")
+            remarks.astray.append(f"{error} (Line {joint.line}; it moves freely.)")
+            continue
+        for name in (joint.name, mimic.joint):
+            if len(SPEEDS[known[name].type]) != 1:
+                raise places.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
+                                   f"'{known[name].type}': both must have one freedom")  # fmt: skip
+        with places.named():
+            found.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
+    return found
+
+
+def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
+    """Return the joints with positions and speeds that the couplings ask for."""
+    now = {joint.name: joint for joint in joints}
+    for _ in couplings:  # one may follow another that follows
+        for c in couplings:
+            (q,), (v,) = now[c.leader].position, now[c.leader].velocity
+            now[c.joint] = replace(now[c.joint], position=c.ratio * q + c.offset, velocity=c.ratio * v)
+    followers = {c.joint for c in couplings}
+    return [now[joint.name] if joint.name in followers else joint for joint in joints]
+
+
+def _leaders(joints: list[Joint], couplings: list[Coupling], parts: Parts | None) -> list[str]:
+    """Return positions to keep: all that follow no other; none where something else decides, or a base floats."""
+    others = parts is not None and any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
+    if not couplings or others or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
         return []
-    return [
-        f"The dry friction of {', '.join(rubbing)} is left out: it has no slope at rest. Damping is taken as it is."
-    ]
+    followers = {c.joint for c in couplings}
+    return [name for joint in joints if joint.name not in followers for name in joint.state_names[0]]

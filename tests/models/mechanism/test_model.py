@@ -257,8 +257,12 @@ def test_parameters_are_changed_by_name() -> None:
 
 
 def test_nothing_that_can_move() -> None:
-    with pytest.raises(ModelError, match="nothing can move"):
-        Mechanism(MechanismDescription("m", [Body("b", 1.0)], [Joint("j", "fixed", "ground", "b")]))
+    block = Mechanism(
+        MechanismDescription("m", [Body("b", 1.0)], [Joint("j", "fixed", "ground", "b", Placement((0, 0, 2)))])
+    )
+    linear = fl.linearize(block, outputs=["b.z"])
+    assert (linear.A.shape, linear.C.shape, linear.point.outputs) == ((0, 0), (1, 0), {"b.z": 2.0})
+    assert "Nothing can move, all joints are fixed: the model has no states" in str(linear.warnings[0])
 
 
 def test_a_freedom_without_mass_is_named() -> None:
