@@ -65,7 +65,7 @@ def main() -> None:
 
 def rows_of(name: str, mechanism: Model, equations: Model, angles: dict[str, float]) -> Iterator[Row]:
     """Yield what each source of a linkage says at the posture with these angles of its joints."""
-    loops = read_parts(HERE / f"{name}.fmilin.toml").loops
+    loops = read_parts(HERE / f"{name}.fmilin.toml").fields["loops"]
     with TemporaryDirectory() as folder:
         exported = four_bar_of_points() if name == "four_bar" else equations
         with fl.load(build_fmu(exported, Path(folder) / "linkage.fmu")) as model:

@@ -95,7 +95,11 @@ def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     if not len(rows):
         return []
     size = float(invariants.scales.max())  # of the variables that a model computes itself nothing is known
-    rows = rows[np.linalg.norm(invariants.gradient(t, x).H[rows] * invariants.scales, axis=1) <= FLAT * size]
+    try:
+        H = invariants.gradient(t, x).H[rows]
+    except (ModelError, NumericalError):  # start values may be none of the model's; its point is looked at again
+        return []
+    rows = rows[np.linalg.norm(H * invariants.scales, axis=1) <= FLAT * size]
     limit, seen = ROUNDING * size, 0
     for s in _directions(invariants, x) if len(rows) else []:
         try:
