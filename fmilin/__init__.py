@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fmilin.shown import laid_out_by
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
@@ -147,3 +148,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+laid_out_by(lambda: import_module("fmilin.report.notebook"))

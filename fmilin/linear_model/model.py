@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
+from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -149,13 +150,9 @@ class LinearModel:
             object.__setattr__(self, "errors", EntryErrors(*zeros))
 
     def __repr__(self) -> str:
-        from fmilin.report.notebook import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.report.notebook import html_of
-
         return html_of(self)
 
     @property

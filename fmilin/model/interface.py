@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
 from fmilin.remarks import Remark
+from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -96,13 +97,9 @@ class OperatingPoint:
     remarks: tuple[Remark, ...] = ()
 
     def __repr__(self) -> str:
-        from fmilin.report.notebook import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.report.notebook import html_of
-
         return html_of(self)
 
     def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
@@ -273,13 +270,9 @@ class Model(ABC):
     def __repr__(self) -> str:
         if not hasattr(self, "constraints"):  # still being built: a debugger asks
             return object.__repr__(self)
-        from fmilin.report.notebook import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.report.notebook import html_of
-
         return html_of(self)
 
     @property

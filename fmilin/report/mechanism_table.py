@@ -5,28 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.report.page import Page, as_html, as_text
+from fmilin.report.page import Page
 from fmilin.report.table import fact, simple_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["mechanism_html", "mechanism_text"]
-
-MORE = "its .bodies, .joints, .loops, .springs, .inputs and .sensors"
+__all__ = ["show_mechanism"]
 
 
-def mechanism_text(mechanism: MechanismDescription) -> str:
-    """Return the table as text, 80 columns wide."""
-    return as_text(lambda page: _show(mechanism, page), MORE)
-
-
-def mechanism_html(mechanism: MechanismDescription) -> str:
-    """Return the table as HTML."""
-    return as_html(lambda page: _show(mechanism, page), MORE)
-
-
-def _show(mechanism: MechanismDescription, page: Page) -> None:
+def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
+    """Lay out the description on a page."""
     page.print(fact("Mechanism", [mechanism.name], page.width))
     page.print(fact("Gravity", [f"{', '.join(f'{g:g}' for g in mechanism.gravity)} m/s2"], page.width))
     for word, parts in (("Wheels", mechanism.wheels), ("Skates", mechanism.skates), ("Springs", mechanism.springs)):

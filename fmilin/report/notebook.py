@@ -6,6 +6,8 @@ from functools import singledispatch
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.report.mechanism_table import show_mechanism
 from fmilin.report.page import Page, as_html, as_text
 from fmilin.report.point_table import show_plain_point, show_point, show_report
 from fmilin.report.summary import show_summary, summary_at_rest
@@ -21,6 +23,7 @@ MOST_COORDINATES = 100
 
 _MORE: dict[type, str] = {
     LinearModel: ".modes(), .point, .full_states, .warnings",
+    MechanismDescription: "its .bodies, .joints, .loops, .springs, .inputs and .sensors",
     Model: ".states, .outputs, .parameters, .constraints",
     OperatingPoint: ".states, .inputs, .parameters",
     TrimReport: ".rates, .moving, .free_directions, .remarks",
@@ -76,3 +79,8 @@ def _(report: TrimReport, page: Page) -> None:
 @_show.register
 def _(verification: Verification, page: Page) -> None:
     show_verification(verification, page)
+
+
+@_show.register
+def _(mechanism: MechanismDescription, page: Page) -> None:
+    show_mechanism(mechanism, page)

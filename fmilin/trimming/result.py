@@ -8,6 +8,7 @@ import numpy as np
 
 from fmilin.model.interface import OperatingPoint
 from fmilin.remarks import Remark
+from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["FreeDirection", "TrimReport", "TrimmedPoint"]
@@ -76,13 +77,9 @@ class TrimReport:
     regularity: float = np.nan
 
     def __repr__(self) -> str:
-        from fmilin.report.notebook import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.report.notebook import html_of
-
         return html_of(self)
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
+from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -150,13 +151,9 @@ class Verification:
     remarks: tuple[Remark, ...] = ()
 
     def __repr__(self) -> str:
-        from fmilin.report.notebook import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.report.notebook import html_of
-
         return html_of(self)
 
     @property

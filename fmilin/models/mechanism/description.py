@@ -20,6 +20,7 @@ from fmilin.models.mechanism.elements import (
 )
 from fmilin.models.mechanism.parts import SPEEDS, Body, Joint, Loop
 from fmilin.models.mechanism.placement import Placement, Vector, vector
+from fmilin.shown import html_of, text_of
 
 __all__ = [
     "Body",
@@ -118,14 +119,10 @@ class MechanismDescription:
     """The joints, each after the joint of its parent."""
 
     def __repr__(self) -> str:
-        from fmilin.report.mechanism_table import mechanism_text
-
-        return mechanism_text(self)
+        return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.report.mechanism_table import mechanism_html
-
-        return mechanism_html(self)
+        return html_of(self)
 
     def __post_init__(self) -> None:
         for f in fields(self):
