@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fmilin.composition.declaration import Connection, inputs_of, links_of, outputs_of
+from fmilin.composition.hybrid import system_of
 from fmilin.composition.linear_member import from_linear, linear_from_control
 from fmilin.composition.names import in_member
 from fmilin.composition.sampled_member import SampledMember
-from fmilin.composition.system import ConnectedModel, Declaration, system_of
+from fmilin.composition.system import ConnectedModel, Declaration
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model

@@ -20,15 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg import block_diag, expm
+from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
+from fmilin.composition.master import MASTERS, Master, Member, OneStep, one_step, output_name
 from fmilin.composition.names import qualified
 from fmilin.composition.sampled_member import SampledMember
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linear_model.model import EntryErrors, LinearModel, Point
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
@@ -38,7 +38,6 @@ from fmilin.tolerances import GROWS_IN_STEPS
 
 __all__ = ["MASTERS", "Cosimulation", "Master", "Member", "Mode", "cosimulated"]
 
-MASTERS = ("jacobi", "gauss-seidel")
 LOOKED_AT = 240
 """Steps that are looked at for the first unstable one, in equal ratios."""
 SHORTEST, LONGEST = 1e-3, 1e3
@@ -46,46 +45,6 @@ SHORTEST, LONGEST = 1e-3, 1e3
 BISECTIONS = 60
 
 Complex = NDArray[np.complex128]
-
-
-@dataclass(frozen=True, slots=True)
-class Master:
-    """How values are passed on.
-
-    Parameters
-    ----------
-    kind : {"jacobi", "gauss-seidel"}
-    order : sequence of str
-        Of the members that a Gauss-Seidel master steps one after the other; as they were connected by default.
-
-    Raises
-    ------
-    UsageError
-        When the kind is unknown, or an order is given to a Jacobi master.
-    """
-
-    kind: str = "jacobi"
-    order: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.kind not in MASTERS:
-            raise UsageError(f"'{self.kind}' is no master: use {' or '.join(MASTERS)}.")
-        if self.order and self.kind == "jacobi":
-            raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
-
-    def places(self, members: Sequence[str]) -> list[int]:
-        """Return the members' numbers in the order of their steps.
-
-        Raises
-        ------
-        UsageError
-            When the order misses a member, or names one twice or an unknown one.
-        """
-        if not self.order:
-            return list(range(len(members)))
-        if sorted(self.order) != sorted(members):
-            raise UsageError(f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}.")
-        return [list(members).index(name) for name in self.order]
 
 
 class Mode(NamedTuple):
@@ -112,13 +71,6 @@ class Mode(NamedTuple):
     def damping(self) -> tuple[float, float]:
         """Damping ratio of the plant, and in the co-simulation."""
         return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
-
-
-class Member(NamedTuple):
-    """A member as it is linearized: continuous, or sampled at the step."""
-
-    name: str
-    linear: LinearModel
 
 
 @dataclass(frozen=True)
@@ -299,82 +251,41 @@ def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel
     return model.shown()
 
 
-# -- one step ------------------------------------------------------------------------------------------
-
-
-class _Held(NamedTuple):
-    """A member over one step with held inputs, in deviations from the point: x+ = Phi x + Gamma v + drift."""
-
-    Phi: FloatArray
-    Gamma: FloatArray
-    drift: FloatArray
-    C: FloatArray
-    D: FloatArray
-    samples: bool
-    """Whether its outputs are those of the beginning of the step, held."""
-
-
-def _held(linear: LinearModel, step: float) -> _Held:
-    if linear.sample_time:
-        return _Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
-    n, k = linear.B.shape
-    M = np.zeros((n + k + 1, n + k + 1))
-    M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
-    E = expm(M)[:n]
-    return _Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
-
-
 def _linear_model(of: Cosimulation) -> LinearModel:
-    """Let the master go one step with unit states, and read off the matrices."""
-    coupling, model = of.model.coupling, of.model
-    members = [_held(m.linear, of.step) for m in of.members]
-    sizes = [len(m.Phi) for m in members]
-    P, ny = sum(sizes), coupling.size[2]
-    D = block_diag(*(m.D for m in members)).reshape(ny, -1)
-    C = block_diag(*(m.C for m in members)).reshape(ny, P)
-    used = np.zeros(ny, dtype=bool)
-    used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
-    kept = np.flatnonzero(used & (D != 0).any(axis=1))  # what was read last is a state where it holds the last input
-    nz, nu = P + len(kept), len(model.inputs)
-    width = nz + nu + 1
-    states = np.eye(P, width)
-    read = np.hstack((C, np.zeros((ny, width - P))))
-    read[kept] = 0.0
-    read[kept, P + np.arange(len(kept))] = 1.0
-    outside = np.hstack((np.zeros((nu, nz)), np.eye(nu), np.zeros((nu, 1))))
-    K, L = coupling.selections(nu)
-    first = np.cumsum([0, *sizes])
-    inputs = K @ read + L @ outside
-    D_sparse = sparse.csr_array(D)
-    shown = read + D_sparse @ inputs
-    shown[kept] = read[kept]
-    after, last = states.copy(), read.copy()
-    for i in of.master.places(list(model.members)):
-        v = coupling.inputs[i]
-        given = inputs[v] if of.master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
-        rows = slice(first[i], first[i + 1])
-        after[rows] = members[i].Phi @ states[rows] + members[i].Gamma @ given
-        after[rows, -1] += members[i].drift
-        x = states[rows] if members[i].samples else after[rows]
-        last[coupling.outputs[i]] = members[i].C @ x + members[i].D @ given
-        if members[i].samples:  # what it answers at this point
-            shown[coupling.outputs[i]] = last[coupling.outputs[i]]
-    whole = np.vstack((after, last[kept]))
-    needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
-    columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
-    whole, shown, kept = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], kept[needed - P]
-    out = shown[model._shown] * model._changes[:, :1]
-    return _as_linear_model(of, whole, out, [_name_of_output(model, int(j)) for j in kept])
+    found = one_step(of.model, of.master, of.members, of.step)
+    return _as_linear_model(of, found, _errors(of, found))
 
 
-def _name_of_output(model: ConnectedModel, output: int) -> str:
-    for part, own in zip(model.coupling.parts, model.coupling.outputs, strict=True):
-        if own.start <= output < own.stop:
-            return qualified(part.name, part.model.outputs[output - own.start].name)
-    raise IndexError(output)
+def _errors(of: Cosimulation, found: OneStep) -> EntryErrors:
+    """Return what the errors of the members' own slopes make of the step: its change when all of them are moved."""
+    moved = [Member(m.name, _moved(m.linear)) for m in of.members]
+    other = one_step(of.model, of.master, moved, of.step)
+    states, outputs = np.abs(other.states - found.states), np.abs(other.outputs - found.outputs)
+    n, nu = len(states), len(of.model.inputs)
+    return replace(
+        of.plant.errors,
+        A=states[:, :n],
+        B=states[:, n : n + nu],
+        C=outputs[:, :n],
+        D=outputs[:, n : n + nu],
+        T=np.zeros((sum(len(m.linear.T) for m in of.members), n)),
+    )
 
 
-def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held: Sequence[str]) -> LinearModel:
+def _moved(linear: LinearModel) -> LinearModel:
+    """Return a member whose slopes are wrong by their errors; an output without feedthrough gets none."""
+    errors = linear.errors
+    return replace(
+        linear,
+        A=linear.A + errors.A,
+        B=linear.B + errors.B,
+        C=linear.C + errors.C,
+        D=np.where(linear.D == 0.0, 0.0, linear.D + errors.D),
+    )
+
+
+def _as_linear_model(of: Cosimulation, found: OneStep, errors: EntryErrors) -> LinearModel:
+    whole, out, held = found
     plant, nz = of.plant, len(whole)
     nu = len(of.model.inputs)
     T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
@@ -383,14 +294,6 @@ def _as_linear_model(of: Cosimulation, whole: FloatArray, out: FloatArray, held:
     known = {s.name for s in coordinates}
     memories = [Signal(name if name not in known else f"held({name})") for name in held]
     values = _held_values(of, held)
-    errors = replace(
-        plant.errors,
-        A=np.zeros((nz, nz)),
-        B=np.zeros((nz, nu)),
-        C=np.zeros((len(out), nz)),
-        D=np.zeros((len(out), nu)),
-        T=np.zeros_like(T),
-    )
     worst = max((m.linear.accuracy.A for m in of.members), default=0.0)
     return LinearModel(
         A=whole[:, :nz],
@@ -433,5 +336,5 @@ def _point(of: Cosimulation) -> Point:
 
 def _held_values(of: Cosimulation, held: Sequence[str]) -> FloatArray:
     at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
-    names = [_name_of_output(of.model, j) for j in range(of.model.coupling.size[2])]
+    names = [output_name(of.model, j) for j in range(of.model.coupling.size[2])]
     return np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)

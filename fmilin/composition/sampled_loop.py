@@ -9,10 +9,11 @@ import numpy as np
 
 from fmilin.composition.cosimulation import Cosimulation, Master, Member
 from fmilin.composition.declaration import Feed, Link, Wanted
+from fmilin.composition.hybrid import system_of
 from fmilin.composition.linear_member import from_linear
 from fmilin.composition.names import qualified
 from fmilin.composition.sampled_member import SampledMember
-from fmilin.composition.system import ConnectedModel, Declaration, system_of
+from fmilin.composition.system import ConnectedModel, Declaration
 from fmilin.composition.units import NO_CHANGE
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel, Point

@@ -55,7 +55,8 @@ def _moved(along: FloatArray) -> slice | np.ndarray | None:
     """Return the columns that are not zero: as a slice where they are neighbours, None where there are none."""
     if not along.shape[0]:
         return None
-    columns = np.flatnonzero(np.einsum("ij,ij->j", along, along))
+    bits = np.ascontiguousarray(along).view(np.uint64)  # quicker than asking every number whether it is zero
+    columns = np.flatnonzero(np.bitwise_or.reduce(bits, axis=0))
     if not len(columns):
         return None
     first, last = int(columns[0]), int(columns[-1])
@@ -65,7 +66,7 @@ def _moved(along: FloatArray) -> slice | np.ndarray | None:
 def _product(matrix: FloatArray, along: FloatArray) -> FloatArray:
     """Return a product in which what is unknown (NaN) spreads only where it is met."""
     found: FloatArray = matrix @ along
-    if np.isfinite(found).all():
+    if np.isfinite(found.sum()):  # one number tells of all; a sum that overflows goes the long way, too
         return found
     unknown = np.isnan(matrix).astype(float) @ (along != 0) + (matrix != 0).astype(float) @ np.isnan(along)
     return np.where(unknown > 0, np.nan, np.nan_to_num(matrix) @ np.nan_to_num(along))

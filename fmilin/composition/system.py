@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.composition.coupling import Coupling, Part, Wires
+from fmilin.composition.coupling import Coupling
 from fmilin.composition.declaration import Feed, Link, Wanted, outputs_of, signal_of
 from fmilin.composition.linear_member import LinearMember
 from fmilin.composition.loops import listed
+from fmilin.composition.members import Part
 from fmilin.composition.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
+from fmilin.composition.structure import structure_of
 from fmilin.composition.units import Affine
+from fmilin.composition.wires import Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError
-from fmilin.model.events import Hybrid, Passage
+from fmilin.model.events import Hybrid
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
 
-__all__ = ["ConnectedModel", "Declaration", "HybridSystem", "system_of"]
+__all__ = ["ConnectedModel", "Declaration"]
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,6 @@ class Declaration:
     constraints: Sequence[Constraint] | None = None
     chosen: Sequence[int] | None = None
     notes: Sequence[str] = ()
-
-
-def system_of(declaration: Declaration) -> ConnectedModel:
-    """Return the model; a :class:`Hybrid` one where a member is."""
-    hybrid = any(isinstance(model, Hybrid) for model in declaration.members.values())
-    return (HybridSystem if hybrid else ConnectedModel)(declaration)
 
 
 class ConnectedModel(Model):
@@ -255,7 +252,7 @@ class ConnectedModel(Model):
     @cached_property
     def structure(self) -> Any:  # type: ignore[override]
         """Which derivatives and outputs depend on which states and inputs, through the connections, too."""
-        A, B, C, D, reached = self.coupling.structure(len(self.inputs))
+        A, B, C, D, reached = structure_of(self.coupling, self.coupling.wires, self.coupling.depends, len(self.inputs))
         n, rows = len(self.states), self._shown
         own = np.hstack((np.vstack((A.toarray(), C[rows].toarray())), np.zeros((n + len(rows), len(self.inputs)))))
         through = np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))
@@ -424,46 +421,3 @@ class ConnectedModel(Model):
             return
         for model in self.members.values():
             model.close()
-
-
-class HybridSystem(ConnectedModel, Hybrid):
-    """A connected system with members that have events."""
-
-    def _hybrids(self) -> dict[str, Hybrid]:
-        return {part.name: part.model for part in self.coupling.parts if isinstance(part.model, Hybrid)}
-
-    def restart(self) -> None:
-        """Return all members to the mode in which they start."""
-        self.coupling.forget()
-        for name, member in self._hybrids().items():
-            with in_member(name):
-                member.restart()
-
-    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Carry out what happens at a point in every member, with the inputs that stood just before."""
-        return self._passed(t, x, u, lambda m, own, v: m.pass_event(t, own, v))
-
-    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Tell every member that a step was accepted."""
-        return self._passed(t, x, u, lambda m, own, v: m.completed_step(t, own, v))
-
-    def _passed(
-        self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Any, FloatArray, FloatArray], Passage]
-    ) -> Passage:
-        def of_hybrids(model: Model, own: FloatArray, v: FloatArray) -> Passage:
-            return act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
-
-        found = self._at_members(t, x, u, of_hybrids)
-        self.coupling.forget()
-        states = np.concatenate([np.empty(0), *(p.states for p in found)])
-        return Passage(states, any(p.wants_event for p in found), any(p.terminates for p in found))
-
-    @property
-    def remembers_mode(self) -> bool:
-        """Whether every member does."""
-        return all(member.remembers_mode for member in self._hybrids().values())
-
-    def next_event_time(self) -> float | None:
-        """Return when the first of the members' time events is due."""
-        times = [t for member in self._hybrids().values() if (t := member.next_event_time()) is not None]
-        return min(times, default=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -215,3 +216,14 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["linearize", str(path), "--master", "jacobi"]) == 2
     assert main(["linearize", str(path), "--order", "one"]) == 2
     assert "a whole number" in capfd.readouterr().err
+
+
+def test_errors_of_members_are_those_of_the_step() -> None:
+    """x+ = exp(a h) x + (exp(a h) - 1)/a u: what a is unsure of, the step is, by the derivative with respect to a."""
+    a, unsure, h = -2.0, 1e-6, 0.25
+    part = fl.linearize(OdeModel("m", {"x": f"{a}*x + u"}, inputs=["u"], outputs={"y": "x"}))
+    part = replace(part, errors=replace(part.errors, A=np.array([[unsure]]), B=np.zeros((1, 1))))
+    errors = fl.cosimulated(fl.connect({"m": part}), step=h).linear.errors
+    E = np.exp(a * h)
+    np.testing.assert_allclose(errors.A, [[h * E * unsure]], rtol=1e-5)
+    np.testing.assert_allclose(errors.B, [[abs(h * E / a - (E - 1) / a**2) * unsure]], rtol=1e-5)

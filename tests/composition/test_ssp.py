@@ -17,6 +17,7 @@ from fmilin.models.declaration import Labels
 from fmilin.models.ode import OdeModel
 from tests.composition.plants import oscillator_fmu
 from tests.composition.ssp_files import SSD, component, connection, connector, ssp, system
+from tests.fmus.make import build
 from tests.shared import shared
 
 IN, OUT = connector("F", "input"), [connector("px", "output"), connector("pv", "output")]
@@ -198,6 +199,9 @@ def test_systems_that_contain_each_other_are_refused(tmp_path: Path) -> None:
         fl.load(tmp_path / "a.ssd")
 
 
+INVERTED = """<ssc:BooleanMappingTransformation><ssc:MapEntry source="true" target="false"/>
+    <ssc:MapEntry source="false" target="true"/></ssc:BooleanMappingTransformation>"""
+
 CASES = [
     ([connection("one.px", "three.F")], "line 12: there is no element 'three'. There are: one, two"),
     ([connection("one.px", "two.G")], "line 12: 'two' has no connector 'G'. It has: F, px, pv"),
@@ -208,7 +212,15 @@ CASES = [
     ),
     (
         [connection("one.px", "two.F", "<ssc:BooleanMappingTransformation/>")],
-        "line 12: a BooleanMappingTransformation is no",
+        "line 12: the BooleanMappingTransformation has no MapEntry",
+    ),
+    (
+        [connection("one.px", "two.F", INVERTED)],
+        "line 12: the connection maps values of 'one.px', which is a real number, by a table",
+    ),
+    (
+        [connection("one.px", "two.F", "<ssc:OddTransformation/>")],
+        "line 12: a OddTransformation is not known",
     ),
     (
         [connection("one.px", "two.F", '<ssc:LinearTransformation factor="big"/>')],
@@ -229,7 +241,7 @@ def test_damaged_missing_and_unsupported(tmp_path: Path) -> None:
             fl.load(ssp(tmp_path / "x.ssp", content, files() if kept is None else kept, **more))
 
     good = system("root", [oscillator_component("one")], [])
-    refused(good, r"component 'one': the FMU 'resources/osc\.fmu' is missing in 'x\.ssp'", {})
+    refused(good, r"component 'one': the file 'resources/osc\.fmu' is missing in 'x\.ssp'", {})
     refused(good, "In the member 'one': .*is no FMU", {FMU: "no zip"})
     refused(good, "SSP version '3.0' is not known", version="3.0")
     refused(system("root", [], []), "contains no component")
@@ -243,7 +255,9 @@ def test_damaged_missing_and_unsupported(tmp_path: Path) -> None:
         system("root", [component("one", "a.xyz", [], attributes='type="application/x-other"')], []),
         "its type 'application/x-other'",
     )
-    refused(system("root", [component("one", "inner.ssp", [])], []), "SSP files inside SSP files")
+    refused(system("root", [component("one", "inner.ssp", [])], []), "component 'one': the file 'inner.ssp' is missing")
+    beside = {"inner.ssp": "no zip"}
+    refused(system("root", [component("one", "inner.ssp", [])], []), "is no SSP file: it is no zip archive", beside)
     binding = BINDING.format('source="resources/none.ssv"', "")
     refused(
         system("root", [oscillator_component("one", binding)], []),
@@ -275,13 +289,105 @@ def test_an_archive_is_unpacked_as_safely_as_an_fmu(tmp_path: Path) -> None:
         fl.load(path, fmu=FmuOptions(most_bytes=1e6))
 
 
-def test_what_no_real_number_is_left_out_and_said(tmp_path: Path) -> None:
-    one = component("one", FMU, [IN, *OUT, connector("on", "output", kind_of_number="Boolean")])
-    second = component("two", FMU, [connector("F", "input", kind_of_number="Boolean"), *OUT])
-    with fl.load(
-        ssp(tmp_path / "b.ssp", system("root", [one, second], [connection("one.on", "two.F")]), files())
-    ) as model:
-        assert any("carries a Boolean" in note for note in model.notes)
+def test_an_archive_inside_the_archive(tmp_path: Path) -> None:
+    """Two levels of it, against the same connections in one file; and an archive that contains itself."""
+    inner = system(
+        "pair",
+        [oscillator_component("one"), oscillator_component("two")],
+        [connection("one.px", "two.F"), connection("f", "one.F")],
+        [connector("f", "input")],
+    )
+    ssp(tmp_path / "pair.ssp", inner, files())
+    middle = system("middle", [component("pair", "parts/pair.ssp", [connector("f", "input")])], [])
+    ssp(tmp_path / "middle.ssp", middle, {"parts/pair.ssp": tmp_path / "pair.ssp"})
+    package = 'type="application/x-ssp-package"'
+    outer = system("root", [component("middle", "resources/middle.ssp", [], attributes=package)], [])
+    path = ssp(tmp_path / "outer.ssp", outer, {"resources/middle.ssp": tmp_path / "middle.ssp"})
+    with fl.load(path) as model:
+        assert model.states.names[2:] == ("middle.pair.two.x", "middle.pair.two.v")
+        np.testing.assert_array_equal(fl.linearize(model).A, in_python([("one.px", "two.F")]).A)
+    out = system("root", [component("one", "../../osc.fmu", [])], [])
+    ssp(tmp_path / "out.ssp", out, {})
+    around = system("root", [component("inner", "a/out.ssp", [])], [])
+    with pytest.raises(fl.ModelError, match="leads out of the archive"):
+        fl.load(ssp(tmp_path / "around.ssp", around, {"a/out.ssp": tmp_path / "out.ssp", "osc.fmu": oscillator_fmu()}))
+
+
+def test_elements_of_arrays_by_their_indices(tmp_path: Path) -> None:
+    """x_i' = -k_i x_i + x_(i+1) + i u_1 and y = [[x_1, x_2], [u_1, u_2]]: y[1,2] of one is u[1] of the other."""
+    source = "resources/arrays3.fmu"
+    own = [connector("u", "input", kind_of_number="Float64"), connector("y", "output", kind_of_number="Float64")]
+    wire = connection("one.y", "two.u", attributes='startIndices="1 2" endIndices="1"')
+    content = system("root", [component(n, source, own) for n in ("one", "two")], [wire])
+    with fl.load(ssp(tmp_path / "a.ssp", content, {source: build("arrays3", tmp_path)}, version="2.0")) as model:
+        linear = fl.linearize(model)
+    np.testing.assert_allclose(linear.A[3:, :3], np.outer([1.0, 2.0, 3.0], [0.0, 1.0, 0.0]), atol=1e-12)
+    assert "two.u[2]" in linear.inputs.names
+    assert "two.u[1]" not in linear.inputs.names
+
+
+GEARS = """<ssd:Enumerations><ssc:Enumeration name="Gear"><ssc:Item name="low" value="1"/>
+    <ssc:Item name="high" value="3"/></ssc:Enumeration></ssd:Enumerations>"""
+REVERSED = """<ssc:EnumerationMappingTransformation><ssc:MapEntry source="low" target="high"/>
+    <ssc:MapEntry source="high" target="low"/></ssc:EnumerationMappingTransformation>"""
+
+
+def of_kind(name: str, kind: str, number: str) -> str:
+    return connector(name, kind, kind_of_number=number).replace("Enumeration/>", 'Enumeration name="Gear"/>')
+
+
+@pytest.mark.parametrize(
+    ("start", "wires", "slope"),
+    [
+        (1.0, [], -1.0),
+        (1.0, [connection("one.engaged", "two.on")], -1.0),
+        (0.0, [connection("one.engaged", "two.on")], 0.0),
+        (1.0, [connection("one.engaged", "two.on", INVERTED)], 0.0),
+        (3.0, [connection("one.level", "two.gear")], -3.0),
+        (3.0, [connection("one.level", "two.gear", REVERSED)], -1.0),
+        (1.0, [connection("one.level", "two.gear", REVERSED)], -3.0),
+    ],
+)
+def test_values_that_are_no_real_numbers_are_held(tmp_path: Path, start: float, wires: list[str], slope: float) -> None:
+    """x' = u - gear x while engaged: what the other gearbox tells at its start decides about A."""
+    fmu = build("gearbox", tmp_path)
+    own = [of_kind("on", "input", "Boolean"), of_kind("gear", "input", "Enumeration")]
+    own += [of_kind("engaged", "output", "Boolean"), of_kind("level", "output", "Enumeration")]
+    bound = BINDING.format("", f"<ssd:ParameterValues>{SET.format(parameter('x', start))}</ssd:ParameterValues>")
+    source = "resources/gearbox.fmu"  # the one that is fed stands first in the file
+    path = ssp(
+        tmp_path / "g.ssp",
+        system("root", [component("two", source, own), component("one", source, own, bound)], wires),
+        {source: fmu},
+        more=GEARS,
+    )
+    with fl.load(path) as model:
+        assert model.states.names == ("two.x", "one.x")
+        assert fl.linearize(model).A[0, 0] == pytest.approx(slope, abs=1e-9)
+        held = [note for note in model.notes if "no real number" in note]
+        assert len(held) == len(wires)
+        assert all("is held at" in note for note in held)
+
+
+def test_held_values_that_nothing_tells(tmp_path: Path) -> None:
+    fmu = {"resources/gearbox.fmu": build("gearbox", tmp_path)}
+    own = [of_kind("on", "input", "Boolean"), of_kind("gear", "input", "Enumeration")]
+    box = component("box", "resources/gearbox.fmu", own)
+    outside = [of_kind("gear", "input", "Enumeration")]
+    path = ssp(tmp_path / "a.ssp", system("root", [box], [connection("gear", "box.gear")], outside), fmu, more=GEARS)
+    with fl.load(path) as model:
+        assert any("'box.gear' keeps its start value" in note for note in model.notes)
+        assert fl.linearize(model).A[0, 0] == pytest.approx(-1.0, abs=1e-9)
+    table = REVERSED.replace("low", "second").replace("high", "third")
+    other = component("other", "resources/gearbox.fmu", [of_kind("level", "output", "Enumeration")])
+    path = ssp(
+        tmp_path / "b.ssp",
+        system("root", [box, other], [connection("other.level", "box.gear", table)]),
+        fmu,
+        more=GEARS,
+    )
+    with pytest.raises(fl.ModelError, match=r"no entry for 'low'.*It has: second, third"):
+        fl.load(path)
 
 
 def test_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,22 +14,30 @@ Value = float | int | bool | str
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A place that connections join; ``type`` is empty where the file leaves it open."""
+    """A place that connections join; ``type`` is empty where the file leaves it open.
+
+    ``items`` are the numbers of an enumeration by name, where the file defines them.
+    """
 
     name: str
     kind: str
     type: str
     unit: str
     line: int
+    items: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A connection between two ends: (element, connector), the element "" for the system itself."""
+    """A connection between two ends: (element, connector), the element "" for the system itself.
+
+    ``table`` maps values that are no real numbers, as texts; it is empty where they stay.
+    """
 
     start: tuple[str, str]
     end: tuple[str, str]
     change: Affine
+    table: Mapping[str, str]
     convert_units: bool
     line: int
 
@@ -50,6 +58,7 @@ class Mapped:
     source: str
     target: str
     change: Affine
+    table: Mapping[str, str]
     convert_units: bool
 
 

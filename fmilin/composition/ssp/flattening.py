@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fmilin.composition.ssp.elements import Component, Connector, Structure, System, Value, Wire
+from fmilin.composition.ssp.xml import INTEGERS
 from fmilin.composition.units import AbsoluteUnit, Affine, conversion
 from fmilin.errors import ModelError
 
-__all__ = ["Flat", "Node", "Placed", "flattened"]
+__all__ = ["Flat", "Node", "Placed", "flattened", "named"]
 
 Node = tuple[str, str]
 """A connector: the path of its element ("" for the whole system), and its name."""
 
 _GIVES = {"output", "calculatedParameter", "constant", "local"}
 _TAKES = {"input", "parameter", "structuralParameter"}
-_NO_NUMBER = {"String", "Binary", "Clock", "Boolean", "Enumeration"}
+_NO_NUMBER = {"String", "Binary", "Clock", "Boolean", "Enumeration"} | INTEGERS
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Flat:
         Of components, systems and entries of signal dictionaries.
     drivers : dict of Node to driver
         What feeds a node, where something does.
+    held : dict of Node to driver
+        The same for connections that carry no real number.
     values : dict of Node to (value, unit, units)
         From parameter bindings, the outermost last.
     notes : list of str
@@ -57,6 +60,7 @@ class Flat:
     placed: dict[str, Placed] = field(default_factory=dict)
     connectors: dict[Node, Connector] = field(default_factory=dict)
     drivers: dict[Node, _Driver] = field(default_factory=dict)
+    held: dict[Node, _Driver] = field(default_factory=dict)
     values: dict[Node, tuple[Value, str, Mapping[str, AbsoluteUnit]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -105,6 +109,30 @@ class Flat:
         if connector is not None and connector.unit:
             return connector.unit
         return unit_of(node) if node[0] in self.placed else ""
+
+    def held_of(self, path: str) -> list[Node]:
+        """Return the connectors of a component that are fed something that is no real number."""
+        return [node for node in self.held if node[0] == path]
+
+    def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, Wire, str]]]:
+        """Return where such a value comes from, and all connections on its way: target, connection, place in a file.
+
+        Raises
+        ------
+        ModelError
+            When connections form a circle.
+        """
+        here, found, seen = node, [], {node}
+        while (driver := self.held.get(here)) is not None:
+            where = f"{driver.system.where}, line {driver.wire.line}"
+            found.append((here, driver.wire, where))
+            here = driver.source
+            if here in seen:
+                raise ModelError(f"{where}: the connections form a circle.")
+            seen.add(here)
+            if here[0] in self.placed:
+                break
+        return here, found[::-1]
 
     def inputs_of(self, path: str) -> list[Node]:
         """Return the connectors of a component that take something."""
@@ -208,6 +236,14 @@ def _mapped(binding: object) -> Iterator[tuple[str, Value, str]]:
                 "that name. Correct the mapping."
             )
         value = parameter.value
+        if entry.table:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if text not in entry.table:
+                raise ModelError(
+                    f"{binding.where}: the mapping of the parameter '{entry.source}' has no entry for '{text}'. "
+                    f"It has: {', '.join(entry.table)}. Add it."
+                )
+            value = entry.table[text]
         if entry.change != Affine():
             if isinstance(value, (str, bool)):
                 raise ModelError(
@@ -226,23 +262,23 @@ def _connect(
     roles = [_role(flat, path, node) for node in (start, end)]
     if roles[0] == roles[1] and roles[0] != "both":
         what = "two sources" if roles[0] == "gives" else "two inputs"
-        raise ModelError(f"{where}: the connection joins {what}, '{_named(start)}' and '{_named(end)}'.")
+        raise ModelError(f"{where}: the connection joins {what}, '{named(start)}' and '{named(end)}'.")
     if roles[0] == "takes" or roles[1] == "gives":
         start, end = end, start
-    types = {flat.connectors[n].type for n in (start, end) if n in flat.connectors}
-    if types & _NO_NUMBER:
-        kind = sorted(types & _NO_NUMBER)[0]
-        flat.notes.append(
-            f"{where}: the connection '{_named(start)}' -> '{_named(end)}' carries a {kind}, no real number; it is "
-            "left out, and the input keeps its start value."
-        )
-        return
-    if end in flat.drivers:
+    first = flat.drivers.get(end) or flat.held.get(end)
+    if first is not None:
         raise ModelError(
-            f"{where}: '{_named(end)}' is fed twice, by '{_named(flat.drivers[end].source)}' and by '{_named(start)}'. "
+            f"{where}: '{named(end)}' is fed twice, by '{named(first.source)}' and by '{named(start)}'. "
             "Keep one of the connections."
         )
-    flat.drivers[end] = _Driver(start, wire, system, structure.units)
+    types = {flat.connectors[n].type for n in (start, end) if n in flat.connectors}
+    if wire.table and not types & _NO_NUMBER:
+        raise ModelError(
+            f"{where}: the connection maps values of '{named(start)}', which is a real number, by a table. Only "
+            "Boolean, Integer and Enumeration connectors have such transformations."
+        )
+    drivers = flat.held if types & _NO_NUMBER else flat.drivers
+    drivers[end] = _Driver(start, wire, system, structure.units)
 
 
 def _end(flat: Flat, scopes: tuple[tuple[str, System], ...], element: str, name: str, where: str) -> Node:
@@ -278,6 +314,7 @@ def _role(flat: Flat, path: str, node: Node) -> str:
     return "both"
 
 
-def _named(node: Node) -> str:
+def named(node: Node) -> str:
+    """Return how messages call a connector."""
     path, name = node
     return f"{path.lstrip(':')}.{name}" if path else name

@@ -5,18 +5,20 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.composition.connect import member_of
+from fmilin.composition.hybrid import system_of
 from fmilin.composition.names import in_member
 from fmilin.composition.ssp.elements import Component, Structure, Value
 from fmilin.composition.ssp.flattening import Flat, Node, Placed, flattened
+from fmilin.composition.ssp.held import HeldValues, in_order
 from fmilin.composition.ssp.reading import read_structure
 from fmilin.composition.ssp.wiring import declaration_of
-from fmilin.composition.system import ConnectedModel, system_of
+from fmilin.composition.system import ConnectedModel
 from fmilin.composition.units import Affine, conversion
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.fmi.read.archive import FmuFile, read_description
@@ -29,6 +31,10 @@ __all__ = ["DEFAULT", "SspFile", "is_ssp", "open_ssp"]
 
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
+_INSIDE = ".ssp!/"
+"""Between the path of an archive inside the archive and a path in it."""
+_DEEPEST = 16
+"""Files that lead to a component: a system needs few, and an archive can contain itself."""
 _DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
 
 Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
@@ -54,6 +60,7 @@ class SspFile:
     path: Path
     options: FmuOptions | None = None
     _folder: Path | None = field(default=None, init=False)
+    _archives: dict[str, SspFile] = field(default_factory=dict, init=False)
 
     @cached_property
     def archive(self) -> FmuFile | None:
@@ -62,6 +69,8 @@ class SspFile:
 
     def read(self, member: str) -> bytes | None:
         """Return the content of a file of the system; None where there is none."""
+        if (inside := self._inside(member)) is not None:
+            return inside[0].read(inside[1])
         if self.archive is not None:
             return self.archive.read(member)
         beside = self.path.parent / member
@@ -93,6 +102,23 @@ class SspFile:
         """The system without nesting."""
         return flattened(self.structure, self.start, self._opened)
 
+    def _inside(self, source: str) -> tuple[SspFile, str] | None:
+        """Return the archive inside this one that ``source`` leads into, and the rest of the path; None for none."""
+        name, mark, rest = source.partition(_INSIDE)
+        if not mark:
+            return None
+        return self._archives[f"{name}.ssp"], rest
+
+    def _enter(self, component: Component) -> str:
+        """Open an archive inside this one; return the path of its system."""
+        outer, source = self, component.source
+        while (inside := outer._inside(source)) is not None:
+            outer, source = inside
+        if source not in outer._archives:
+            own = replace(component, source=source)
+            outer._archives[source] = SspFile(outer.file_of(own), self.options)
+        return f"{component.source}!/{DEFAULT}"
+
     def _opened(self, component: Component, files: tuple[str, ...]) -> Structure | None:
         """Return what a component in a file of its own consists of; None for an FMU.
 
@@ -102,48 +128,55 @@ class SspFile:
             When its file is missing, of another type, or contains itself.
         """
         suffix = component.source.lower()[-4:]
-        if component.type == _PACKAGE or suffix == ".ssp":
-            raise self._error(component, "SSP files inside SSP files are not supported; put its content beside")
-        if component.type == _FMU and suffix != ".ssd":
+        if component.type == _FMU and suffix not in (".ssd", ".ssp"):
             return None
-        if component.type not in (_FMU, _DEFINITION):
+        if component.type not in (_FMU, _DEFINITION, _PACKAGE):
             raise self._error(component, f"its type '{component.type}' is not supported")
+        if len(files) > _DEEPEST:
+            raise self._error(component, f"systems lie more than {_DEEPEST} files deep in each other")
         if component.source in files:
             circle = " -> ".join(f"'{f}'" for f in (*files[files.index(component.source) :], component.source))
             raise self._error(component, f"systems contain each other in a circle, {circle}")
-        if self.read(component.source) is None:
-            raise self._error(component, f"its file '{component.source}' is missing")
-        return read_structure(self.read, component.source, self.path.name)
+        source = component.source
+        if suffix == ".ssp":
+            source = self._enter(component)
+        elif self.read(source) is None:
+            raise self._error(component, f"its file '{source}' is missing")
+        return read_structure(self.read, source, self.path.name)
 
     def _error(self, component: Component, what: str) -> ModelError:
         return ModelError(f"'{self.path.name}', line {component.line}, component '{component.name}': {what}.")
 
     def file_of(self, component: Component) -> Path:
-        """Return where an FMU of the system lies on disk; the archive is unpacked for it.
+        """Return where an FMU, or an archive in the archive, lies on disk; the archive is unpacked for it.
 
         Raises
         ------
         ModelError
             When it is missing.
         """
+        if (inside := self._inside(component.source)) is not None:
+            return inside[0].file_of(replace(component, source=inside[1]))
         if self.archive is None:
             found = self.path.parent / component.source
         else:
             if component.source not in self.archive.by_path:
                 beside = self.path.parent / Path(component.source).name
                 if not beside.is_file():
-                    raise self._error(component, f"the FMU '{component.source}' is missing in '{self.path.name}'")
+                    raise self._error(component, f"the file '{component.source}' is missing in '{self.path.name}'")
                 return beside
             if self._folder is None:
                 folders = {p.split("/")[0] for p in self.archive.by_path if "/" in p}
                 self._folder = self.archive.unpack(sorted(folders))
             found = self._folder / component.source
         if not found.is_file():
-            raise self._error(component, f"the FMU '{component.source}' is missing beside '{self.path.name}'")
+            raise self._error(component, f"the file '{component.source}' is missing beside '{self.path.name}'")
         return found
 
     def close(self) -> None:
         """Remove what was unpacked."""
+        for archive in self._archives.values():
+            archive.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -208,12 +241,16 @@ def open_ssp(
     members: dict[str, Model] = {}
     try:
         asked = _by_component(flat, settings or {})
-        for name, placed in flat.placed.items():
+        for name in in_order(flat):
+            placed = flat.placed[name]
             found, told = file.file_of(placed.component), asked.get(name, {})
-            bound = {n: v for n, v in _parameters(flat, file, placed).items() if n not in told}
+            held = HeldValues.of(flat, name, lambda node: _present(members, node))
+            flat.notes += held.notes
+            given = {**_parameters(flat, file, placed), **held.values}
+            bound = {n: v for n, v in given.items() if n not in told}
             with in_member(name):
                 members[name] = member_of(name, load(found, bound, told))
-        system = system_of(declaration_of(flat, members))
+        system = system_of(declaration_of(flat, {name: members[name] for name in flat.placed}))
         _require_free(system, asked, settings or {})
     except BaseException:
         for model in members.values():
@@ -222,6 +259,18 @@ def open_ssp(
         raise
     weakref.finalize(system, file.close)
     return system
+
+
+def _present(members: Mapping[str, Model], node: Node) -> Value | None:
+    """Return the value of a variable of a member that is open, where the member starts; None where it cannot tell."""
+    from fmilin.fmi.read.model import FmuModel
+
+    model = members.get(node[0])
+    if not isinstance(model, FmuModel):
+        return None
+    with in_member(node[0]):
+        model.evaluate(model.start.time, model.start.states, model.start.inputs)
+        return model.value_of(node[1])
 
 
 # -- parameters ------------------------------------------------------------------------------------------

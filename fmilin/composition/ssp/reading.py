@@ -26,6 +26,8 @@ VERSIONS = ("1.", "2.")
 def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> str:
     """Return the path inside the archive that a source means, relative to the folder of the SSD file.
 
+    What an archive inside the archive contains is written ``inner.ssp!/resources/motor.fmu``.
+
     Raises
     ------
     ModelError
@@ -37,7 +39,7 @@ def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> st
     parts: list[str] = [p for p in folder.split("/") if p]
     for part in text.replace("\\", "/").split("/"):
         if part == "..":
-            if not parts:
+            if not parts or parts[-1].endswith("!"):
                 raise error(f"the source '{source}' leads out of the archive")
             parts.pop()
         elif part not in ("", "."):
@@ -73,6 +75,7 @@ class _SsdFile:
         self.read, self.archive = read, archive
         self.folder = path.rpartition("/")[0]
         self.reader = Reader(xml, f"{path} in '{archive}'", f"{SSD}SystemStructureDescription")
+        self.enumerations = self.reader.enumerations(f"{SSD}Enumerations")
 
     def structure(self) -> Structure:
         reader, root = self.reader, self.reader.root
@@ -146,14 +149,16 @@ class _SsdFile:
             typed = reader.typed(c, (SSC, SSD))
             kind_of_number = "" if typed is None else local_name(typed)
             unit = "" if typed is None else typed.get("unit") or ""
-            found[name] = Connector(name, kind, kind_of_number, unit, c.sourceline)
+            items = {} if typed is None else self.enumerations.get(typed.get("name") or "", {})
+            found[name] = Connector(name, kind, kind_of_number, unit, c.sourceline, items)
         return found
 
     def _wire(self, element: Any) -> Wire:
         reader = self.reader
         start, end = (self._end(element, side) for side in ("start", "end"))
         convert = not reader.flag(element, "suppressUnitConversion")
-        return Wire(start, end, reader.transformation(element), convert, element.sourceline)
+        change, table = reader.transformation(element)
+        return Wire(start, end, change, table, convert, element.sourceline)
 
     def _end(self, element: Any, side: str) -> tuple[str, str]:
         name = self.reader.required(element, f"{side}Connector")
@@ -199,11 +204,15 @@ class _SsdFile:
         if values is None:
             raise reader.error("the parameter binding has no values", element)
         prefix, parameters = element.get("prefix") or "", []
+        items = {**self.enumerations, **owner.enumerations(f"{SSV}Enumerations")}
         for p in owner.children(values, f"{SSV}Parameters/{SSV}Parameter"):
             name, typed = owner.required(p, "name"), owner.typed(p, (SSV,))
             if typed is None:
                 raise owner.error(f"the parameter '{name}' has no value", p)
-            parameters.append(Parameter(prefix + name, owner.value(typed), typed.get("unit") or ""))
+            value = owner.value(typed)
+            if local_name(typed) == "Enumeration":
+                value = items.get(typed.get("name") or "", {}).get(str(value), value)
+            parameters.append(Parameter(prefix + name, value, typed.get("unit") or ""))
         where = f"{owner.where}, line {values.sourceline}"
         return Binding(tuple(parameters), self._mapping(element), units, where)
 
@@ -221,7 +230,7 @@ class _SsdFile:
             Mapped(
                 owner.required(m, "source"),
                 owner.required(m, "target"),
-                owner.transformation(m),
+                *owner.transformation(m),
                 not owner.flag(m, "suppressUnitConversion"),
             )
             for m in owner.children(mapping, f"{SSM}MappingEntry")

@@ -17,7 +17,7 @@ from fmilin.composition.units import AbsoluteUnit, Affine
 from fmilin.errors import ModelError
 from fmilin.fmi.write.units import BASE_UNITS
 
-__all__ = ["SSB", "SSC", "SSD", "SSM", "SSV", "Reader"]
+__all__ = ["INTEGERS", "SSB", "SSC", "SSD", "SSM", "SSV", "Reader"]
 
 _BASE = "{http://ssp-standard.org/SSP1/"
 SSC = f"{_BASE}SystemStructureCommon}}"
@@ -27,7 +27,8 @@ SSM = f"{_BASE}SystemStructureParameterMapping}}"
 SSB = f"{_BASE}SystemStructureSignalDictionary}}"
 
 _NUMBERS = {"Real", "Float64", "Float32"}
-_INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
+_TABLES = {f"{kind}MappingTransformation" for kind in ("Boolean", "Integer", "Enumeration")}
+INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
 
 
 class Reader:
@@ -105,26 +106,32 @@ class Reader:
         """Return whether a flag is set."""
         return (element.get(attribute) or "").strip() in ("true", "1")
 
-    def transformation(self, element: Any) -> Affine:
-        """Return the linear transformation of a connection or a mapping entry.
+    def transformation(self, element: Any) -> tuple[Affine, dict[str, str]]:
+        """Return the transformation of a connection or a mapping entry: of real numbers, or a table of other values.
 
         Raises
         ------
         ModelError
-            When it is of another kind.
+            When it is of no kind that SSP knows, or a table has no entries.
         """
         for child in element:
             name = _local(child)
             if not name.endswith("Transformation"):
                 continue
-            if name != "LinearTransformation":
-                raise self.error(f"a {name} is no arithmetic of real numbers, which is all that is supported", child)
-            return Affine(self.number(child, "factor", 1.0), self.number(child, "offset", 0.0))
-        return Affine()
+            if name == "LinearTransformation":
+                return Affine(self.number(child, "factor", 1.0), self.number(child, "offset", 0.0)), {}
+            if name not in _TABLES:
+                raise self.error(f"a {name} is not known", child)
+            entries = child.findall(f"{SSC}MapEntry")
+            if not entries:
+                raise self.error(f"the {name} has no MapEntry", child)
+            plain = _truth if name == "BooleanMappingTransformation" else str
+            return Affine(), {plain(self.required(e, "source")): plain(self.required(e, "target")) for e in entries}
+        return Affine(), {}
 
     def typed(self, element: Any, namespaces: tuple[str, ...]) -> Any:
         """Return the child that says a connector's, entry's or parameter's type; None where there is none."""
-        known = {*_NUMBERS, *_INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
+        known = {*_NUMBERS, *INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
         for child in element:
             if isinstance(child.tag, str) and child.tag.startswith(namespaces) and _local(child) in known:
                 return child
@@ -144,15 +151,25 @@ class Reader:
             return self.number(element, "value", 0.0)
         text = self.required(element, "value") if kind != "String" else element.get("value") or ""
         try:
-            if kind in _INTEGERS:
+            if kind in INTEGERS:
                 return int(text)
         except ValueError:
             raise self.error(f"value='{text}' is no integer", element) from None
         if kind == "Boolean":
-            return text.strip() in ("true", "1")
+            return _truth(text) == "true"
         if kind in ("Binary", "Clock"):
             raise self.error(f"parameters of type {kind} are not supported", element)
         return text
+
+    def enumerations(self, parent: str) -> dict[str, dict[str, int]]:
+        """Return the numbers of the items of all enumerations that the file defines under ``parent``."""
+        return {
+            self.required(found, "name"): {
+                self.required(item, "name"): int(self.number(item, "value", 0.0))
+                for item in found.findall(f"{SSC}Item")
+            }
+            for found in self.root.findall(f"{parent}/{SSC}Enumeration")
+        }
 
     def units(self, parent: str) -> dict[str, AbsoluteUnit]:
         """Return the units that the file defines under ``parent``."""
@@ -171,6 +188,10 @@ class Reader:
     def children(self, element: Any, path: str) -> Iterator[Any]:
         """Yield the children at a path, which is written in Clark's notation."""
         yield from element.iterfind(path)
+
+
+def _truth(text: str) -> str:
+    return "true" if text.strip() in ("true", "1") else "false"
 
 
 def _local(element: Any) -> str:

@@ -261,6 +261,25 @@ class FmuModel(Model, Hybrid):
         """Return discrete-time variables and inputs that are no numbers, as they are in the present mode."""
         return {} if self._closed else discrete_values(self._session)
 
+    def value_of(self, name: str) -> float | bool | str:
+        """Return the present value of a scalar variable of any type, as Python has it.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is none of that name.
+        ModelError
+            When the FMU refuses to tell it.
+        """
+        known = self.description.by_name
+        if name not in known:
+            raise UnknownNameError.among(name, known, "a variable of the model")
+        variable = known[name]
+        found = self._session.instance.values(variable, 1)[0]
+        if variable.type == "Boolean":
+            return bool(found)
+        return found.decode("utf-8", "replace") if isinstance(found, bytes) else found
+
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
         buffers = self._buffers
