@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fmilin.composition.sampled_loop import sampled_loop
     from fmilin.constraints.declared import Constraint
     from fmilin.derivatives.differences import Differences
+    from fmilin.design.closed_loop import closed_loop
     from fmilin.discovery.procedure import discover
     from fmilin.discovery.result import Discovery
     from fmilin.errors import (
@@ -71,6 +72,7 @@ _HOMES = {
     "UnknownNameError": "errors",
     "UsageError": "errors",
     "Verification": "verifying.result",
+    "closed_loop": "design.closed_loop",
     "connect": "composition.connect",
     "cosimulated": "composition.cosimulation",
     "descriptor": "formulations.descriptor",
@@ -116,6 +118,7 @@ __all__ = [
     "UsageError",
     "Verification",
     "__version__",
+    "closed_loop",
     "connect",
     "cosimulated",
     "descriptor",
@@ -139,8 +142,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import fmilin`` stays quick."""
-    if name == "export":  # fl.export.ssp
-        return import_module("fmilin.export")
+    if name in ("design", "export"):  # fl.export.ssp
+        return import_module(f"fmilin.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fmilin' has no attribute '{name}'")
     return getattr(import_module(f"fmilin.{_HOMES[name]}"), name)

@@ -1,0 +1,223 @@
+"""Sampled Kalman filters on linear models: the prediction exact over a sample, the noise by its integral.
+
+    predict   y- = y0 + f_d + Phi (y - y0) + Gamma (u - u0),         P- = Phi P Phi' + Q_d
+    correct   y  = y- + L (m - m0 - C (y- - y0) - D (u - u0)),       L = P- C' (C P- C' + R)^-1
+
+in the independent coordinates y: a filter on all states of a constrained model has directions in which nothing can
+move, and estimates that leave the manifold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.design.noise import noise_through, sampled_noise
+from fmilin.errors import NumericalError, UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.reduction.sampling import discretize
+from fmilin.signals import FloatArray
+
+__all__ = ["Estimates", "KalmanFilter", "kalman_filter"]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What a filter made of measured data.
+
+    Attributes
+    ----------
+    states : array, shape (K, P)
+        Of the independent coordinates after each measurement, absolute.
+    innovations : array, shape (K, m)
+        Measurement less its prediction.
+    """
+
+    states: FloatArray
+    innovations: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class KalmanFilter:
+    """A steady Kalman filter from sample to sample; :func:`kalman_filter` makes it.
+
+    Attributes
+    ----------
+    linear : LinearModel
+        The continuous one; its outputs are the measurements.
+    sampled : LinearModel
+        The same over one sample, inputs held.
+    Q : array, shape (P, P)
+        Covariance that the process noise adds in a sample.
+    R : array, shape (m, m)
+        Covariance of the measurements.
+    gain : array, shape (P, m)
+        L.
+    predicted, covariance : array, shape (P, P)
+        Of the estimate's error before and after a measurement.
+    """
+
+    linear: LinearModel
+    sampled: LinearModel
+    Q: FloatArray
+    R: FloatArray
+    gain: FloatArray
+    predicted: FloatArray
+    covariance: FloatArray
+
+    @property
+    def innovation_covariance(self) -> FloatArray:
+        """C P- C' + R, shape (m, m)."""
+        found: FloatArray = self.sampled.C @ self.predicted @ self.sampled.C.T + self.R
+        return found
+
+    def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the estimate a sample later, with the inputs ``u`` held meanwhile; absolute values, shape (P,)."""
+        s = self.sampled
+        found: FloatArray = s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0)
+        return found
+
+    def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the estimate after a measurement, and the innovation; ``u`` is what was applied at that time."""
+        s = self.sampled
+        innovation: FloatArray = measured - self._m0 - s.C @ (y - s.y0) - s.D @ (u - self._u0)
+        return y + self.gain @ innovation, innovation
+
+    def run(self, inputs: FloatArray, measured: FloatArray, start: FloatArray | None = None) -> Estimates:
+        """Filter recorded data.
+
+        Parameters
+        ----------
+        inputs : array, shape (K, nu)
+            Held from each sample to the next; absolute values.
+        measured : array, shape (K, m)
+            At the samples, absolute values.
+        start : array, shape (P,), optional
+            What is predicted for the first sample; that of the operating point by default.
+
+        Raises
+        ------
+        UsageError
+            When shapes do not fit.
+        """
+        inputs, measured = np.asarray(inputs, dtype=np.float64), np.asarray(measured, dtype=np.float64)
+        K, (m, nu) = len(measured), self.sampled.D.shape
+        if inputs.shape != (K, nu) or measured.shape != (K, m):
+            raise UsageError(
+                f"Inputs are of the shape {inputs.shape} and measurements of {measured.shape}; the filter needs "
+                f"(K, {nu}) and (K, {m})."
+            )
+        y = self.sampled.y0 if start is None else np.asarray(start, dtype=np.float64)
+        states, innovations = np.empty((K, len(y))), np.empty((K, m))
+        for k in range(K):
+            states[k], innovations[k] = self.correct(y, inputs[k], measured[k])
+            y = self.predict(states[k], inputs[k])
+        return Estimates(states, innovations)
+
+    def nees(self, estimates: Estimates, true: FloatArray) -> FloatArray:
+        """Return the normalized estimation errors squared e' P^-1 e, shape (K,): on average P where all is right.
+
+        Parameters
+        ----------
+        estimates : Estimates
+        true : array, shape (K, P)
+            The independent coordinates as they were.
+        """
+        e = np.asarray(true) - estimates.states
+        found: FloatArray = np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T)
+        return found
+
+    @property
+    def _u0(self) -> FloatArray:
+        return np.array([self.linear.point.inputs[name] for name in self.linear.inputs.names])
+
+    @property
+    def _m0(self) -> FloatArray:
+        return np.array([self.linear.point.outputs[name] for name in self.linear.outputs.names])
+
+
+def kalman_filter(
+    linear: LinearModel,
+    sample_time: float,
+    *,
+    process: Mapping[str, float] | FloatArray,
+    measured: Mapping[str, float] | FloatArray,
+    held: bool = False,
+) -> KalmanFilter:
+    """Return the steady sampled Kalman filter of a linear model.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Continuous; its outputs are measured: choose them, or make them by :func:`measurement`.
+    sample_time : float
+        In seconds.
+    process : mapping of str to float, or array of shape (P, P)
+        By input: the spectral density of white noise that enters through it (unit squared times seconds), or, with
+        ``held``, the variance of noise that is constant over each sample (unit squared). As an array: Q_d itself.
+    measured : mapping of str to float, or array of shape (m, m)
+        By output: the variance of a sample's noise. Every output needs one.
+    held : bool
+        Whether process noise is held over each sample.
+
+    Returns
+    -------
+    KalmanFilter
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is unknown, an output has no variance, or a variance is not positive.
+    NumericalError
+        When there is no stable filter: something unstable cannot be seen, or noise reaches no undamped mode.
+    """
+    import control
+
+    sampled = discretize(linear, sample_time)
+    R = _covariance(linear, measured)
+    if isinstance(process, Mapping):
+        G, W = noise_through(sampled if held else linear, process)
+        Q = G @ W @ G.T if held else sampled_noise(linear.A, G, W, sample_time)
+    else:
+        Q = np.asarray(process, dtype=np.float64)
+    P = len(sampled.A)
+    if Q.shape != (P, P):
+        raise UsageError(f"The covariance of the process noise is of the shape {Q.shape}; it needs {(P, P)}.")
+    try:
+        predicted, _, _ = control.dare(sampled.A.T, sampled.C.T, Q, R)
+    except (control.ControlArgument, control.ControlDimension, np.linalg.LinAlgError, ValueError) as error:
+        raise NumericalError(
+            f"There is no steady Kalman filter: {error}. Something that does not decay is seen by none of "
+            f"{', '.join(linear.outputs.names)}, or no noise reaches it."
+        ) from None
+    predicted = np.real((predicted + predicted.T) / 2)
+    S = sampled.C @ predicted @ sampled.C.T + R
+    gain = np.linalg.solve(S, sampled.C @ predicted).T
+    I_LC = np.eye(P) - gain @ sampled.C
+    if np.max(np.abs(np.linalg.eigvals(sampled.A @ I_LC)), initial=0.0) >= 1.0:
+        raise NumericalError(
+            "There is no stable steady Kalman filter: something that does not decay is seen by none of "
+            f"{', '.join(linear.outputs.names)}, or no noise reaches it."
+        )
+    covariance = I_LC @ predicted @ I_LC.T + gain @ R @ gain.T
+    return KalmanFilter(linear, sampled, Q, R, gain, predicted, covariance)
+
+
+def _covariance(linear: LinearModel, measured: Mapping[str, float] | FloatArray) -> FloatArray:
+    names = linear.outputs.names
+    if not isinstance(measured, Mapping):
+        R = np.asarray(measured, dtype=np.float64)
+        if R.shape != (len(names), len(names)):
+            raise UsageError(f"The covariance of the measurements is of the shape {R.shape}; there are {len(names)}.")
+        return R
+    variances = np.full(len(names), np.nan)
+    for name, value in measured.items():
+        if not (np.isfinite(value) and value > 0):
+            raise UsageError(f"The variance of '{name}' is {value:g}: it must be finite and positive.")
+        variances[linear.outputs.index_of(name, "an output of the linear model")] = value
+    missing = [n for n, v in zip(names, variances, strict=True) if np.isnan(v)]
+    if missing:
+        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter is to read.")
+    return np.diag(variances)

@@ -1,0 +1,166 @@
+"""Sensors on a linear model: rows for any quantity that its states, dependent ones too, its inputs or outputs make.
+
+With x - x0 = T (y - y0) + T_u (u - u0) a sensor s(x, u, out) is
+
+    s - s0 = (s_x T + s_out C) (y - y0) + (s_x T_u + s_u + s_out D) (u - u0).
+
+At an equilibrium T does not change to first order, and der(x) = T (A (y - y0) + B (u - u0)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fmilin.constraints.expressions import Expression, parse
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.tolerances import EQUILIBRIUM
+
+__all__ = ["measurement"]
+
+
+def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str]) -> LinearModel:
+    """Return the linear model with sensors as its outputs.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Continuous.
+    sensors : sequence of str, or mapping of str to str
+        Expressions over states (dependent ones too), inputs, outputs and, at an equilibrium, rates ``der(state)``; as a
+        mapping under names of their own: ``{"gyro": "u4*cos(q3)", "tip": "l*sin(phi)"}``.
+
+    Returns
+    -------
+    LinearModel
+        The same A and B; C, D and the outputs' values at the point are those of the sensors.
+
+    Raises
+    ------
+    UsageError
+        When an expression cannot be read, or the model is sampled.
+    UnknownNameError
+        When it contains an unknown name.
+    NumericalError
+        When a sensor has no finite value or slope at the point, or rates are asked for away from an equilibrium.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> lin = fl.linearize(cartesian_pendulum(angle=0.5), independent=["x", "vx"])
+    >>> fl.design.measurement(lin, {"height": "y"}).C.round(6)
+    array([[0.546302, 0.      ]])
+    """
+    if linear.sample_time:
+        raise UsageError("Sensors are added before a model is sampled: its states may mean something else afterwards.")
+    named = dict(sensors) if isinstance(sensors, Mapping) else {text: text for text in sensors}
+    if isinstance(sensors, str) or not named:
+        raise UsageError("'sensors' is a sequence of expressions, or a mapping of names to them, with one at least.")
+    known = _Known(linear)
+    rows = [known.row(name, parse(text)) for name, text in named.items()]
+    C, D = (np.array([row[i] for row in rows]) for i in (0, 1))
+    errors = replace(linear.errors, C=np.array([row[2] for row in rows]), D=np.array([row[3] for row in rows]))
+    values = {name: row[4] for name, row in zip(named, rows, strict=True)}
+    return replace(
+        linear,
+        C=C,
+        D=D,
+        errors=errors,
+        outputs=Signals(known.signal(name, text, values[name]) for name, text in named.items()),
+        point=replace(linear.point, outputs=values),
+        descriptor=None,
+    )
+
+
+_Row = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
+"""Of C and D, of their errors, and the value at the point."""
+
+
+class _Known:
+    """The variables of a linear model: value at the point, and how each depends on y and u."""
+
+    def __init__(self, linear: LinearModel) -> None:
+        self.linear, point = linear, linear.point
+        self._variables: dict[str, tuple[Signal, _Row]] = {}
+        E = linear.errors
+        zero_u = np.zeros_like(linear.T_u)
+        groups = (
+            (linear.outputs, linear.C, linear.D, E.C, E.D, point.outputs),
+            (linear.inputs, *_of_inputs(linear), point.inputs),
+            (linear.full_states, linear.T, linear.T_u, E.T, zero_u, point.states),
+        )
+        for signals, C, D, EC, ED, values in groups:
+            for i, signal in enumerate(signals):
+                row = (C[i], D[i], EC[i], ED[i], float(values.get(signal.name, signal.start)))
+                for name in (signal.name, *signal.aliases):
+                    self._variables[name] = (signal, row)
+
+    def row(self, name: str, expression: Expression) -> _Row:
+        found = {variable: self._variable(variable)[1] for variable in expression.names}
+        value, slopes = _slopes(expression, {variable: row[4] for variable, row in found.items()})
+        if not np.isfinite([value, *slopes.values()]).all():
+            raise NumericalError(f"The sensor '{name}' has no finite value or slope at the operating point.")
+        P, nu = self.linear.B.shape
+        parts = [np.zeros(P), np.zeros(nu), np.zeros(P), np.zeros(nu)]
+        for variable, slope in slopes.items():
+            for i, part in enumerate(found[variable][:4]):
+                parts[i] = parts[i] + (slope if i < 2 else abs(slope)) * part
+        return parts[0], parts[1], parts[2], parts[3], value
+
+    def signal(self, name: str, text: str, value: float) -> Signal:
+        expression = parse(text)
+        if not expression.is_variable:
+            return Signal(name, start=value, description=text)
+        own = self._variable(expression.names[0])[0]
+        return replace(own, name=name, aliases=(), start=value)
+
+    def _variable(self, name: str) -> tuple[Signal, _Row]:
+        if name in self._variables:
+            return self._variables[name]
+        if name.startswith("der(") and name.endswith(")") and self.linear.full_states.has(name[4:-1]):
+            return self._rate(name)
+        raise UnknownNameError.among(name, self._variables, "a state, input or output of the linear model")
+
+    def _rate(self, name: str) -> tuple[Signal, _Row]:
+        linear = self.linear
+        i = linear.full_states.index_of(name[4:-1])
+        sizes = linear.states.scales(linear.y0)
+        moving = float(np.max(np.abs(linear.f0) / sizes, initial=0.0))
+        if moving > EQUILIBRIUM:
+            raise NumericalError(
+                f"'{name}' cannot be made of a linear model at a point in motion (its fastest rate is {moving:.3g}): T "
+                "changes on the way. Declare it as an output of the model."
+            )
+        t, E = linear.T[i], linear.errors
+        row = t @ linear.A, t @ linear.B, np.abs(t) @ E.A + E.T[i] @ np.abs(linear.A), np.abs(t) @ E.B, 0.0
+        state = linear.full_states[i]
+        return Signal(name, rate_unit(state.unit)), row
+
+
+def _of_inputs(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    P, nu = linear.B.shape
+    return np.zeros((nu, P)), np.eye(nu), np.zeros((nu, P)), np.zeros((nu, nu))
+
+
+def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """Return the value of an expression and its partial derivatives, exact."""
+    import sympy
+
+    symbols = {name: sympy.Dummy(name) for name in expression.names}
+    formula = expression.to_sympy(symbols)
+    at = {symbols[name]: value for name, value in values.items()}
+
+    def number(found: Any) -> float:
+        result = complex(sympy.sympify(found).subs(at).evalf())
+        return result.real if result.imag == 0 else float("nan")
+
+    try:
+        return number(formula), {name: number(sympy.diff(formula, s)) for name, s in symbols.items()}
+    except TypeError:  # a pole, or what has no number
+        return float("nan"), {}

@@ -1,0 +1,203 @@
+"""Regulators that run at samples: state feedback, a Kalman filter with state feedback, any function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from fmilin.composition.linear_member import linear_from_control
+from fmilin.composition.sampled_member import LinearLaw
+from fmilin.design.kalman import KalmanFilter
+from fmilin.errors import UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.signals import FloatArray
+
+__all__ = ["FunctionRegulator", "KalmanRegulator", "LinearRegulator", "Regulator", "state_feedback"]
+
+
+class Regulator(Protocol):
+    """What :func:`fmilin.closed_loop` runs.
+
+    Attributes
+    ----------
+    reads, drives : tuple of str
+        Variables of the plant that it reads at a sample, and inputs of the plant that it sets.
+    sample_time : float
+        In seconds.
+    """
+
+    reads: tuple[str, ...]
+    drives: tuple[str, ...]
+    sample_time: float
+
+    def restart(self) -> None:
+        """Go back to before the first sample."""
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Return the inputs of the plant, absolute values, for what was read at t."""
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Be told what the actuators make of the answer."""
+
+
+class KalmanRegulator:
+    """u = u0 - K (y_hat - y0) on the estimates of a Kalman filter, which knows the limits of the actuators (LQG).
+
+    Parameters
+    ----------
+    filter : KalmanFilter
+    gain : array, shape (len(drives), P)
+        K, for instance of ``control.dlqr`` on ``filter.sampled``.
+    drives : sequence of str, optional
+        The inputs that the rows of K are for; all by default. Others are taken to stay at the operating point.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When shapes do not fit or an input is unknown.
+    """
+
+    def __init__(self, filter: KalmanFilter, gain: FloatArray, drives: Sequence[str] | None = None) -> None:  # noqa: A002
+        linear = filter.linear
+        self.filter = filter
+        self.drives = tuple(linear.inputs.names if drives is None else drives)
+        self.reads, self.sample_time = linear.outputs.names, filter.sampled.sample_time
+        self.gain = _gain(linear, gain, self.drives)
+        self._columns = [linear.inputs.index_of(name, "an input of the linear model") for name in self.drives]
+        self._u0 = np.array([linear.point.inputs[name] for name in linear.inputs.names])
+        self.restart()
+
+    def restart(self) -> None:
+        """Go back to before the first sample: the estimate is the operating point."""
+        self._predicted, self._inputs = self.filter.sampled.y0.copy(), self._u0.copy()
+        self._estimate = self._predicted
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Correct the estimate, and return u."""
+        del t
+        self._estimate, _ = self.filter.correct(self._predicted, self._inputs, read)
+        found: FloatArray = self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0)
+        return found
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Predict with what is really applied."""
+        self._inputs = self._u0.copy()
+        self._inputs[self._columns] = outputs
+        self._predicted = self.filter.predict(self._estimate, self._inputs)
+
+
+class LinearRegulator(LinearLaw):
+    """A sampled linear system in deviations from the plant's operating point.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Sampled.
+    """
+
+    def __init__(self, linear: LinearModel) -> None:
+        super().__init__(linear)
+        self.reads, self.drives, self.sample_time = linear.inputs.names, linear.outputs.names, linear.sample_time
+
+
+class FunctionRegulator:
+    """``function(t, read) -> u`` at every sample; without memory, or with one of its own.
+
+    Parameters
+    ----------
+    function : callable
+    reads, drives : sequence of str
+    sample_time : float
+        In seconds.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[float, FloatArray], FloatArray],
+        reads: Sequence[str],
+        drives: Sequence[str],
+        sample_time: float,
+    ) -> None:
+        self.function, self.reads, self.drives = function, tuple(reads), tuple(drives)
+        self.sample_time = float(sample_time)
+
+    def restart(self) -> None:
+        """Tell the function nothing: it has no states that are known here."""
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Ask the function."""
+        return np.atleast_1d(np.asarray(self.function(t, read), dtype=np.float64))
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Tell the function nothing."""
+
+
+def state_feedback(
+    linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str] | None = None
+) -> FunctionRegulator:
+    """Return u = u0 - K (y - y0), with the independent coordinates read from the plant.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    gain : array, shape (len(drives), P)
+        K of ``control.lqr`` or ``control.dlqr``.
+    sample_time : float
+        In seconds.
+    drives : sequence of str, optional
+        The inputs that the rows of K are for; all by default.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When shapes do not fit or an input is unknown.
+    """
+    names = tuple(linear.inputs.names if drives is None else drives)
+    K = _gain(linear, gain, names)
+    u0 = np.array([linear.point.inputs[n] for n in linear.inputs.names])
+    u0 = u0[[linear.inputs.index_of(n, "an input of the linear model") for n in names]]
+    y0 = linear.y0.copy()
+    return FunctionRegulator(lambda _, y: u0 - K @ (y - y0), linear.states.names, names, sample_time)
+
+
+def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
+    """Return what the user gave as a regulator; linear ones work in deviations from the operating point.
+
+    Parameters
+    ----------
+    source : regulator, LinearModel or control.StateSpace
+    y0, u0 : callable
+        Values of variables and of inputs of the plant at the operating point, by name.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or not sampled.
+    """
+    if all(hasattr(source, name) for name in ("reads", "drives", "sample_time", "answer")):
+        return source  # type: ignore[return-value]
+    from dataclasses import replace
+
+    linear = source if isinstance(source, LinearModel) else linear_from_control("regulator", source)
+    if not linear.sample_time:
+        raise UsageError("The regulator is continuous: sample it first (control.c2d), at the rate that it will run.")
+    if isinstance(source, LinearModel):
+        return LinearRegulator(linear)
+    point = replace(
+        linear.point,
+        inputs={name: y0(name) for name in linear.inputs.names},
+        outputs={name: u0(name) for name in linear.outputs.names},
+    )
+    return LinearRegulator(replace(linear, point=point))
+
+
+def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> FloatArray:
+    K = np.atleast_2d(np.asarray(gain, dtype=np.float64))
+    if K.shape != (len(drives), len(linear.states)):
+        raise UsageError(
+            f"The gain is of the shape {K.shape}; for the inputs {', '.join(drives)} and the states "
+            f"{', '.join(linear.states.names)} it needs {(len(drives), len(linear.states))}."
+        )
+    return K
