@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.model.interface import Model
@@ -40,12 +40,15 @@ class Adapter(ABC):
         The distribution of the engine; empty when there is none.
     oldest : tuple of int
         The first version of it that will do, major and minor.
+    options : tuple of str
+        What :meth:`load_as` can be asked for.
     """
 
     suffixes: tuple[str, ...] = ()
     description: str = ""
     package: str = ""
     oldest: tuple[int, ...] = ()
+    options: tuple[str, ...] = ()
 
     def claims(self, path: Path) -> bool:
         """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
@@ -84,6 +87,17 @@ class Adapter(ABC):
         ModelError
             When the engine rejects the file (with its message), or a part of it cannot be had.
         """
+
+    def load_as(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in the file as it is asked for, by name, in what ``options`` lists.
+
+        Raises
+        ------
+        ModelError
+            As :meth:`load`.
+        """
+        del options
+        return self.load(path)
 
 
 @dataclass(frozen=True)
@@ -187,11 +201,13 @@ def adapter_for(path: Path) -> Installed | None:
     return claiming[0] if claiming else None
 
 
-def load_with(adapter: Installed, path: Path) -> Model:
+def load_with(adapter: Installed, path: Path, options: Mapping[str, Any]) -> Model:
     """Return the model that an adapter makes of a file.
 
     Raises
     ------
+    UsageError
+        When the adapter reads no such files, or does not know an option.
     ModelError
         When there is no such file, or the adapter or its engine refuses it.
     """
@@ -202,8 +218,11 @@ def load_with(adapter: Installed, path: Path) -> Model:
         raise UsageError(
             f"The adapter '{adapter.name}' reads {_listed(found.suffixes)}, not '{path.suffix}' ('{path}')."
         )
+    for name in options:
+        if name not in found.options:
+            raise UsageError(f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}').")
     try:
-        model = found.load(path)
+        model = found.load_as(path, options)
     except FmilinError:
         raise
     except Exception as error:

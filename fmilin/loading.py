@@ -71,6 +71,8 @@ class LoadRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+_OPTIONS = ("floating_base",)
+"""What files may be asked for."""
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
 """What a user calls the interfaces of an FMU."""
 
@@ -153,11 +155,13 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
 
 def _require_options(text: str, request: LoadRequest) -> None:
     """Refuse options that this kind of file does not have."""
-    has_base = Path(text).suffix.lower() in (".urdf", ".toml") and chosen_adapter(text) is None
+    if chosen_adapter(text) is not None:
+        return  # the adapter knows
+    reader = _READERS.get(Path(text).suffix.lower())
     for name in request.options:
-        if name != "floating_base":
-            raise UnknownNameError.among(name, ["floating_base"], "an option of a file")
-        if not has_base:
+        if name not in _OPTIONS:
+            raise UnknownNameError.among(name, _OPTIONS, "an option of a file")
+        if name == "floating_base" and reader is not _from_mechanism_file:
             raise UsageError(f"'{text}' is no URDF file read by fmilin: no base of it can be made to float.")
 
 
@@ -166,13 +170,13 @@ def _from_file(text: str, request: LoadRequest) -> Model:
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
-        return _as_asked(lambda: load_with(*chosen), str(chosen[1]), request)
+        return _as_asked(lambda: load_with(*chosen, request.options), str(chosen[1]), request)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request)
     adapter = adapter_for(Path(text))
     if adapter is not None:
-        return _as_asked(lambda: load_with(adapter, Path(text)), text, request)
+        return _as_asked(lambda: load_with(adapter, Path(text), request.options), text, request)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)

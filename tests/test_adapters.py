@@ -83,6 +83,27 @@ def test_constraints_may_be_replaced(swing: Path) -> None:
         assert len(fl.linearize(model).states) == 2
 
 
+TAKES = """
+import fmilin as fl
+from fmilin.adapters import Adapter as Base
+class Adapter(Base):
+    suffixes = ('.takes',)
+    options = ('keyframe',)
+    def load(self, path):
+        return fl.load('fmilin.systems:cartesian_pendulum')
+    def load_as(self, path, options):
+        return fl.load(f"fmilin.systems:cartesian_pendulum(length={options['keyframe']})")
+"""
+
+
+def test_an_adapter_is_asked_for_the_options_that_it_knows(site: Path) -> None:
+    install(site, "some", TAKES)
+    Path("a.takes").write_text("")
+    assert fl.load("some:a.takes", options={"keyframe": 2.0}).start.states[1] == -2.0
+    with pytest.raises(UsageError, match=r"The adapter 'some' does not know the option 'floating_base' \('a\.takes'\)"):
+        fl.load("some:a.takes", options={"floating_base": True})
+
+
 BROKEN = "raise ImportError('no engine here')"
 FAILS = """
 from fmilin.adapters import Adapter as Base

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
@@ -22,9 +23,17 @@ __all__ = ["command"]
 @FMI
 @PLATFORMS
 @click.option("--no-directional-derivatives", is_flag=True, help="Leave out the exact directional derivatives.")
+@file_options
 @DEBUG
 def command(
-    model: str, output: Path, fmi: str, platforms: tuple[str, ...], *, no_directional_derivatives: bool, debug: bool
+    model: str,
+    output: Path,
+    fmi: str,
+    platforms: tuple[str, ...],
+    opened: FileOptions,
+    *,
+    no_directional_derivatives: bool,
+    debug: bool,
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
@@ -41,12 +50,17 @@ def command(
         from fmilin.fmi.write.fmu import can_be_compiled
         from fmilin.wrapping import wrap_as_fmu
 
-        found = runner.borrow(fl.load(model))
+        found = runner.borrow(fl.load(model, options=opened.asked()))
         if not can_be_compiled(found):
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
+                )
+            if asked := opened.asked():
+                raise UsageError(
+                    f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is: "
+                    f"{', '.join(asked)} cannot be asked for."
                 )
             wrap_as_fmu(model, output)
             sys.stderr.write(

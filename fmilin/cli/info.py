@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import (
     DEBUG,
-    FLOATING_BASE,
     MODEL,
     TIMEOUT,
     UNPACK_LIMIT,
@@ -30,16 +31,16 @@ __all__ = ["command"]
 @MODEL
 @json_option("The same as one JSON document on standard output.")
 @click.option("--run", is_flag=True, help="Run the model, too: do its states depend on each other?")
-@FLOATING_BASE
+@file_options
 @UNPACK_LIMIT
 @VERBOSE
 @DEBUG
 def command(
     model: str,
+    opened: FileOptions,
     *,
     as_json: bool,
     run: bool,
-    floating_base: bool,
     unpack_limit: float | None,
     verbose: bool,
     debug: bool,
@@ -50,7 +51,7 @@ def command(
     The code of an FMU is not loaded, but with --run.
     """
     opened_with = fmu(unpack_limit)
-    options = {"floating_base": True} if floating_base else {}
+    options = opened.asked()
 
     def job(runner: JobRunner) -> None:
         from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
@@ -90,7 +91,7 @@ def command(
     return work(job, isolate=run and is_fmu(model), debug=debug, limits=Limits(TIMEOUT, None))
 
 
-def _dependence(runner: JobRunner, model: str, options: dict[str, bool]) -> Iterator[str]:
+def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Say whether states that no constraint binds look as if one did."""
     import fmilin as fl
 

@@ -10,6 +10,7 @@ import click
 
 from fmilin.cli.composition import Coupled, composition_options, linearize_cosimulation
 from fmilin.cli.conditioning import Steps, conditioned, steps_options
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
@@ -52,6 +53,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @click.command(cls=Command)
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
+@file_options
 @click.option("--discover", is_flag=True, help="Find constraints that the model does not declare, and use them.")
 @click.option("--tangent-only", is_flag=True, help="Find the directions of motion from numbers, without constraints.")
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
@@ -108,6 +110,7 @@ __all__ = ["command", "deliver", "linear_model"]
 def command(
     model: str,
     constrained: Constraints,
+    opened: FileOptions,
     times: tuple[float, ...],
     table: Path | None,
     stepped: Stepped,
@@ -133,7 +136,7 @@ def command(
         fmu=running.fmu(),
         constraints=_constraints(constrained, asked),
         constraints_file=constrained.constraints,
-        floating_base=constrained.floating_base,
+        options=opened.asked(),
         stepping=None if coupled.as_cosimulated else stepped.asked(),
         descriptor=not is_fmu(model) and (as_json or any(map(carries_descriptor, files))),
         **asked,  # the options that are called like its fields

@@ -36,7 +36,7 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
         time=request.time if fmu or is_system(request.source) else None,
         interface=request.interface,
         fmu=_fmu_options(request),
-        options={"floating_base": True} if request.floating_base else {},
+        options=request.options,
     )
     model = runner.borrow(load_as(request.source, wanted))
     if request.discover:

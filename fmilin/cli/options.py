@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEBUG",
-    "FLOATING_BASE",
     "MODEL",
     "POINT",
     "PROJECT",
@@ -75,9 +74,6 @@ PROJECT = click.option("--project", is_flag=True, help="Start from the nearest p
 UNPACK_LIMIT = click.option(
     "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
 )
-
-
-FLOATING_BASE = click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely.")
 
 
 def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
@@ -199,12 +195,11 @@ def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator)
 
 @dataclass(frozen=True)
 class Constraints:
-    """What stands on the command line about constraints, and whether the base of a robot is held."""
+    """What stands on the command line about constraints."""
 
     constraint: tuple[str, ...]
     constraints: Path | None
     no_constraints: bool
-    floating_base: bool
 
     def asked(self) -> list[str] | None:
         """Return the expressions; None for those that come with the model, the empty list for none at all.
@@ -232,7 +227,6 @@ def constraints_options(without: str) -> Decorator:
         ),
         path_option("--constraints", metavar="FILE.toml", help="The same from a file."),
         click.option("--no-constraints", is_flag=True, help=without),
-        FLOATING_BASE,
     )
 
 

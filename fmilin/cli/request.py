@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,8 +26,8 @@ class Request:
         States, inputs and parameters by name.
     constraints : sequence of str or None
         None: those that come with the model; empty: none at all.
-    floating_base : bool
-        Whether the root link of a URDF file moves freely.
+    options : mapping
+        What its file is asked for; as for :func:`fmilin.load`.
     descriptor : bool
         Whether the descriptor system is wanted, too: where it goes into a file that carries one.
     discover : bool
@@ -42,7 +42,7 @@ class Request:
     settings: dict[str, float]
     constraints: Sequence[str] | None = None
     constraints_file: Path | None = None
-    floating_base: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
     independent: Sequence[str] | None = None
     coordinates: str = "partition"
     inputs: Sequence[str] | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
@@ -107,6 +108,7 @@ RUN = grouped(
 @path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")
 @settings_option("Repeatable: a start value, parameter or input.")
 @constraints_options("Integrate all states as they are, as other tools do.")
+@file_options
 @POINT
 @PROJECT
 @outputs_option()
@@ -120,6 +122,7 @@ def command(
     inputs: Path | None,
     settings: dict[str, float],
     constrained: Constraints,
+    opened: FileOptions,
     point: Path | None,
     outputs: list[str] | None,
     against: Path | None,
@@ -142,7 +145,7 @@ def command(
         settings=settings,
         constraints=constraints,
         constraints_file=constrained.constraints,
-        floating_base=constrained.floating_base,
+        options=opened.asked(),
         outputs=outputs,
         time=run.start_time,
         project=project,

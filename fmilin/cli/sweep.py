@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import (
@@ -134,6 +135,7 @@ class Delivery:
 @click.option("--trim", is_flag=True, help="Find an equilibrium or steady motion at every point, from its neighbour.")
 @WISHES
 @constraints_options("Treat all states as independent.")
+@file_options
 @names_option("--independent", "States to keep as coordinates.")
 @click.option(
     "--coordinates", type=one_of("partition", "tangent"), default="partition", help="How coordinates are chosen."
@@ -169,6 +171,7 @@ def command(
     vary: dict[str, list[float]],
     wishes: Wishes,
     constrained: Constraints,
+    opened: FileOptions,
     stepped: Stepped,
     output: tuple[Path, ...],
     running: Running,
@@ -212,7 +215,7 @@ def command(
             load=LoadRequest(
                 constraints=constrained.asked(),
                 constraints_file=constrained.constraints,
-                options={"floating_base": True} if constrained.floating_base else {},
+                options=opened.asked(),
                 time=asked["time"] if is_fmu(model) else None,
                 interface=asked["interface"],
                 fmu=running.fmu(),

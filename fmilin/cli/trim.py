@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.opening import open_model
@@ -117,6 +118,7 @@ WISHES = grouped(
 @MODEL
 @WISHES
 @constraints_options("Treat all states as independent.")
+@file_options
 @settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
 @time_option()
 @PROJECT
@@ -133,6 +135,7 @@ def command(
     model: str,
     wishes: Wishes,
     constrained: Constraints,
+    opened: FileOptions,
     settings: dict[str, float],
     time: float | None,
     output: tuple[Path, ...],
@@ -156,7 +159,7 @@ def command(
         settings=settings | dict(wishes.fix),
         constraints=constraints,
         constraints_file=constrained.constraints,
-        floating_base=constrained.floating_base,
+        options=opened.asked(),
         time=time,
         project=project,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.opening import open_model
@@ -34,6 +35,7 @@ __all__ = ["command"]
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")
+@file_options
 @number_option(
     "--horizon",
     metavar="T",
@@ -46,6 +48,7 @@ def command(
     model: str,
     linear: Path,
     constrained: Constraints,
+    opened: FileOptions,
     horizon: float | None,
     plot: Path | None,
     running: Running,
@@ -70,7 +73,7 @@ def command(
             settings=dict(said.point.parameters),
             constraints=constraints,
             constraints_file=constrained.constraints,
-            floating_base=constrained.floating_base,
+            options=opened.asked(),
             time=said.point.time,
         )
         loaded, _ = open_model(request, runner)
