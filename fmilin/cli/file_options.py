@@ -1,0 +1,31 @@
+"""What a model file is asked for on the command line: ``--floating-base`` of robots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from fmilin.cli.options import grouped
+
+__all__ = ["FileOptions", "file_options"]
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What stands on the command line about the model's file; its fields are options of :func:`fmilin.load`."""
+
+    floating_base: bool
+
+    def asked(self) -> dict[str, Any]:
+        """Return ``options`` of :func:`fmilin.load`: those that were given."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+file_options = grouped(
+    "opened",
+    FileOptions,
+    click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely."),
+)
+"""Gives a command the parameter ``opened``."""
