@@ -14,7 +14,7 @@ from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option
 from fmilin.errors import UsageError
-from fmilin.export.family_files import checked_families, is_family, save_all
+from fmilin.export.family_files import checked_families, contents, is_family, save_all
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def command(
         models = conditioned(given, conditioning)
         # .m sorts the members of a family along a grid of its own
         held = [path for path in files if family and path.suffix.lower() != ".m"]
-        contents = {path: _content(models, path, writing, grid) for path in files if path not in held}
+        made = {path: _content(models, path, writing, grid) for path in files if path not in held}
         if held:
-            save_all(_family(models, grid), held)
-        runner.write_files(contents)
+            made |= contents(_family(models, grid), held)
+        runner.write_files(made)
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:
                 runner.say(f"Warning: {remark}\n")

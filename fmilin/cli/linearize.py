@@ -37,7 +37,7 @@ from fmilin.cli.options import (
     time_option,
 )
 from fmilin.cli.request import Request
-from fmilin.cli.snapshots import deliver_each, file_at, linear_models, snapshot_times
+from fmilin.cli.snapshots import check_files, deliver_each, linear_models, snapshot_times
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.errors import UsageError
 from fmilin.export.registry import carries_descriptor
@@ -74,7 +74,7 @@ __all__ = ["command", "deliver", "linear_model"]
     "--snapshots",
     "times",
     metavar="T1,T2,...",
-    help="One linear model per time of one motion; FILE_tT1.mat, ...",
+    help="A family along one motion (.nc .mat .npz .json .m); of other formats FILE_tT1.mo, ...",
     callback=read_by(snapshot_times),
 )
 @path_option(
@@ -129,7 +129,7 @@ def command(
     MODEL is model.fmu, system.ssp (FMUs that are connected), path/to/file.py:name or package.module:name. Without -o or
     --json a table is printed.
     """
-    files = checked_outputs(output)
+    files = list(output) if times else checked_outputs(output)
     writing = written.asked()
     request = Request(
         source=model,
@@ -138,7 +138,7 @@ def command(
         constraints_file=constrained.constraints,
         options=opened.asked(),
         stepping=None if coupled.as_cosimulated else stepped.asked(),
-        descriptor=not is_fmu(model) and (as_json or any(map(carries_descriptor, files))),
+        descriptor=not is_fmu(model) and not times and (as_json or any(map(carries_descriptor, files))),
         **asked,  # the options that are called like its fields
     )
     chosen = formulated.asked()
@@ -146,7 +146,7 @@ def command(
     if times:
         if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
             raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
-        checked_outputs([file_at(path, t) for path in files for t in times])
+        check_files(files, times)
     elif table is not None:
         raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
     conditioning = steps.asked()

@@ -8,8 +8,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fmilin.cli.options import checked_outputs
 from fmilin.cli.progress import progress_bar
 from fmilin.errors import UsageError
+from fmilin.export.family_files import check_output as check_family
+from fmilin.export.family_files import holds_family
 
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["deliver_each", "file_at", "linear_models", "snapshot_times"]
+__all__ = ["check_files", "deliver_each", "file_at", "linear_models", "snapshot_times"]
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
@@ -86,19 +89,21 @@ def deliver_each(
     as_json: bool,
     writing: Writing | None = None,
 ) -> None:
-    """Write a file of each kind for each time, or one for all times where a format holds arrays; or JSON; or tables."""
-    from fmilin.export.registry import dumps, dumps_array, holds_arrays
+    """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
+    from fmilin.export.family_files import contents
+    from fmilin.export.family_json import pieces
+    from fmilin.export.registry import dumps
+    from fmilin.families.gathering import family_of
 
     runner.restore_directory()
-    contents = {path: dumps_array(models, path, writing=writing) for path in files if holds_arrays(path)}
-    singles = [path for path in files if path not in contents]
-    contents |= {
-        file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles
-    }
-    runner.write_files(contents)
+    family = family_of(models, {"time": times})
+    made = contents(family, [path for path in files if holds_family(path)])
+    singles = [path for path in files if path not in made]
+    made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}
+    runner.write_files(made)
     if as_json:
-        texts = [dumps(m, "results.json").decode("ascii").rstrip() for m in models]
-        runner.results.write("[\n" + ",\n".join(texts) + "\n]\n")
+        for piece in pieces(family):
+            runner.results.write(piece)
     elif not files:
         from fmilin.report.table import print_table
 
@@ -110,15 +115,29 @@ def deliver_each(
         for t, m in zip(times, models, strict=True):
             for warning in m.warnings:
                 runner.say(f"Warning: at t = {t:g} s: {warning}\n")
-        for path in contents:
+        for path in made:
             runner.say(f"{path}\n")
+
+
+def check_files(paths: Sequence[Path], times: Sequence[float]) -> None:
+    """Make sure that every file that snapshots at these times go into can be written.
+
+    Raises
+    ------
+    UsageError
+        When a suffix is unknown, a place not writable, or a file is named twice or read by the same command.
+    """
+    families = [path for path in paths if holds_family(path)]
+    for path in families:
+        check_family(path)
+    checked_outputs([file_at(path, t) for path in paths if path not in families for t in times])
 
 
 def file_at(path: Path, time: float) -> Path:
     """Return the name of the file for one time.
 
-    >>> file_at(Path("plant.mat"), 0.5).name
-    'plant_t0.5.mat'
+    >>> file_at(Path("plant.mo"), 0.5).name
+    'plant_t0.5.mo'
     """
     return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
 

@@ -17,7 +17,17 @@ from fmilin.errors import ModelError, UsageError
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
 
-__all__ = ["FORMATS", "check_output", "checked_families", "holds_family", "is_family", "load", "save", "save_all"]
+__all__ = [
+    "FORMATS",
+    "check_output",
+    "checked_families",
+    "contents",
+    "holds_family",
+    "is_family",
+    "load",
+    "save",
+    "save_all",
+]
 
 FORMAT_NAME = "fmilin-family/1"
 
@@ -51,21 +61,28 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> None:
     UsageError
         As :func:`save`.
     """
-    contents = [_dumps(family, path) for path in paths]
-    for path, content in zip(paths, contents, strict=True):
+    made = {path: None if path.suffix.lower() in _BY_PATH else _dumps(family, path) for path in paths}
+    for path, content in made.items():
         if content is None:
             import_module(_module(path)).write(family, path)
         else:
             write_atomically(path, content)
 
 
-def _dumps(family: LinearFamily, path: Path) -> bytes | None:
-    """Return a file's content; None for one that is written without having it in memory."""
+def contents(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, bytes]:
+    """Return what :func:`save_all` would write, of a family that the memory holds twice.
+
+    Raises
+    ------
+    UsageError
+        When no format has a suffix, or the format cannot carry the family.
+    """
+    return {path: _dumps(family, path) for path in paths}
+
+
+def _dumps(family: LinearFamily, path: Path) -> bytes:
     module = import_module(_module(path))
-    suffix = path.suffix.lower()
-    if suffix in _BY_PATH:
-        return None
-    return cast(bytes, module.dumps(family, path.stem) if suffix == ".m" else module.dumps(family))
+    return cast(bytes, module.dumps(family, path.stem) if path.suffix.lower() == ".m" else module.dumps(family))
 
 
 def load(path: str | Path) -> LinearFamily:

@@ -11,6 +11,7 @@ Unidata, NetCDF-4 format: dimension scales of HDF5.
 
 from __future__ import annotations
 
+import io
 import json
 import mmap
 import os
@@ -29,7 +30,7 @@ from fmilin.families.family import LinearFamily
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["read", "require_installed", "to_xarray", "write"]
+__all__ = ["dumps", "read", "require_installed", "to_xarray", "write"]
 
 _AXES = {
     "A": ("state", "state_"),
@@ -48,6 +49,7 @@ _AXES = {
     "accuracy": ("estimate",),
     "visits": ("visit",),
 }
+_OTHERS = frozenset({"mode", "part", "character", "ok", "chosen", "reason", "eigenvalues", "fmilin"})
 _ESTIMATES = ("A", "B", "C", "D", "T", "f0", "constraint_residual", "conditioning")
 _VISITS = ("evaluations", "products")
 
@@ -80,13 +82,31 @@ def to_xarray(family: LinearFamily) -> xarray.Dataset:
         raise UsageError("A data set needs the package xarray, which is not installed: pip install 'fmilin[families]'.")
     import xarray as xr
 
-    data: dict[str, Any] = {n: (_dimensions(family, n), family.array(n)) for n in family.layout.shapes}
+    names = _variables(family)
+    data: dict[str, Any] = {n: (_dimensions(family, n), family.array(n)) for n in names}
     data["ok"] = (_grid(family), family.ok)
     data["reason"] = (_grid(family), family.reasons.astype(np.str_))
     data["chosen"] = (_grid(family), family.chosen.reshape(family.shape))
     data["eigenvalues"] = ((*_grid(family), "mode"), family.eigenvalues)
     attributes = {"format": "fmilin-family/1", "fmilin": json.dumps(texts_of(family))}
     return xr.Dataset(data, coords={**_labels(family), **_coordinates(family)}, attrs=attributes)
+
+
+def dumps(family: LinearFamily) -> bytes:
+    """Return the file's content, of a family that the memory holds twice.
+
+    Raises
+    ------
+    UsageError
+        When h5netcdf is not installed.
+    """
+    require_installed()
+    import h5netcdf
+
+    buffer = io.BytesIO()
+    with h5netcdf.File(buffer, "w") as file:
+        _fill(file, family)
+    return buffer.getvalue()
 
 
 def write(family: LinearFamily, path: Path) -> None:
@@ -121,7 +141,7 @@ def _fill(file: Any, family: LinearFamily) -> None:
     file.dimensions["part"] = 2
     for name, (dimension, values) in (_labels(family) | _coordinates(family)).items():
         _text_or_numbers(file, name, (dimension,), np.asarray(values))
-    variables = {n: file.create_variable(n, _dimensions(family, n), "f8") for n in layout.shapes if layout.places[n]}
+    variables = {n: file.create_variable(n, _dimensions(family, n), "f8") for n in _variables(family)}
     for block in layout.blocks(len(family)):
         rows = family.rows[block]
         for name, variable in variables.items():
@@ -196,13 +216,18 @@ def read(path: Path) -> LinearFamily:
     return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, str(path))
 
 
+def _variables(family: LinearFamily) -> list[str]:
+    """Return the quantities that are variables: all, but for the time where that is the one axis."""
+    return [n for n in family.layout.shapes if (n,) != family.grid.dimensions]
+
+
 def _grid(family: LinearFamily) -> tuple[str, ...]:
-    return tuple(_safe(name) for name in family.grid.dimensions)
+    return tuple(_safe(family, name) for name in family.grid.dimensions)
 
 
-def _safe(name: str) -> str:
+def _safe(family: LinearFamily, name: str) -> str:
     """Return a name that a group of HDF5 can have; it must be none of ours."""
-    own = {d for dimensions in _AXES.values() for d in dimensions} | set(_AXES) | {"mode", "part", "character", "ok"}
+    own = {d for dimensions in _AXES.values() for d in dimensions} | set(_variables(family)) | _OTHERS
     plain = name.replace("/", "_")
     return f"axis_{plain}" if plain in own else plain
 
@@ -234,8 +259,8 @@ def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
 def _coordinates(family: LinearFamily) -> dict[str, tuple[str, Any]]:
     """Return the values of what varies."""
     if family.grid.zipped:
-        return {_safe(name): (_grid(family)[0], values) for name, values in family.axes.items()}
-    return {_safe(name): (_safe(name), values) for name, values in family.axes.items()}
+        return {_safe(family, name): (_grid(family)[0], values) for name, values in family.axes.items()}
+    return {_safe(family, name): (_safe(family, name), values) for name, values in family.axes.items()}
 
 
 def _text_or_numbers(file: Any, name: str, dimensions: tuple[str, ...], values: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.families.family import Choice, LinearFamily
-from fmilin.families.grid import Grid
+from fmilin.families.grid import Grid, grid_through
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
 from fmilin.linear_model.model import LinearModel
@@ -141,12 +141,15 @@ def _in_order(kinds: Sequence[Choice], chosen: np.ndarray) -> tuple[tuple[Choice
 def family_of(
     models: Sequence[LinearModel], axes: Mapping[str, Sequence[float] | FloatArray] | None = None
 ) -> LinearFamily:
-    """Return linear models of one plant as a family along one line of points.
+    """Return linear models of one plant as a family.
+
+    Where several things vary and every combination of their values is there once, the family is a grid over them; else
+    it is a list of points.
 
     Parameters
     ----------
     models : sequence of LinearModel
-        At least one; in the order of the line.
+        At least one; a list keeps their order.
     axes : mapping of str to sequence of float, optional
         What varies, and its value at every model; by default the time where it differs, else the number of the point.
 
@@ -165,11 +168,12 @@ def family_of(
         raise UsageError(f"A family needs one finite value of '{bad[0]}' for each of the {len(models)} models.")
     parameters = dict.fromkeys(name for m in models for name in m.point.parameters)
     template = Template.of(models[0], tuple(parameters))
-    gathering = Gathering(Grid(columns, zipped=True))
-    for k, linear in enumerate(models):
+    grid, numbers = grid_through(columns)
+    gathering = Gathering(grid)
+    for i, (k, linear) in enumerate(zip(numbers, models, strict=True), start=1):
         outcome = outcome_of(k, linear, template)
         if not outcome.ok:
-            raise UsageError(f"The linear models do not belong together: model {k + 1}: {outcome.reason}")
+            raise UsageError(f"The linear models do not belong together: model {i}: {outcome.reason}")
         gathering.add(outcome)
-    descriptors = {k: m.descriptor for k, m in enumerate(models) if m.descriptor is not None}
+    descriptors = {k: m.descriptor for k, m in zip(numbers, models, strict=True) if m.descriptor is not None}
     return replace(gathering.family(), descriptors=descriptors)

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
 
-__all__ = ["Grid", "grid_over"]
+__all__ = ["Grid", "grid_over", "grid_through"]
 
 
 @dataclass(frozen=True)
@@ -106,3 +106,20 @@ def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool 
         listed = ", ".join(f"{name} has {n}" for name, n in sizes.items())
         raise UsageError(f"Axes that are walked together need equally many values: {listed}.")
     return Grid(axes, zipped)
+
+
+def grid_through(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
+    """Return the grid that points lie on, and the number of each on it.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (n,)
+        The value of every axis at every point. Of one axis, and where not every combination is there once, the grid is
+        the list of points as it is given.
+    """
+    table = np.column_stack(list(columns.values()))
+    found = [np.unique(values, return_inverse=True) for values in columns.values()]
+    full = Grid({name: values for name, (values, _) in zip(columns, found, strict=True)})
+    if len(columns) < 2 or full.size != len(table) or len(np.unique(table, axis=0)) < len(table):
+        return Grid(dict(columns), zipped=True), list(range(len(table)))
+    return full, [int(k) for k in np.ravel_multi_index([places for _, places in found], full.shape)]

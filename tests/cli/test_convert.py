@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import Signals
 from tests.cli.conftest import Run
@@ -104,11 +105,20 @@ def test_the_grid_of_an_array_can_be_named(run: Run, tmp_path: Path) -> None:
     assert (done.status, "for several linear models" in done.err) == (2, True), done.err
 
 
-def test_snapshots_of_a_motion_make_one_array(run: Run, tmp_path: Path) -> None:
-    done = run("linearize", FOUR_BAR, "--set", "phi=1.9", "--snapshots", "0.1,0.2", "-o", "way.m", "-o", "way.mat")
-    assert done.status == 0, done.err
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["way.m", "way_t0.1.mat", "way_t0.2.mat"]
-    assert "grid.time = [\n    0.1, 0.2\n];" in (tmp_path / "way.m").read_text()
+def test_several_models_on_a_grid_are_a_family_on_it(run: Run, tmp_path: Path) -> None:
+    family = fl.sweep(FOUR_BAR, {"phi": [1.0, 1.5, 2.0], "torque": [0.0, 3.0]})
+    names = [f"{k}.npz" for k in range(len(family))]
+    for k, name in enumerate(names):
+        family.linear_model(k).save(tmp_path / name)
+    formats = [argument for suffix in ("nc", "mat", "npz", "json", "m") for argument in ("-o", f"all.{suffix}")]
+    done = run("convert", *reversed(names), *formats, "--grid", "phi,torque")
+    assert (done.status, done.err) == (0, "")
+    for suffix in ("nc", "mat", "npz", "json"):
+        again = fl.LinearFamily.load(tmp_path / f"all.{suffix}")
+        assert {n: v.tolist() for n, v in again.axes.items()} == {n: v.tolist() for n, v in family.axes.items()}
+        np.testing.assert_array_equal(again.A, family.A)
+        assert again[2, 1].point == family[2, 1].point
+    assert "sys.SamplingGrid = grid;" in (tmp_path / "all.m").read_text()
 
 
 def test_linearize_conditions_before_it_delivers(run: Run) -> None:

@@ -32,9 +32,10 @@ OUTPUTS = {"-o", "--output", "--plot", "--sparsity"}
         ("in.toml", "out.json", ("linearize", "four_bar.fmu", "--point", "in.toml", "-o", "new.mat", "-o", "out.json")),
         (
             "in.json",
-            "out_t0.5.json",
+            "out.json",
             ("linearize", "x.fmu", "--point", "in.json", "--snapshots=0.5", "-o", "out.json"),
         ),
+        ("in.mo", "out_t0.5.mo", ("linearize", "x.fmu", "--constraints", "in.mo", "--snapshots=0.5", "-o", "out.mo")),
         ("in.py", "out.mat", ("linearize", "in.py:crane", "-o", "out.mat")),
         ("in.toml", "out.json", ("linearize", "in.toml", "-o", "out.json")),
         ("in.json", "out.mat", ("convert", "in.json", "-o", "out.mat")),
@@ -78,7 +79,7 @@ def test_no_output_is_the_constraints_file_beside_the_model(run: Run, tmp_path: 
         ("simulate", "four_bar.fmu", "--stop-time", "1", "-o", "a.csv", "--plot", "b.png"),
         ("trim", "four_bar.fmu", "-o", "a.json", "-o", "b.json"),
         ("convert", "plant.json", "-o", "a.mat", "-o", "b.mat"),
-        ("linearize", "four_bar.fmu", "--snapshots", "0.1,0.10000001", "-o", "a.mat"),
+        ("linearize", "four_bar.fmu", "--snapshots", "0.1,0.10000001", "-o", "a.mo"),
     ],
 )
 def test_one_file_is_not_written_twice(arguments: tuple[str, ...], run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.snapshots import file_at, snapshot_times
-from fmilin.linear_model.model import LinearModel
 from fmilin.systems import four_bar
 from tests.cli.conftest import Run, shell
 
@@ -178,24 +177,32 @@ def test_linearize_where_the_motion_is_at_a_time(run: Run) -> None:
     np.testing.assert_allclose(document["f0"], expected.f0, atol=1e-7)
 
 
-def test_one_linear_model_per_snapshot(run: Run, tmp_path: Path) -> None:
-    done = run("linearize", "four_bar.fmu", "--set", "phi=2.0", "--snapshots", "0,0.5,1.5", "-o", "s.npz", "-o",
-               "s.json", "--outputs", "w,der(w)", "--inputs", "torque")  # fmt: skip
+def test_snapshots_are_a_family_over_time(run: Run, tmp_path: Path) -> None:
+    suffixes = ("nc", "mat", "npz", "json")
+    files = [argument for suffix in (*suffixes, "m", "txt") for argument in ("-o", f"s.{suffix}")]
+    done = run("linearize", "four_bar.fmu", "--set", "phi=2.0", "--snapshots", "0,0.5,1.5", *files,
+               "--outputs", "w,der(w)", "--inputs", "torque")  # fmt: skip
     assert (done.status, done.out) == (0, "")
+    written = {*(f"s.{suffix}" for suffix in (*suffixes, "m")), *(f"s_t{t}.txt" for t in ("0", "0.5", "1.5"))}
+    assert {p.name for p in tmp_path.glob("s*")} == written
     native = four_bar()
     start = fl.operating_point(native, {"phi": 2.0})
-    for t in (0.0, 0.5, 1.5):
-        lin = LinearModel.load(tmp_path / f"s_t{t:g}.npz")
+    families = [fl.LinearFamily.load(tmp_path / f"s.{suffix}") for suffix in suffixes]
+    for family in families:
+        assert {name: values.tolist() for name, values in family.axes.items()} == {"time": [0.0, 0.5, 1.5]}
+        assert family.outputs.names == ("w", "der(w)")
+        np.testing.assert_array_equal(family.rows, families[0].rows)
+    for t, lin in zip((0.0, 0.5, 1.5), families[0], strict=True):
         assert lin.point.time == t
-        assert lin.outputs.names == ("w", "der(w)")
         point = fl.simulate(native, start, stop_time=t).point() if t else start
         np.testing.assert_allclose(lin.A, fl.linearize(native, point).A, atol=1e-7)
-    assert len(list(tmp_path.glob("s_t*"))) == 6
 
 
 def test_snapshots_as_json_and_as_tables(run: Run) -> None:
-    documents = json.loads(run("linearize", PENDULUM, "--snapshots", "0.1,0.2", "--json").out)
-    assert [d["point"]["time"] for d in documents] == [0.1, 0.2]
+    document = json.loads(run("linearize", PENDULUM, "--snapshots", "0.1,0.2", "--json").out)
+    assert document["format"] == "fmilin-family/1"
+    assert document["axes"] == {"time": [0.1, 0.2]}
+    assert [point["time"] for point in document["points"]] == [0.1, 0.2]
     tables = run("linearize", PENDULUM, "--snapshots", "0.1,0.2", "--inputs", "").out
     assert "At t = 0.1 s" in tables
     assert "At t = 0.2 s" in tables
@@ -218,6 +225,8 @@ def test_times_that_do_not_increase(run: Run, text: str) -> None:
         (["--simulate-to=-1"], "time does not go back"),
         (["--snapshots", "1", "--set", "F=1", "--inputs", ""], "'F' is not at its start value"),
         (["--snapshots", "1", "-o", "nowhere/a.mat"], "no folder"),
+        (["--snapshots", "1", "-o", "nowhere/a.mo"], "no folder"),
+        (["--snapshots", "1", "-o", "a.slx"], "suffix '.slx'"),
     ],
 )
 def test_what_does_not_go_together(run: Run, arguments: list[str], words: str) -> None:
@@ -237,8 +246,8 @@ def test_inputs_over_time_lead_to_snapshots(run: Run, tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("time,F\n0,0\n0.4,2\n")
     command = ("linearize", "fmilin.systems:cartesian_pendulum", "--snapshots", "0.2,0.4", "--input", "u.csv", "--json")
     found = json.loads(run(*command).out)
-    assert [m["point"]["inputs"]["F"] for m in found] == pytest.approx([1.0, 2.0])
-    assert found[1]["point"]["states"]["x"] > 0.01
+    assert [point["u0"] for point in found["points"]] == [pytest.approx([1.0]), pytest.approx([2.0])]
+    assert found["points"][1]["x0"][0] > 0.01
 
 
 def test_an_equation_is_a_constraint(run: Run) -> None:

@@ -149,5 +149,30 @@ def test_along_a_path_the_type_is_the_same(tmp_path: Path) -> None:
     family = fl.linearize_along(model, fl.snapshots(model, start, times=[0.1, 0.2, 0.4]))
     assert isinstance(family, fl.LinearFamily)
     assert list(family.axes) == ["time"]
-    family.save(tmp_path / "family.nc")
-    same(family, fl.LinearFamily.load(tmp_path / "family.nc"))
+    for suffix in FORMATS:
+        family.save(tmp_path / f"family.{suffix}")
+        same(family, fl.LinearFamily.load(tmp_path / f"family.{suffix}"))
+    with xarray.open_dataset(tmp_path / "family.nc", engine="h5netcdf") as read:
+        np.testing.assert_array_equal(read.A.sel(time=0.2), family.A[1])
+    np.testing.assert_array_equal(family.to_xarray().A.sel(time=0.4), family.A[2])
+
+
+@needs_octave
+def test_octave_reads_models_along_a_path(tmp_path: Path) -> None:
+    model = cartesian_pendulum()
+    family = fl.linearize_along(model, fl.snapshots(model, fl.operating_point(model, {"x": 0.2}), times=[0.1, 0.4]))
+    family.save(tmp_path / "family.mat")
+    family.save(tmp_path / "way.m")
+    script = """
+    S = load('family.mat'); shape = size(S.A); t = S.grid.values{1}; first = S.A(:, :, 1);
+    rates = S.offsets.dx(:, 1, 2);
+    [sys, offsets, points] = way(); second = sys{2}.a; same = offsets.dx(:, 1, 2); at = points(2).time;
+    """
+    found = run(script, tmp_path, "shape", "t", "first", "rates", "second", "same", "at")
+    assert found["shape"].ravel().tolist() == [2, 2, 2]
+    assert found["t"].ravel().tolist() == [0.1, 0.4]
+    assert float(found["at"].squeeze()) == 0.4
+    np.testing.assert_array_equal(found["first"], family.A[0])
+    np.testing.assert_array_equal(found["second"], family.A[1])
+    np.testing.assert_array_equal(found["rates"].ravel(), family.f0[1])
+    np.testing.assert_array_equal(found["same"].ravel(), family.f0[1])
