@@ -2,7 +2,7 @@
 
 python-control (0.10) refuses '.' in the names of signals and systems because ``system.signal`` is how
 it addresses them; it reads a leading '-' as a change of sign, and ``name[1:3]`` as a range. Names from
-Modelica are full of dots. :func:`legal_name` writes a dot as '/', and the few other characters that
+Modelica are full of dots. ``legal_name`` writes a dot as '/', and the few other characters that
 would be misread as a percent sign and two hexadecimal digits; :func:`original_name` undoes it. Different
 names stay different.
 
@@ -29,5 +29,5 @@ def legal_name(name: str) -> str:
 
 
 def original_name(name: str) -> str:
-    """Return the model's own name of a signal, state or system that :func:`legal_name` made legal."""
+    """Return the model's own name of a signal, state or system that ``legal_name`` made legal."""
     return _MARKED.sub(lambda m: "." if m.group() == "/" else chr(int(m.group(1), 16)), name)

@@ -129,5 +129,5 @@ class Trajectory:
 
     @property
     def largest_drift(self) -> float:
-        """The largest |h| of all samples, in the units of its constraint."""
+        """The largest ``|h|`` of all samples, in the units of its constraint."""
         return float(np.max(np.abs(self.drift), initial=0.0))

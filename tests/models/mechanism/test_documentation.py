@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.main import main
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.files import read_mechanism_file
 from fmilin.models.mechanism.parts import COORDINATES, LOOP_TYPES, QUANTITIES, SPEEDS
 from fmilin.systems import loader, parallel_robot
-from tests.models.mechanism.test_urdf_file import ARM
+from tests.documentation.blocks import blocks_of
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "mechanism.md").read_text(encoding="utf-8")
@@ -25,24 +22,10 @@ EXAMPLE = ROOT / "examples" / "mechanisms"
 
 def test_the_pendulum_of_the_page(tmp_path: Path) -> None:
     path = tmp_path / "pendulum.toml"
-    path.write_text(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
+    path.write_text(next(block.body for block in blocks_of(PAGE) if block.caption == path.name))
     linear = fl.linearize(Mechanism.from_toml(path))
     assert linear.eigenvalues()[0].imag ** 2 == pytest.approx(2 * 9.81 * 0.5 / (0.1667 + 2 * 0.25), rel=1e-12)
     assert linear.outputs.names == ("height",)
-
-
-def test_the_commands_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("pendulum.toml").write_text(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
-    Path("robot.urdf").write_text(ARM)
-    lines = [line for line in PAGE.splitlines() if line.startswith("fmilin ")]
-    assert len(lines) >= 3
-    for line in lines:
-        assert main(shlex.split(line, comments=True)[1:]) == 0, (line, capfd.readouterr().err)
-    assert Path("plant.mat").exists()
-    assert Path("run.csv").exists()
 
 
 def test_the_page_knows_every_joint_loop_and_quantity() -> None:
