@@ -26,6 +26,7 @@ NAMES = (
     "composition",
     "adapters",
     "families",
+    "robots",
 )
 
 

@@ -182,3 +182,12 @@ def test_the_base_of_a_robot_floats_on_request(run: Run, tmp_path: Path) -> None
     assert (len(held["A"]), len(floating["A"])) == (2, 14)
     assert "floating_base.vx" in run("info", path, "--floating-base").out
     assert run("trim", path, "--floating-base").status != 0  # in free fall there is no rest
+
+
+def test_a_robot_is_built_with_a_floating_base_on_request(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "robot.urdf"
+    path.write_text(PENDULUM)
+    assert run("build", path, "--floating-base", "-o", tmp_path / "robot.fmu").status == 0
+    assert len(json.loads(run("linearize", tmp_path / "robot.fmu", "--json").out)["A"]) == 14
+    done = run("build", "fmilin.systems:four_bar", "--floating-base", "-o", tmp_path / "other.fmu")
+    assert (done.status, (tmp_path / "other.fmu").exists()) == (2, False)
