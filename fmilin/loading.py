@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import importlib
-import importlib.util
-import inspect
 import logging
-import re
-import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +13,12 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import (
     ConstraintError,
-    FmilinError,
-    ModelError,
     UnknownNameError,
     UsageError,
-    missing_file,
     nearest_names,
 )
 from fmilin.model.interface import Model
+from fmilin.python_objects import model_in_python, names_python
 from fmilin.sandbox.process_state import absolute, process_state
 
 if TYPE_CHECKING:
@@ -36,14 +26,11 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.options import FmuOptions
 
-__all__ = ["LoadRequest", "constraints_with", "load", "load_as", "python_object"]
+__all__ = ["LoadRequest", "constraints_with", "load", "load_as"]
 
 Value = float | int | bool | str | Sequence[float]
 logger = logging.getLogger("fmilin.loading")
 
-_PYTHON = re.compile(
-    r"(?P<where>.+?\.py|[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_]\w*)\s*(?P<arguments>\(.*\))?", re.DOTALL
-)
 _UNDERSTOOD = (
     "'model.fmu', 'path/to/file.py:name' and 'package.module:name' (a Model or a function that returns one, with "
     "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml' or "
@@ -144,9 +131,8 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
         )
     text = str(source)
     _require_options(text, request)
-    python = _PYTHON.fullmatch(text)
-    if python is not None:
-        return _as_asked(lambda: _model_in_python(python), text, request)
+    if names_python(text):
+        return _as_asked(lambda: model_in_python(text), text, request)
     if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
         return _from_fmu(Path(text), request)
     with process_state():  # relative paths are looked at in many places
@@ -186,9 +172,6 @@ def _from_file(text: str, request: LoadRequest) -> Model:
         what = f"of the suffix '{suffix}'" if suffix else "without a suffix"
         raise UsageError(f"'{text}' is no model that fmilin knows, {what}. Understood are {_UNDERSTOOD}.")
     raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
-
-
-# ---------------------------------------------------------------------- FMUs
 
 
 def _from_fmu(path: Path, request: LoadRequest) -> Model:
@@ -317,74 +300,6 @@ _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
 """Who reads a file, by suffix; for other suffixes the adapters are asked."""
 
 
-# ---------------------------------------------------------------------- Python
-
-
-def _model_in_python(match: re.Match[str]) -> Model:
-    found = _named_in_python(match)
-    if not isinstance(found, Model):
-        raise ModelError(
-            f"'{match[0]}' is a {type(found).__name__}, not a fmilin Model or a function that returns one."
-        )
-    return found
-
-
-def python_object(source: str) -> Any:
-    """Return what ``path/to/file.py:name`` or ``package.module:name`` names, called if it is a function.
-
-    None when ``source`` is no such text. :func:`load` makes sure that it is a Model; this does not.
-
-    Raises
-    ------
-    UsageError, ModelError
-        As :func:`load`.
-    """
-    match = _PYTHON.fullmatch(source)
-    return None if match is None else _named_in_python(match)
-
-
-def _named_in_python(match: re.Match[str]) -> Any:
-    where, name = match["where"], match["name"]
-    arguments = _arguments(name, match["arguments"] or "")
-    with _explained(match[0]):
-        module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    try:
-        with _explained(match[0], but=AttributeError):
-            found = getattr(module, name)  # a package may import lazily here
-    except AttributeError:
-        public = [n for n in dir(module) if not n.startswith("_")]
-        raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
-    if callable(found) and not isinstance(found, Model):
-        _require_callable(found, f"{where}:{name}", arguments)
-        with _explained(match[0]):
-            found = found(**arguments)
-    elif match["arguments"]:
-        raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(found).__name__}.")
-    return found
-
-
-def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse keywords that a function does not take, before the blame falls on its file.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        Naming the keyword, with the nearest ones that there are.
-    """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of builtins nothing may be known
-        return
-    try:
-        signature.bind(**arguments)
-    except TypeError as error:
-        known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        for argument in arguments:
-            if argument not in known:
-                raise UnknownNameError.among(argument, known, f"a keyword of '{name}'") from None
-        raise UsageError(f"'{name}{signature}' cannot be called as asked: {error}. Give it as NAME=VALUE.") from None
-
-
 def _as_asked(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:
     """Return a model that is no FMU with the parameters and constraints that were asked for."""
     if request.time is not None:
@@ -412,70 +327,3 @@ def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:
     except (TypeError, ValueError):
         given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
         raise UsageError(f"The parameters of a native model are numbers, not {given}.") from None
-
-
-def _arguments(name: str, text: str) -> dict[str, Any]:
-    """Return the literal keyword arguments; the text is parsed, never evaluated."""
-    if not text:
-        return {}
-    try:
-        call = ast.parse(f"f{text}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError  # noqa: TRY301 - one message for all that is wrong with the text
-        return {_keyword(k): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        raise UsageError(
-            f"The arguments of '{name}{text}' are not understood: only keywords with literal values are allowed, as in "
-            f"'{name}(loops=20, damping=0.5)'."
-        ) from None
-
-
-def _keyword(keyword: ast.keyword) -> str:
-    if keyword.arg is None:
-        raise ValueError(keyword)
-    return keyword.arg
-
-
-def _file(path: Path) -> Any:
-    """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
-    place = absolute(path)
-    if not place.is_file():
-        raise missing_file(path)
-    name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
-    spec = importlib.util.spec_from_file_location(name, place)
-    if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py
-        raise ModelError(f"'{path}' cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    folder = str(place.resolve().parent)
-    sys.modules[name] = module  # dataclasses and pickle look their module up there
-    sys.path.insert(0, folder)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        raise
-    finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(folder)
-    return module
-
-
-@contextlib.contextmanager
-def _explained(source: str, but: type[Exception] = FmilinError) -> Iterator[None]:
-    """Turn what goes wrong in the user's own code into one paragraph; our own errors and ``but`` pass.
-
-    A wrong use of fmilin in that code is a model that cannot be read, unless the arguments came with the request.
-    """
-    try:
-        yield
-    except UsageError as error:
-        if source.endswith(")"):
-            raise
-        raise ModelError(str(error)) from error
-    except (FmilinError, but):
-        raise
-    except (Exception, SystemExit) as error:
-        last = traceback.format_exception_only(error)[-1].strip()
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-        raise ModelError(f"'{source}' cannot be loaded: {last}{where}. Correct that file and try again.") from error

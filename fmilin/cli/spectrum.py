@@ -125,9 +125,9 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     from fmilin.formulations import ConstrainedForm
     from fmilin.formulations.of_model import form_of
     from fmilin.formulations.sparse import sparse_form_of
-    from fmilin.loading import python_object
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Model
+    from fmilin.python_objects import python_object
 
     found: Any = python_object(source)
     if isinstance(found, ConstrainedForm):
