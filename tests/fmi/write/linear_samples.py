@@ -11,9 +11,13 @@ from scipy.linalg import expm
 from fmilin.fmi.write import LinearFmu, linear_fmu
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
+from tests.fmi.write.running import Running
 from tests.hand_made import sized
 
-__all__ = ["drifting", "exact", "outputs_at", "sampled", "written"]
+__all__ = ["U", "drifting", "exact", "outputs", "outputs_at", "sampled", "set_inputs", "states", "written"]
+
+U = np.array([1.0, -0.25])
+"""Inputs."""
 
 
 def drifting(order: int = 6, dependent: int = 3, inputs: int = 2, outputs: int = 3) -> LinearModel:
@@ -53,3 +57,18 @@ def outputs_at(linear: LinearModel, x: FloatArray, u: FloatArray) -> FloatArray:
     u0 = np.array([linear.point.inputs[name] for name in linear.inputs.names])
     result: FloatArray = g0 + linear.C @ (x - linear.y0) + linear.D @ (u - u0)
     return result
+
+
+def set_inputs(fmu: Running, values: FloatArray) -> None:
+    """Set u[1], u[2], ..."""
+    fmu.set(**{f"u[{i + 1}]": float(v) for i, v in enumerate(values)})
+
+
+def states(fmu: Running, n: int = 6) -> FloatArray:
+    """Return x[1], x[2], ..."""
+    return np.array(fmu.get(*(f"x[{i + 1}]" for i in range(n))))
+
+
+def outputs(fmu: Running, n: int = 3) -> FloatArray:
+    """Return out[1], out[2], ..."""
+    return np.array(fmu.get(*(f"out[{i + 1}]" for i in range(n))))
