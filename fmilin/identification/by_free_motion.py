@@ -26,6 +26,8 @@ from fmilin.tolerances import MISSES, MOVES, PREDICTED
 
 __all__ = ["ByFreeMotion"]
 
+_TUNED = " Tunable parameters can be taken as inputs (--inputs NAME)."
+
 
 @dataclass(frozen=True)
 class ByFreeMotion(ByResponse):
@@ -136,10 +138,11 @@ class ByFreeMotion(ByResponse):
             word for word, there in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not there
         ]
         why = f"The model has no {' and no '.join(missing)}, and its states cannot be set"
+        tuned = "" if self.model.inputs or not self.model.moves_parameters else _TUNED
         if not order:
             return Remark(
                 "no-response",
                 f"{why}; it is at rest or shows nothing of its motion, so the linear model has no states (order 0). "
-                "Export it with inputs and outputs, or for model exchange.",
+                f"Export it with inputs and outputs, or for model exchange.{tuned}",
             )
-        return Remark("no-response", f"{why}: the linear model is that of its free motion from the point.")
+        return Remark("no-response", f"{why}: the linear model is that of its free motion from the point.{tuned}")

@@ -5,11 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel, relative_error
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import Signals
 
-__all__ = ["chosen_inputs", "with_inputs"]
+__all__ = ["chosen_inputs", "with_inputs", "with_parameters_as_inputs"]
+
+
+def with_parameters_as_inputs(
+    model: Model, point: OperatingPoint, names: Sequence[str]
+) -> tuple[Model, OperatingPoint]:
+    """Return the model with those of ``names`` as further inputs that are none yet, and the point with their values.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the model has no such parameter, or cannot move it.
+    """
+    further = [name for name in dict.fromkeys(names) if not model.inputs.has(name)]
+    if not further or not model.moves_parameters:
+        return model, point
+    known = len(model.inputs)
+    model = model.with_interface([*model.inputs.names, *further])
+    if shaping := [model.inputs.names[j] for j in model.constraints.prescribing if j >= known]:
+        raise UsageError(
+            f"The parameter '{shaping[0]}' stands in a constraint: as an input it would drag the states along, and its "
+            "rate would enter the model. Compare linear models at two of its values instead (--set)."
+        )
+    return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[known:])))
 
 
 def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fmilin.derivatives.differences import Differences, EventCrossingError
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.linear_model.inputs import chosen_inputs, with_inputs
+from fmilin.linear_model.inputs import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.silence import with_remark_on_silence
 from fmilin.linearization.accuracy import require_accuracy
@@ -63,7 +63,8 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     independent : sequence of str, optional
         States to keep: P of them, or the positions of a second-order model.
     inputs, outputs : sequence of str, optional
-        A choice and an order; ``der(x)`` and any continuous variable may be an output.
+        A choice and an order; ``der(x)`` and any continuous variable may be an output. Parameters of an FMU may be
+        inputs: derivatives are then differences.
     coordinates : {"partition", "tangent"}
         How coordinates are chosen when none are named.
     derivatives : {"auto", "exact", "differences"} or Differences
@@ -134,6 +135,8 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     )
     point = start_of(model) if point is None else point
     model = model_at(model, point)
+    if inputs is not None:
+        model, point = with_parameters_as_inputs(model, point, inputs)
     chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)
     linear = strategy_for(model, request, _general)(model, point, request)

@@ -244,6 +244,8 @@ class Model(ABC):
         Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
     parameters : mapping of str to float
         Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
+    moves_parameters : bool
+        Whether :meth:`with_interface` takes parameters as inputs.
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     compilable : bool
@@ -263,6 +265,7 @@ class Model(ABC):
     independent_by_default: bool = False
     structure: NDArray[np.bool_] | None = None
     parameters: Mapping[str, float] = MappingProxyType({})
+    moves_parameters: bool = False
     batches: bool = False
     compilable: bool = False
     sparse: bool = False

@@ -151,7 +151,7 @@ def _facts(linear: LinearModel, adjusted: float | None) -> Iterator[Fact]:
     yield "Order", [order_text(linear)]
     yield "Coordinates", _names(linear.states)
     yield "", [f"chosen by {_choice(linear)}", f"condition number {accuracy.conditioning:.3g}"]
-    yield "Inputs", _names(linear.inputs)
+    yield "Inputs", _names(linear.inputs) if linear.inputs or not linear.states else ["none: a free response"]
     yield "Outputs", _names(linear.outputs)
     yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_moved(adjusted)])]
     yield "", _values(point.states, linear.full_states)

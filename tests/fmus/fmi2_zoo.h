@@ -38,6 +38,12 @@ static void calculate(Model *m);
 #ifndef ON_NEW_DISCRETE_STATES
 #define ON_NEW_DISCRETE_STATES
 #endif
+#ifndef ON_EVENT_MODE
+#define ON_EVENT_MODE
+#endif
+#ifndef ON_CONTINUOUS_TIME_MODE
+#define ON_CONTINUOUS_TIME_MODE
+#endif
 #ifndef ON_COMPLETED_STEP
 #define ON_COMPLETED_STEP
 #endif
@@ -178,13 +184,19 @@ fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReferenc
 #endif
 }
 
-fmi2Status fmi2EnterEventMode(fmi2Component c) { BEGIN return fmi2OK; }
+fmi2Status fmi2EnterEventMode(fmi2Component c) {
+    BEGIN ON_EVENT_MODE
+    return fmi2OK;
+}
 fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info) {
     BEGIN memset(info, 0, sizeof *info);
     ON_NEW_DISCRETE_STATES
     return fmi2OK;
 }
-fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c) { BEGIN return fmi2OK; }
+fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c) {
+    BEGIN ON_CONTINUOUS_TIME_MODE
+    return fmi2OK;
+}
 fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean no, fmi2Boolean *event, fmi2Boolean *terminate) {
     BEGIN *event = *terminate = fmi2False;
     ON_COMPLETED_STEP

@@ -106,6 +106,8 @@ class Buffers:
         Which variables make up z.
     observed : iterable of Scalar
         Those of them that constraints contain: they can be read without the others.
+    tuned : sequence of Scalar
+        Parameters that are inputs of the view, behind the FMU's own inputs in u.
 
     Attributes
     ----------
@@ -116,15 +118,23 @@ class Buffers:
     x, u, rates : arrays
         Parts of ``values``; ``u`` are all inputs of the FMU that may be inputs of a linear model.
     inputs, sampled_inputs : tuple of Group
-        Those that may be set at any time, and the discrete-time ones, which are set in event mode.
+        Those that may be set at any time, and the discrete-time ones, which are set in event mode; of ``tuned`` only
+        those of a co-simulation.
     readings : tuple of Group
         z; of which ``observed_readings`` are what constraints contain.
     visits : dict
         Calls that the instance has bound to these buffers.
     """
 
-    def __init__(self, layout: Layout, others: Iterable[Scalar] = (), observed: Iterable[Scalar] = ()) -> None:
-        n, k = len(layout.states), len(layout.inputs)
+    def __init__(
+        self,
+        layout: Layout,
+        others: Iterable[Scalar] = (),
+        observed: Iterable[Scalar] = (),
+        tuned: Sequence[Scalar] = (),
+    ) -> None:
+        n, own = len(layout.states), len(layout.inputs)
+        k = own + len(tuned)
         in_constraints = {s.variable.reference: s.variable for s in observed}
         distinct = in_constraints | {s.variable.reference: s.variable for s in others}
         # What constraints contain comes first, so that it can be read alone; neighbours of one type share a call.
@@ -132,6 +142,7 @@ class Buffers:
         sizes = [layout.size(v) for v in self.further]
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + 1 + 2 * n + k
         self._layout = layout
+        self._tuned = {s.key: 1 + n + own + i for i, s in enumerate(tuned)}
         self._further: dict[int, int] = dict(
             zip((v.reference for v in self.further), starts[:-1].tolist(), strict=True)
         )
@@ -141,7 +152,9 @@ class Buffers:
         self.u = self.values[1 + n : 1 + n + k]
         self.rates = self.values[1 + n + k : 1 + 2 * n + k]
         self.n, self.k = n, k
-        self.inputs, self.sampled_inputs = _by_moment(layout, self.u)
+        self.inputs, self.sampled_inputs = _by_moment(layout, self.u[:own])
+        if layout.description.interface == "CoSimulation":  # a parameter is set as an input is
+            self.inputs += groups_of((s.variable for s in tuned), layout, self.u[own:])
         z = self.values[1 + 2 * n + k :]
         self.readings = groups_of(self.further, layout, z)
         self.observed_readings = groups_of(self.further[: len(in_constraints)], layout, z)
@@ -159,6 +172,8 @@ class Buffers:
 
     def position(self, scalar: Scalar) -> int:
         """Return where ``scalar`` stands in ``values``; it must be a state, an input, a rate, time or one of z."""
+        if scalar.key in self._tuned and scalar.variable.is_float:
+            return self._tuned[scalar.key]
         place = self._layout.place(scalar)
         if place is not None:
             first = {"state": 1, "input": 1 + self.n, "derivative": 1 + self.n + self.k}[place.kind]

@@ -271,6 +271,16 @@ class Instance(VariableAccess):
         self.component.call("EnterContinuousTimeMode")
         return terminates
 
+    def tune(self, settings: Sequence[Setting]) -> None:
+        """Give tunable parameters other values, at an event."""
+        self._standing = None
+        self.component.call("EnterEventMode")
+        for setting in settings:
+            self._apply(setting)
+        if self._iterated(f"at t = {self._time:g} s, after parameters were set"):
+            raise self._terminates_at_its_start()
+        self.component.call("EnterContinuousTimeMode")
+
     def completed_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
         wants_event, terminates = self.truth(), self.truth()

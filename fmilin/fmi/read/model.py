@@ -16,6 +16,7 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.discrete_states import discrete_values
+from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
 from fmilin.fmi.read.residuals import Residuals
@@ -118,6 +119,8 @@ class FmuModel(Model, Hybrid):
         What was strange or left out, one sentence each; more may come while the model is used.
     """
 
+    moves_parameters = True
+
     def __init__(
         self, session: Session, interface: _Interface, constraints: Sequence[Constraint], independent: tuple[str, ...]
     ) -> None:
@@ -125,13 +128,16 @@ class FmuModel(Model, Hybrid):
         self._interface = interface
         self._closed = False
         self._release = weakref.finalize(self, session.release, session.lease())
-        layout = session.layout
-        chosen = [_place_index(layout, s) for _, s in interface.inputs]
+        layout, own = session.layout, len(session.layout.inputs)
+        self._tuned = tuple(s for _, s in interface.inputs if _is_parameter(layout, s))
+        places = {s.key: own + i for i, s in enumerate(self._tuned)}
+        chosen = [places[s.key] if s.key in places else _place_index(layout, s) for _, s in interface.inputs]
         self._input_positions: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
+        self._base_inputs = np.concatenate((session.start_inputs, [session.number(s) for s in self._tuned]))
         self.info = _info(layout.description)
         self.states = session.states
         self.inputs = Signals(
-            layout.signal(s, name=name, start=float(session.start_inputs[i]))
+            layout.signal(s, name=name, start=float(self._base_inputs[i]))
             for (name, s), i in zip(interface.inputs, chosen, strict=True)
         )
         self.outputs = Signals(layout.signal(s, name=name) for name, s in interface.outputs)
@@ -146,7 +152,7 @@ class FmuModel(Model, Hybrid):
         )
         outputs = [s for _, s in interface.outputs]
         observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
-        self._buffers = Buffers(layout, _without_place(layout, outputs), _without_place(layout, observed))
+        self._buffers = Buffers(layout, _without_place(layout, outputs), _without_place(layout, observed), self._tuned)
         self._all_inputs = chosen == list(range(self._buffers.k))
         self._output_positions = self._positions(outputs)
         self._observed_positions = self._positions(observed)
@@ -157,11 +163,13 @@ class FmuModel(Model, Hybrid):
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
         self.copies = self._find_copies()
-        self.structure = declared_structure(layout, [s for _, s in interface.outputs], self._input_positions)
+        # Nothing is declared about parameters.
+        declared = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
+        self.structure = declared
         self.start = OperatingPoint(
             session.start_time,
             session.start_states.copy(),
-            session.start_inputs[self._input_positions],
+            self._base_inputs[self._input_positions],
             changed_parameters(session),
         )
 
@@ -202,10 +210,10 @@ class FmuModel(Model, Hybrid):
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
 
-        None when the FMU advertises none or has refused one. They are the FMU's word: some tools take
-        differences inside, some answer zero.
+        None when the FMU advertises none or has refused one, or where a parameter is an input. They are the FMU's
+        word: some tools take differences inside, some answer zero.
         """
-        if self._closed or not self._session.directional:
+        if self._closed or not self._session.directional or self._tuned:
             return None
         buffers = self._aim(t, x, u)
         n = buffers.n
@@ -324,8 +332,10 @@ class FmuModel(Model, Hybrid):
         if self._all_inputs:
             buffers.u[...] = u
         else:
-            buffers.u[:] = self._session.start_inputs
+            buffers.u[:] = self._base_inputs
             buffers.u[self._input_positions] = u
+        if self._tuned or self._session.tuning.held:
+            self._session.tune(self._tuned, buffers.u[len(buffers.u) - len(self._tuned) :])
         return buffers
 
     def _compare_readings(self, before: FloatArray) -> None:
@@ -357,9 +367,28 @@ class FmuModel(Model, Hybrid):
         layout = self._session.layout
         scalar = layout.find(name)
         place = layout.place(scalar) if scalar else None
-        if scalar is None or place is None or place.kind != "input":
-            raise UnknownNameError.among(name, layout.signals(layout.inputs).positions, "a continuous input")
+        if scalar is not None and _is_parameter(layout, scalar):
+            self._require_tunable(scalar)
+        elif scalar is None or place is None or place.kind != "input":
+            known = [*layout.signals(layout.inputs).positions, *ParameterValues(self._session)]
+            raise UnknownNameError.among(name, known, "a continuous input or a parameter of the model")
         return scalar
+
+    def _require_tunable(self, scalar: Scalar) -> None:
+        """Refuse a parameter that cannot be an input."""
+        v = scalar.variable
+        if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
+            what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"
+            raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
+        if self._session.only_tunable and (v.variability != "tunable" or v.dimensions):
+            every = self.description.with_causality("parameter")
+            tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
+            others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
+            raise UsageError(
+                f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
+                f"steps only where they are tunable and no arrays. {others} Through model exchange (--interface me) "
+                "fixed ones can be inputs, too; or compare models at two of its values (--set)."
+            )
 
     def _output(self, name: str) -> Scalar:
         layout = self._session.layout
@@ -390,6 +419,10 @@ def _place_index(layout: Layout, scalar: Scalar) -> int:
     place = layout.place(scalar)
     assert place is not None  # noqa: S101 - only inputs come here
     return place.position
+
+
+def _is_parameter(layout: Layout, scalar: Scalar) -> bool:
+    return layout.place(scalar) is None and scalar.variable.is_parameter
 
 
 def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:

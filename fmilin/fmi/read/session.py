@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
@@ -20,6 +20,7 @@ from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled,
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
+from fmilin.fmi.read.tuning import Tuning
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Session"]
@@ -57,6 +58,9 @@ class Session:
         When a parameter is unknown or takes no such value.
     """
 
+    only_tunable = False
+    """Whether only tunable parameters may be inputs: whoever starts anew would be somewhere else."""
+
     def __init__(
         self,
         fmu: FmuFile,
@@ -79,6 +83,7 @@ class Session:
         self.generation = 0
         self.left_start = False
         """Whether the instance has passed an event or a step since it began."""
+        self.tuning = Tuning()
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
@@ -174,6 +179,38 @@ class Session:
         """When the next time event is due, as the FMU said at its last event."""
         return None if self._instance is None else self._instance.next_event
 
+    # ------------------------------------------------------------------ parameters as inputs
+
+    def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
+        """Give parameters these values, and those that were moved before their first ones.
+
+        Tunable ones change in event mode (FMI 2.0.4 section 3.2.2); others, and those that are refused there, make the
+        instance begin again.
+
+        Raises
+        ------
+        UsageError
+            When it would have to, but is in a mode that it cannot be led back to.
+        """
+        changed = self.tuning.change(self.instance, self.layout, parameters, values)
+        if not changed:
+            return
+        if self.tuning.live and all(s.variable.variability == "tunable" for s in changed):
+            try:
+                self.instance.tune(changed)
+            except ModelError:
+                self.tuning.live = False
+            else:
+                self.generation += 1
+                return
+        if self.left_start:
+            raise UsageError(
+                f"'{changed[0].variable.name}' of '{self.layout.description.source}' is taken at the start only, and "
+                "the model has left its start: its present mode would be lost. Take it as an input there."
+            )
+        if (instance := self._instance) is not None:
+            self._begin_again(instance)
+
     @property
     def notes_of_now(self) -> tuple[str, ...]:
         """What is remarkable about the mode in which the instance is: it changes while the model is simulated."""
@@ -252,7 +289,7 @@ class Session:
     def _begin_again(self, instance: Instance) -> None:
         with undisturbed_process():
             instance.end()
-            instance.begin(self.start_time, self.settings)
+            instance.begin(self.start_time, self.tuning.settings(self.settings))
         self.generation += 1
         self.left_start = False
 

@@ -161,7 +161,7 @@ def test_unknown_output_suggests_the_nearest_names(opened: Opened) -> None:
 
 
 def test_unknown_input_suggests_the_nearest_names(opened: Opened) -> None:
-    with pytest.raises(UnknownNameError, match=r"'G' is not a continuous input. Known: F"):
+    with pytest.raises(UnknownNameError, match=r"'G' is not a continuous input or a parameter of the model. Known: F"):
         opened("pendulum").with_interface(inputs=["G"])
 
 

@@ -74,6 +74,8 @@ class Kind:
         Of the compiler: ``-DSTALE``, ...
     attributes : str
         Of the interface's element.
+    tunable : bool
+        Whether what the plant has as inputs is declared as tunable parameters.
     """
 
     fmi: str = "2.0"
@@ -83,6 +85,7 @@ class Kind:
     attributes: str = 'canHandleVariableCommunicationStepSize="true" SAVES'
     experiment: str = ""
     further: str = ""
+    tunable: bool = False
 
 
 def build(name: str, folder: Path, kind: Kind | None = None) -> Path:
@@ -121,7 +124,7 @@ def description(name: str, plant: Plant, kind: Kind) -> str:
     if not kind.hidden:
         rows += [(s, i, "local", "state") for i, s in enumerate(plant.states)]
         rows += [(f"der({s})", n + i, "local", "rate") for i, s in enumerate(plant.states)]
-    rows += [(s, 2 * n + i, "input", "") for i, s in enumerate(plant.inputs)]
+    rows += [(s, 2 * n + i, "parameter" if kind.tunable else "input", "") for i, s in enumerate(plant.inputs)]
     rows += [(s, 2 * n + k + i, "output", "") for i, s in enumerate(plant.outputs)]
     write = _fmi3 if kind.fmi == "3.0" else _fmi2
     return write(name, plant, kind, rows)
@@ -131,14 +134,20 @@ Rows = Sequence[tuple[str, int, str, str]]
 
 
 def _start(plant: Plant, name: str, causality: str, role: str) -> str:
-    return f' start="{plant.starts.get(name, 0.0)!r}"' if causality == "input" or role == "state" else ""
+    return f' start="{plant.starts.get(name, 0.0)!r}"' if causality in ("input", "parameter") or role == "state" else ""
+
+
+def _variability(plant: Plant, causality: str) -> str:
+    if causality == "local":
+        return ""
+    return f' variability="{"tunable" if causality == "parameter" else plant.variability}"'
 
 
 def _fmi2(name: str, plant: Plant, kind: Kind, rows: Rows) -> str:
     variables, outputs, derivatives = [], [], []
     for number, (variable, reference, causality, role) in enumerate(rows, 1):
         initial = ' initial="exact"' if role == "state" else ""
-        variability = f' variability="{plant.variability}"' if causality != "local" else ""
+        variability = _variability(plant, causality)
         of = f' derivative="{number - len(plant.states)}"' if role == "rate" else ""
         start = _start(plant, variable, causality, role)
         variables.append(
@@ -162,7 +171,7 @@ def _fmi3(name: str, plant: Plant, kind: Kind, rows: Rows) -> str:
     variables, structure, derivatives = [], [], []
     for variable, reference, causality, role in rows:
         initial = ' initial="exact"' if role == "state" else ""
-        variability = f' variability="{plant.variability}"' if causality != "local" else ""
+        variability = _variability(plant, causality)
         of = f' derivative="{reference - len(plant.states)}"' if role == "rate" else ""
         start = _start(plant, variable, causality, role)
         variables.append(

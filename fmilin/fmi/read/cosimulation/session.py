@@ -7,7 +7,7 @@ fresh instance is led to the anchor along the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Setting, Value
@@ -40,6 +41,8 @@ class SteppedSession(Session):
     Parameters and errors are those of :class:`~fmilin.fmi.read.session.Session`.
     """
 
+    only_tunable = True
+
     def __init__(
         self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, settings: Mapping[str, float]
     ) -> None:
@@ -57,6 +60,11 @@ class SteppedSession(Session):
         """Where every run starts, in seconds."""
         super().__init__(fmu, parameters, time, "CoSimulation", settings)
         self._anchor()
+
+    def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
+        """Go back to the anchor, where parameters are as at the start; tunable ones are set as inputs are."""
+        if self.tuning.change(self.stepped, self.layout, parameters, values):
+            self._away = True
 
     # ------------------------------------------------------------------ the anchor
 
@@ -100,7 +108,7 @@ class SteppedSession(Session):
 
     def drop_anchor(self, buffers: Buffers, steps: tuple[float, ...]) -> None:
         """Go on from the anchor with states and inputs of the buffers, and let the anchor be where the steps lead."""
-        leg = _Leg(buffers.values[: 1 + buffers.n + buffers.k].copy(), steps)
+        leg = _Leg(buffers.values[: 1 + buffers.n + len(self.layout.inputs)].copy(), steps)
         self.begin_run(buffers, steps[0] if steps else 0.0)
         self._step_through(leg)
         self._legs.append(leg)
