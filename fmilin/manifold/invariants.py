@@ -14,6 +14,7 @@ prescribed motion: an input u in a constraint needs its derivative, the input ``
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -192,6 +193,20 @@ class Invariants:
         if not self.hidden:
             return g
         return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit))))
+
+    def values_at(self, t: float, x: FloatArray) -> FloatArray:
+        """Return h at points x (k, N), shape (k, m): one visit where batches are taken; NaN where there is none."""
+        if self.model.batches and not self.hidden and not self._analytic:
+            with suppress(ModelError, NumericalError):
+                u = np.broadcast_to(self.inputs, (len(x), len(self.inputs)))
+                found = self.model.constraint_residuals(t, x, u)
+                if found is not None:
+                    return found
+        h = np.full((len(x), len(self)), np.nan)
+        for k, point in enumerate(x):
+            with suppress(ModelError, NumericalError):
+                h[k] = self.values(t, point)
+        return h
 
     def gradient(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> Gradient:
         """Return H = dh/dx at a point, shape (m, N). The last one is kept: it is asked for from several sides."""

@@ -36,6 +36,9 @@ that of the slowest state."""
 SLOWEST = 1e-3
 """What moves more slowly than this fraction of the fastest is not waited for."""
 
+ASIDE = 0.3
+"""How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
+
 STEP = 2.0**-13
 """Of the difference that shows the second A, in sizes of the coordinates."""
 
@@ -248,7 +251,7 @@ class _Search:
                 if not same[leading].all():
                     return None, changed
             same &= self._same_slopes(frame, there)
-            if not (same[leading].all() and self._stays(frame, there, np.where(leading, 0.0, frame.y_scales))):
+            if not (same[leading].all() and self._stays(frame, there, np.where(leading, 0.0, ASIDE * frame.y_scales))):
                 return None, changed
         except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is known further on
             return None, changed
@@ -281,7 +284,7 @@ class _Search:
         return cast("Mask", gap <= SAME_ALONG * np.maximum(largest, self.pace * size))
 
     def _stays(self, frame: Frame, there: _Place, displacement: FloatArray) -> bool:
-        """Whether no rate changes when the states on which nothing depends are moved by their size."""
+        """Whether no rate changes when the states on which nothing depends are moved aside."""
         if not displacement.any():
             return True
         moved = self._visited(frame, there.y + displacement, there.later, there.x).rates

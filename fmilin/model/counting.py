@@ -58,9 +58,9 @@ class CountedModel(Model):
         return found
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Pass on and count."""
+        """Pass on and count the points."""
         found = self.source.constraint_residuals(t, x, u)
-        self.evaluations += 0 if found is None else 1
+        self.evaluations += 0 if found is None else x.size // max(x.shape[-1], 1)
         return found
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -150,7 +150,9 @@ class RememberingModel(CountedModel):
         return self._procedures[key]
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return the residuals from what is known of the point, or visit it."""
+        """Return the residuals from what is known of the point, or visit it; batches are not remembered."""
+        if x.ndim > 1:
+            return super().constraint_residuals(t, x, u)
         key = (t, x.tobytes(), u.tobytes())
         if key in self._seen:
             return self._seen[key].residuals

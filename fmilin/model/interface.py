@@ -341,7 +341,10 @@ class Model(ABC):
         return None
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest."""
+        """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest.
+
+        With ``batches`` also at many points, x (batch, N) and u (batch, nu), or None.
+        """
         del t, x, u
         return None
 

@@ -14,12 +14,14 @@ from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
+from fmilin.model.interface import Model
 from fmilin.models import function as functions
 from fmilin.signals import FloatArray
+from fmilin.systems import double_wishbone
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 
-def invariants_of(model: FunctionModel) -> Invariants:
+def invariants_of(model: Model) -> Invariants:
     x = model.start.states
     return Invariants(model, model.start.inputs, kinematic_pairs(model, model.start), model.states.scales(x))
 
@@ -232,3 +234,22 @@ def test_accelerations_that_are_rounding_alone_break_no_constraint() -> None:
     start = {"a": 0.3, "b": 1.0, "c": 1.0, "va": 0.0, "vb": 0.0, "vc": 0.0}
     model = functions.FunctionModel("held", start, rates, inputs=["F"], constraints=["b - c", "b + 0.5*c - 1.5"])
     assert linearize(model).states.names == ("a", "va")
+
+
+def test_many_points_are_visited_at_once_where_the_model_takes_batches() -> None:
+    model = double_wishbone()
+    x, invariants = model.start.states, invariants_of(model)
+    X = x + 0.1 * np.random.default_rng(0).standard_normal((5, len(x)))
+    asked = []
+    residuals = model.constraint_residuals
+    model.constraint_residuals = lambda *a: asked.append(a) or residuals(*a)  # type: ignore[method-assign, func-returns-value]
+    found = invariants.values_at(0.0, X)
+    assert len(asked) == 1
+    np.testing.assert_allclose(found, [invariants.values(0.0, point) for point in X], rtol=1e-13, atol=1e-13)
+
+
+def test_points_outside_the_domain_are_nan_among_the_others() -> None:
+    model = FunctionModel(Parts(["a", "b"], [1.0, 2.0], lambda t, s, u: np.array([s[1], 0.0]), constraints=["log(a)"]))
+    found = invariants_of(model).values_at(0.0, np.array([[1.0, 2.0], [-1.0, 2.0]]))
+    assert found[0, 0] == 0.0
+    assert np.isnan(found[1]).any()

@@ -17,6 +17,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.manifold.steady import motion_at
 from fmilin.model.counting import RememberingModel
+from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.systems import bicycle, furuta_pendulum, rolling_disk
 from fmilin.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -261,3 +262,11 @@ def test_along_a_path_the_steady_coordinates_are_kept() -> None:
     found = fl.linearize_along(model, points)
     assert [lin.states.names for lin in found] == [WELL] * 3
     assert all(kinds(lin) == ["steady"] for lin in found)
+
+
+def test_the_fall_of_a_turned_body_is_steady_whichever_way_it_is_turned() -> None:
+    body = Body("body", 2.0, inertia=(0.1, 0.2, 0.3))
+    free = Joint("base", "free", "ground", "body")
+    lin = fl.linearize(Mechanism(MechanismDescription("falling", [body], [free], gravity=(0, 0, -9.81))))
+    assert "steady" in kinds(lin)  # the components of a quaternion cannot all be moved by 1
+    assert not lin.eigenvalues().any()
