@@ -241,7 +241,8 @@ class Batch:
                 condition,
             )
         )
-        return parts, well & np.isfinite(A).all(axis=(1, 2))
+        finite = [np.isfinite(part).all(axis=tuple(range(1, part.ndim))) for part in parts.values()]
+        return parts, np.logical_and.reduce([well, *finite])
 
     def speeds(self, solved: FloatArray) -> FloatArray:
         """Return how fast the fastest coordinate moves, in its size per second, shape (k,)."""

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid
+from fmilin.families.interpolation import LeftOut, around, left_out
+from fmilin.families.meetings import ModeEvent, mode_events
 from fmilin.families.rows import Layout, Template
+from fmilin.families.tracking import Tracks, tracked
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
@@ -23,11 +26,32 @@ if TYPE_CHECKING:
     import control
     import xarray
 
-    from fmilin.families.interpolation import LeftOut
-    from fmilin.families.tracking import ModeEvent, Tracks
     from fmilin.linear_model.descriptor import Descriptor
 
 __all__ = ["Choice", "LinearFamily"]
+
+
+class Quantity:
+    """A property of a family: the array of its name.
+
+    Parameters
+    ----------
+    text : str
+        What it is.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.__doc__ = text
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, family: None, owner: type) -> Quantity: ...
+    @overload
+    def __get__(self, family: LinearFamily, owner: type) -> FloatArray: ...
+    def __get__(self, family: LinearFamily | None, owner: type) -> Quantity | FloatArray:
+        return self if family is None else family.array(self._name)
 
 
 @dataclass(frozen=True)
@@ -151,69 +175,32 @@ class LinearFamily(Sequence[LinearModel]):
         part = self.layout.part(self.rows, name)
         return part.reshape(self.shape + part.shape[1:])
 
-    @property
-    def A(self) -> FloatArray:
-        r"""Shape (\\*shape, P, P); NaN where not ok, as in all arrays."""
-        return self.array("A")
-
-    @property
-    def B(self) -> FloatArray:
-        r"""Shape (\\*shape, P, nu)."""
-        return self.array("B")
-
-    @property
-    def C(self) -> FloatArray:
-        r"""Shape (\\*shape, ny, P)."""
-        return self.array("C")
-
-    @property
-    def D(self) -> FloatArray:
-        r"""Shape (\\*shape, ny, nu)."""
-        return self.array("D")
-
-    @property
-    def T(self) -> FloatArray:
-        r"""Shape (\\*shape, N, P)."""
-        return self.array("T")
-
-    @property
-    def f0(self) -> FloatArray:
-        r"""The rate of the coordinates at each point, shape (\\*shape, P)."""
-        return self.array("f0")
-
-    @property
-    def y0(self) -> FloatArray:
-        r"""The coordinates of each point, shape (\\*shape, P)."""
-        return self.array("y0")
-
-    @property
-    def x0(self) -> FloatArray:
-        r"""All states of each point, shape (\\*shape, N)."""
-        return self.array("x0")
-
-    @property
-    def u0(self) -> FloatArray:
-        r"""The inputs of each point, shape (\\*shape, nu)."""
-        return self.array("u0")
+    A = Quantity(r"Shape (\*shape, P, P); NaN where not ok, as in all arrays.")
+    B = Quantity(r"Shape (\*shape, P, nu).")
+    C = Quantity(r"Shape (\*shape, ny, P).")
+    D = Quantity(r"Shape (\*shape, ny, nu).")
+    T = Quantity(r"Shape (\*shape, N, P).")
+    f0 = Quantity(r"The rate of the coordinates at each point, shape (\*shape, P).")
+    y0 = Quantity(r"The coordinates of each point, shape (\*shape, P).")
+    x0 = Quantity(r"All states of each point, shape (\*shape, N).")
+    u0 = Quantity(r"The inputs of each point, shape (\*shape, nu).")
 
     # -- modes -----------------------------------------------------------------------------------------
 
     @cached_property
     def tracks(self) -> Tracks:
-        """Eigenvalues followed along the grid, and where they meet."""
-        from fmilin.families.tracking import tracked
-
-        return tracked(self)
+        """Eigenvalues followed along the grid, shape (number of points, P)."""
+        return tracked(self.rows, self.layout, self.ok)
 
     @property
     def eigenvalues(self) -> NDArray[np.complex128]:
         r"""Shape (\\*shape, P): a column is one mode, followed from point to point by its eigenvector."""
-        return self.tracks.eigenvalues
+        return self.tracks.eigenvalues.reshape(*self.shape, self.template.order)
 
-    @property
+    @cached_property
     def mode_events(self) -> tuple[ModeEvent, ...]:
-        """Where modes cross, and where two real eigenvalues meet and become a pair or the other way around."""
-        return self.tracks.events
+        """Where modes cross, and where two eigenvalues become one and part in other directions, along every axis."""
+        return mode_events(self.tracks, self.shape)
 
     # -- the linear models -----------------------------------------------------------------------------
 
@@ -296,15 +283,37 @@ class LinearFamily(Sequence[LinearModel]):
         NumericalError
             When one of the points around has no linear model, or other coordinates than the others.
         """
-        from fmilin.families.interpolation import interpolated
-
-        return interpolated(self, values)
+        weights = around(self.grid, values)
+        for number in weights:
+            if not self.ok.flat[number]:
+                self.linear_model(number)  # raises the reason
+        if len({int(self._kinds.flat[k]) for k in weights}) > 1:
+            raise NumericalError(
+                "The points around have different independent coordinates: there is nothing to interpolate between. "
+                "Name coordinates that are regular at all points (independent=), or take tangent ones."
+            )
+        nearest = max(weights, key=lambda k: weights[k])
+        choice = self.choices[self.chosen[nearest]]
+        row = np.array(list(weights.values())) @ self.rows[list(weights)]
+        linear = self.layout.unpacked(row, choice.states, choice.method, self.remarks.get(nearest, ()))
+        if len(weights) == 1:
+            return linear
+        worst = self.left_out().at(list(weights))
+        said = ", ".join(f"{matrix} {error:.2g}" for matrix, error in worst.items())
+        text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "
+        accuracy = replace(linear.accuracy, **worst)
+        return replace(linear, accuracy=accuracy, warnings=(*linear.warnings, Remark("interpolated", f"{text}{said}.")))
 
     def left_out(self) -> LeftOut:
         """Return how far interpolation is off at every point inside the grid when that point is left out."""
-        from fmilin.families.interpolation import left_out
+        return left_out({name: self.array(name) for name in "ABCD"}, self.grid, self._kinds)
 
-        return left_out(self)
+    @property
+    def _kinds(self) -> NDArray[np.intp]:
+        r"""A number for the coordinates of every point, shape (\*shape); -1 where there are none."""
+        numbers: dict[tuple[str, ...], int] = {}
+        of_choice = [numbers.setdefault(c.states.names, len(numbers)) for c in self.choices]
+        return np.array([*of_choice, -1], dtype=np.intp)[self.chosen].reshape(self.shape)
 
     # -- other forms -----------------------------------------------------------------------------------
 

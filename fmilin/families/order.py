@@ -28,10 +28,18 @@ RUNS = 16
 LONGEST_RUN = 1024
 
 
-def runs_of(grid: Grid) -> dict[int, tuple[int | None, tuple[int, ...]]]:
-    """Return the runs of a grid: by their first point, the first point that it starts from, and the other points."""
+def runs_of(grid: Grid, *, whole_lines: bool = False) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+    """Return the runs of a grid: by their first point, the first point that it starts from, and the other points.
+
+    Parameters
+    ----------
+    grid : Grid
+    whole_lines : bool
+        Cut no line along the last axis: a tangent basis turns a little less on many short ways than on a long one, and
+        would jump where a run ends.
+    """
     length = grid.shape[-1]
-    size = min(max(RUN, grid.size // RUNS), LONGEST_RUN)
+    size = length if whole_lines else min(max(RUN, grid.size // RUNS), LONGEST_RUN)
     found: dict[int, tuple[int | None, tuple[int, ...]]] = {}
     for line in range(0, grid.size, length):
         for begin in range(0, length, size):
@@ -82,7 +90,7 @@ def run(
     done : callable
         Whether a point needs no computing.
     """
-    runs = runs_of(plan.grid)
+    runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent")
     waiting: dict[int | None, list[int]] = {}
     for first, (before, _) in runs.items():
         waiting.setdefault(before, []).append(first)

@@ -8,6 +8,8 @@ their condition number passes a limit, then a new one is chosen, and the switch 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import linalg
 
@@ -60,6 +62,8 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
         Linear coordinates chosen at the point before.
     """
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
+        if previous.scales is not None:  # sizes that change with the point would bend the way of the basis
+            manifold = replace(manifold, scales=previous.scales)
         U = _carried_tangent(manifold, previous.coordinates)
         return from_basis(manifold, U, previous.signals), True
     if previous.kept is not None and len(previous.kept) == manifold.order:

@@ -98,6 +98,8 @@ class Selection:
         Of (R; H), scaled.
     kept : tuple of int, or None
         The states that the coordinates are, in order; None where they are none.
+    scales : array, shape (N,), or None
+        Sizes of the states in which a tangent basis is orthonormal: they stay when it is carried on.
     """
 
     kind: str
@@ -105,6 +107,7 @@ class Selection:
     coordinates: Coordinates
     condition_number: float
     kept: tuple[int, ...] | None = None
+    scales: FloatArray | None = None
 
 
 def require_kind(kind: str) -> None:
@@ -205,7 +208,8 @@ def from_basis(manifold: Manifold, U: FloatArray, signals: Signals) -> Selection
     D, n, p = tangent_scales(manifold), *U.shape
     complement = np.eye(n) if p == 0 else linalg.svd(U)[0][:, p:]
     coordinates = LinearCoordinates(U.T / D, D[:, None] * U, D[:, None] * complement)
-    return Selection("tangent", signals, coordinates, conditioning(coordinates.R, manifold.H, manifold.scales))
+    condition = conditioning(coordinates.R, manifold.H, manifold.scales)
+    return Selection("tangent", signals, coordinates, condition, scales=D)
 
 
 def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:

@@ -50,23 +50,6 @@ def test_the_bicycle_over_its_speeds_is_the_canonical_form() -> None:
     assert int((family.array("visits")[:, 0] == 0).sum()) > 40  # most of them in batches
 
 
-def test_modes_are_followed_where_they_cross_and_meet() -> None:
-    family = fl.sweep(oscillator(), {"d": np.linspace(3.0, 5.0, 21)})  # critical at d = 4
-    (meeting,) = (e for e in family.mode_events if e.kind == "coalescence")
-    assert family.axes["d"][meeting.between[0]] < 4.0 + 1e-9 < family.axes["d"][meeting.between[1]] + 2e-9
-    d = family.axes["d"][:10]
-    np.testing.assert_allclose(family.eigenvalues[:10, 0], -d / 2 - 1j * np.sqrt(4 - d**2 / 4), rtol=1e-12)
-    # two that pass each other: x' = -a x, y' = -2 y
-    passing = fl.models.ode.OdeModel if hasattr(fl, "models") else type(oscillator())
-    pair = passing("pair", {"x": "-a*x", "y": "-2*y"}, parameters={"a": 1.0})
-    family = fl.sweep(pair, {"a": np.linspace(1.05, 3.05, 21)})
-    (event,) = family.mode_events
-    assert event.kind == "crossing"
-    tracks = np.sort_complex(family.eigenvalues[0])
-    column = int(np.argmin(np.abs(family.eigenvalues[0] - tracks[1])))
-    np.testing.assert_allclose(family.eigenvalues[:, column], -family.axes["a"], rtol=1e-12)
-
-
 @pytest.mark.parametrize("b", [0.85, 0.9])
 def test_a_fold_is_found_and_named(b: float) -> None:
     fold = fold_of(b)
