@@ -1,11 +1,13 @@
 """Eigenvalues of the Whipple bicycle over its speed, from the nonlinear equations, against the published benchmark.
 
-Run it anywhere: ``python run.py``. It writes eigenvalues.png into the working directory.
+``python run.py`` writes eigenvalues.png into the current folder, or into ``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +18,11 @@ from scipy.optimize import brentq
 from fmilin import OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.systems import bicycle
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+output: Path = parser.parse_args().output
+output.mkdir(parents=True, exist_ok=True)
 
 LEAN_AND_STEER = ("lean", "steer", "lean_rate", "steer_rate")
 
@@ -136,4 +143,4 @@ for y in (-0.55, 4.46):
     axes.annotate("", xy=(5.06, y + (0.25 if y < 0 else -0.25)), xytext=(5.32, 2.05), zorder=4,
                   arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.9})  # fmt: skip
 axes.text(5.35, 2.0, "published for 5 m/s", fontsize=10, color="black", va="center", zorder=5)
-figure.savefig("eigenvalues.png", dpi=130)
+figure.savefig(output / "eigenvalues.png", dpi=130)

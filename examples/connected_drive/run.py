@@ -1,10 +1,11 @@
 """A linkage, its motor and a regulator, a piece each: the linear model of the whole, and of its co-simulation.
 
-Run it anywhere: ``python run.py``. It writes drive.ssp and damping_lost.png into the working directory.
+``python run.py`` writes drive.ssp and damping_lost.png into the current folder, or into ``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import control
@@ -17,10 +18,15 @@ from fmilin.report.cosimulation_picture import cosimulation_picture
 from fmilin.report.cosimulation_table import limit_in_words
 from fmilin.systems import four_bar
 
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+output: Path = parser.parse_args().output
+output.mkdir(parents=True, exist_ok=True)
+
 # The pieces: a four-bar linkage in 10 Cartesian states, its constraints inside the FMU; a motor; a PI regulator.
-linkage = build_fmu(four_bar(damping=2.0), Path("linkage.fmu"))
+linkage = build_fmu(four_bar(damping=2.0), output / "linkage.fmu")
 motor = OdeModel("motor", {"i": "(U - i - 0.5*w)/0.02"}, inputs=["U", "w"], outputs={"torque": "0.5*i"})
-drive = build_fmu(motor, Path("motor.fmu"))
+drive = build_fmu(motor, output / "motor.fmu")
 regulator = control.ss([[0.0]], [[1.0, -1.0]], [[6.0]], [[12.0, -12.0]], inputs=["wanted", "angle"], outputs=["U"])
 wires = [
     ("linkage.phi", "regulator.angle"),
@@ -44,9 +50,9 @@ with fl.connect(members, wires, inputs={"wanted": "regulator.wanted"}, outputs=[
         slowest = min(seen.modes, key=lambda m: m.damping[0])
         before, after = slowest.damping
         print(f"{master}, steps of 0.02 s: damping {before:.3f} becomes {after:.3f}; {limit_in_words(seen)}")
-    Path("damping_lost.png").write_bytes(cosimulation_picture(fl.cosimulated(system, point, step=0.02)))
+    (output / "damping_lost.png").write_bytes(cosimulation_picture(fl.cosimulated(system, point, step=0.02)))
 
 # For other tools: the same FMUs with the regulator as one more, wired by an SSP file.
-fl.export.ssp("drive.ssp", {"linkage": linkage, "motor": drive, "regulator": regulator}, wires)
-with fl.load("drive.ssp") as again:
+fl.export.ssp(output / "drive.ssp", {"linkage": linkage, "motor": drive, "regulator": regulator}, wires)
+with fl.load(output / "drive.ssp") as again:
     print("From drive.ssp:", np.round(fl.linearize(again, fl.operating_point(again)).eigenvalues(), 4))

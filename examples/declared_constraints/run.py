@@ -1,10 +1,11 @@
 """An FMU that says nothing about its constraints: declare them, linearize, design a controller.
 
-Run it anywhere: ``python run.py``. It writes pendulum.fmu and closed_loop.png into the working directory.
+``python run.py`` writes pendulum.fmu and closed_loop.png into the current folder, or into ``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import control
@@ -16,10 +17,15 @@ import fmilin as fl
 from fmilin.fmi.write import build_fmu
 from fmilin.systems import cartesian_pendulum
 
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+output: Path = parser.parse_args().output
+output.mkdir(parents=True, exist_ok=True)
+
 # A load of 5 kg on a rope of 2 m, in Cartesian coordinates: 4 states, 2 of them independent, and nothing in the FMU
 # says so, as in the FMUs of most tools.
 native = cartesian_pendulum(length=2.0, mass=5.0)
-fmu = build_fmu(native.with_constraints([]), Path("pendulum.fmu"))
+fmu = build_fmu(native.with_constraints([]), output / "pendulum.fmu")
 
 with fl.load(fmu) as model:
     naive = fl.linearize(model)
@@ -56,4 +62,4 @@ axes.set_ylabel("x [m]")
 figure.suptitle("Released 0.2 m aside (linear model)", x=0.02, ha="left")
 figure.legend(loc="outside upper right", ncols=2, frameon=False)
 axes.grid(visible=True, color="#dcdfe2")
-figure.savefig("closed_loop.png", dpi=130)
+figure.savefig(output / "closed_loop.png", dpi=130)

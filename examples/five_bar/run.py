@@ -1,10 +1,12 @@
 """The five-bar mechanism from and through its singular configuration: Spencer (thesis), section 3.2.
 
-Run it with ``python examples/five_bar/run.py``; it prints the table of the README and draws its two pictures.
+``python run.py`` prints the table of the README, and writes its two pictures into the current folder, or into
+``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +22,11 @@ from fmilin.simulation import Baumgarte, Method, Projection, Underlying
 from fmilin.simulation.stabilization import Stabilization
 from fmilin.systems import five_bar
 
-HERE = Path(__file__).parent
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+OUTPUT: Path = parser.parse_args().output
+OUTPUT.mkdir(parents=True, exist_ok=True)
+
 STOP = 5.0
 RK4 = Method("RK4", longest_step=1e-3)
 """The thesis' integrator and step, in seconds."""
@@ -112,7 +118,7 @@ def draw_fall(motion: fl.Trajectory, kappa: FloatArray) -> None:
     finish(axes[3], "Opening of the loop [m]")
     for each in axes:
         each.axvline(RETURN, color="#b9bdc3", linewidth=0.9, zorder=0)
-    figure.savefig(HERE / "from_singularity.png", dpi=120)
+    figure.savefig(OUTPUT / "from_singularity.png", dpi=120)
 
 
 def draw_passage(projected: tuple[fl.Trajectory, FloatArray], stabilized: tuple[fl.Trajectory, FloatArray]) -> None:
@@ -130,7 +136,7 @@ def draw_passage(projected: tuple[fl.Trajectory, FloatArray], stabilized: tuple[
     finish(axes[1], r"Condition number $\sigma_1/\sigma_m$ of G")
     finish(axes[2], "Change of the energy [J]", legend="center left")
     finish(axes[3], "Opening of the loop [m]")
-    figure.savefig(HERE / "through_singularity.png", dpi=120)
+    figure.savefig(OUTPUT / "through_singularity.png", dpi=120)
 
 
 def panels(title: str) -> tuple[Figure, list[Axes]]:

@@ -1,14 +1,14 @@
 """Three formulations side by side: the tables of González et al. again, on this machine.
 
-``python examples/formulations/run.py`` prints tables 1 to 6 and draws three pictures in less than a minute; with
-``--full`` the systems are as large as dense matrices reasonably go, which takes some minutes. Times are ratios between
-formulations that took turns in one run.
+``python run.py`` prints tables 1 to 6 and writes three pictures into the current folder, or into ``--output FOLDER``, in
+less than a minute. With ``--full`` the systems are as large as dense matrices reasonably go, which takes some minutes.
+Times are ratios between formulations that took turns in one run.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,13 @@ from fmilin.formulations import MCS, RCS, UCS, ConstrainedForm, Formulation, Spe
 from fmilin.formulations import spectrum_of_form as solve
 from fmilin.systems import flexible_double_pendulum, four_bar, four_bar_form
 
-HERE = Path(__file__).parent
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+parser.add_argument("--full", action="store_true", help="systems as large as dense matrices reasonably go")
+arguments = parser.parse_args()
+OUTPUT: Path = arguments.output
+OUTPUT.mkdir(parents=True, exist_ok=True)
+
 LOOPS, ELEMENTS = (1, 2, 5, 10, 20, 40), (1, 2, 5, 10, 20)
 MORE_LOOPS, MORE_ELEMENTS = (80, 160), (40,)
 FOUR_BAR: dict[str, Formulation] = {"MCS": MCS(), "RCS": RCS(), "UCS": UCS(alpha=1e6, xi=1.0, omega=10.0)}
@@ -54,8 +60,8 @@ class Row:
 
 def main() -> None:
     """Compute everything, print the tables, draw the pictures."""
-    full = "--full" in sys.argv[1:]
-    loops, elements = LOOPS + (MORE_LOOPS if full else ()), ELEMENTS + (MORE_ELEMENTS if full else ())
+    loops = LOOPS + (MORE_LOOPS if arguments.full else ())
+    elements = ELEMENTS + (MORE_ELEMENTS if arguments.full else ())
     linkage = [measured(N, four_bar_form(N).dense(), FOUR_BAR, ["phi"]) for N in loops]
     damped = [measured(N, four_bar_form(N, 1.0).dense(), FOUR_BAR, ["phi"]) for N in loops]
     pendulum = [measured(n_p, hanging(n_p), PENDULUM, []) for n_p in elements]
@@ -66,9 +72,9 @@ def main() -> None:
     table_4(pendulum)
     table_5(pendulum)
     table_6(linkage, pendulum)
-    draw_times(HERE / "times.png", linkage, pendulum)
-    draw_spectra(HERE / "spectra.png", linkage[0], pendulum[1])
-    draw_sparsity(HERE / "sparsity.png", pendulum[ELEMENTS.index(5)].form, STIFFER)
+    draw_times(OUTPUT / "times.png", linkage, pendulum)
+    draw_spectra(OUTPUT / "spectra.png", linkage[0], pendulum[1])
+    draw_sparsity(OUTPUT / "sparsity.png", pendulum[ELEMENTS.index(5)].form, STIFFER)
 
 
 def hanging(elements: int) -> ConstrainedForm:

@@ -1,10 +1,12 @@
 """Mechanisms from files and from the package: two sets of coordinates of a loader, and a gallery.
 
-Run it with ``python examples/mechanisms/run.py``; it prints the tables of the README and draws its pictures.
+``python run.py`` prints the tables of the README, and writes its pictures into the current folder, or into
+``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,10 @@ from fmilin.systems import (
 )
 
 HERE = Path(__file__).parent
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+OUTPUT: Path = parser.parse_args().output
+OUTPUT.mkdir(parents=True, exist_ok=True)
 ANGLES, STROKES = ["boom.q", "bucket.q"], ["lift.q", "tilt.q"]
 
 
@@ -34,7 +40,7 @@ def main() -> None:
     check_robot()
     for name, (model, title) in gallery().items():
         linear = fl.linearize(model)
-        (HERE / f"{name}.png").write_bytes(mechanism_picture(model.description, linear, title=title))
+        (OUTPUT / f"{name}.png").write_bytes(mechanism_picture(model.description, linear, title=title))
 
 
 def compare_coordinates() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -16,7 +17,7 @@ Spectrum = NDArray[np.complex128]
 TITLES = {"four_bar": "four-bar linkage", "spatial": "two loops in space"}
 
 
-def draw(found: Mapping[str, Sequence[tuple[str, Spectrum, Spectrum]]], file: str = "spectra.png") -> None:
+def draw(found: Mapping[str, Sequence[tuple[str, Spectrum, Spectrum]]], file: Path) -> None:
     """Write a row of complex planes per linkage: source, fmilin's eigenvalues, the engine's own."""
     columns = max(len(rows) for rows in found.values())
     figure = Figure(figsize=(2.45 * columns, 6.6))

@@ -1,11 +1,12 @@
 """Two linkages from every source: fmilin's eigenvalues, and beside them those of each engine's own linear model.
 
-Run it anywhere: ``python run.py``. It writes spectra.png into the working directory. It needs the adapters:
+``python run.py`` writes spectra.png into the current folder, or into ``--output FOLDER``. It needs the adapters:
 ``pip install ./adapters/mujoco ./adapters/pinocchio``.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices are slower on many threads
@@ -27,6 +28,10 @@ from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.toml_file import read_parts
 
 HERE = Path(__file__).parent
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+OUTPUT: Path = parser.parse_args().output
+OUTPUT.mkdir(parents=True, exist_ok=True)
 ZERO = 1e-3
 """Eigenvalues below are defective zeros, scattered by rounding."""
 
@@ -58,9 +63,10 @@ def main() -> None:
         found[name] = rows
         print_table(name, rows)
     print(f"closed form of the four-bar linkage: {np.sqrt(2 * 9.81 / (5 / 3)):.12f} rad/s")
-    draw(
-        {name: [(row.label, row.ours, row.own) for row in rows if row.own is not None] for name, rows in found.items()}
-    )
+    spectra = {
+        name: [(row.label, row.ours, row.own) for row in rows if row.own is not None] for name, rows in found.items()
+    }
+    draw(spectra, OUTPUT / "spectra.png")
 
 
 def rows_of(name: str, mechanism: Model, equations: Model, angles: dict[str, float]) -> Iterator[Row]:

@@ -1,11 +1,13 @@
 """A Furuta pendulum swings up and stays up: nonlinear receding-horizon control with the model's CasADi functions.
 
-Run it anywhere: ``python run.py``. It writes swing_up.png into the working directory.
+``python run.py`` writes swing_up.png into the current folder, or into ``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -16,6 +18,11 @@ from matplotlib.figure import Figure
 
 import fmilin as fl
 from fmilin.systems import furuta_pendulum
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+output: Path = parser.parse_args().output
+output.mkdir(parents=True, exist_ok=True)
 
 STEP = 0.05  # s, between two decisions
 HORIZON = 24  # decisions ahead
@@ -123,4 +130,4 @@ for axes in (angle, turn, motor):
     axes.grid(visible=True, color="#dcdfe2")
 figure.suptitle("A Furuta pendulum swings up", x=0.02, ha="left")
 figure.legend(loc="outside upper right", ncols=2, frameon=False)
-figure.savefig("swing_up.png", dpi=130)
+figure.savefig(output / "swing_up.png", dpi=130)

@@ -1,10 +1,11 @@
 """The four-bar linkage in MuJoCo: its own linear model, of soft constraints, beside the ideal one.
 
-Run it anywhere: ``python run.py``. It writes soft_and_ideal.png into the working directory.
+``python run.py`` writes soft_and_ideal.png into the current folder, or into ``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import fmilin as fl
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+output: Path = parser.parse_args().output
+output.mkdir(parents=True, exist_ok=True)
 
 FILE = Path(__file__).with_name("four_bar.xml")
 
@@ -73,4 +79,4 @@ for axes in (left, right):
     axes.grid(visible=True, color="#dcdfe2", linewidth=0.7)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-figure.savefig("soft_and_ideal.png", dpi=120)
+figure.savefig(output / "soft_and_ideal.png", dpi=120)

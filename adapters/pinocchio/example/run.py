@@ -1,10 +1,11 @@
 """A four-bar linkage from a URDF file: Pinocchio's derivatives and fmilin's own, over the posture.
 
-Run it anywhere: ``python run.py``. It writes two_engines.png into the working directory.
+``python run.py`` writes two_engines.png into the current folder, or into ``--output FOLDER``.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,11 @@ from matplotlib.figure import Figure
 
 import fmilin as fl
 from fmilin.models.mechanism import Mechanism
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
+output: Path = parser.parse_args().output
+output.mkdir(parents=True, exist_ok=True)
 
 FILE = Path(__file__).with_name("four_bar.urdf")
 
@@ -52,4 +58,4 @@ axes.legend(frameon=False)
 axes.grid(visible=True, color="#dcdfe2", linewidth=0.7)
 for side in ("top", "right"):
     axes.spines[side].set_visible(False)
-figure.savefig("two_engines.png", dpi=120)
+figure.savefig(output / "two_engines.png", dpi=120)
