@@ -17,7 +17,13 @@ from fmilin.errors import UsageError
 __all__ = ["command"]
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin build fmilin.systems:four_bar -o four_bar.fmu",
+        "fmilin build loader.toml -o loader.fmu --fmi 3.0",
+    ],
+)
 @MODEL
 @new_file_option("-o", "--output", suffix=".fmu", required=True, help="Where the FMU goes.")
 @FMI
@@ -37,9 +43,9 @@ def command(
 ) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
-    MODEL is path/to/file.py:name or package.module:name. Needs a C compiler. A model that cannot print itself as C (an
-    engine's, or Python functions) becomes an FMU 2.0 for co-simulation that runs Python: this needs the package
-    pythonfmu.
+    MODEL is Python, path/to/file.py:name or package.module:name, or a mechanism in mechanism.toml or robot.urdf. Needs
+    a C compiler. A model that cannot print itself as C (an engine's, as scene.xml, or Python functions) becomes an FMU
+    2.0 for co-simulation that runs Python: this needs the package pythonfmu.
     """
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")

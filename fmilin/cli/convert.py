@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin convert plant.mat -o plant.m -o plant.mo",
+        "fmilin convert plant.mat -o linear.fmu --deviation",
+        "fmilin convert plant.mat --discretize zoh --sample-time 0.01 -o sampled.mat",
+    ],
+)
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @files_option(required=True)
 @names_option("--grid", "What an array runs over: time, inputs, parameters, states or outputs.")

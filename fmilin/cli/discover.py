@@ -37,7 +37,12 @@ class _Discover(Command):
     reads_constraints = False
 
 
-@click.command(cls=_Discover)
+@click.command(
+    cls=_Discover,
+    examples=[
+        "fmilin discover supplied.fmu -o found.toml",
+    ],
+)
 @MODEL
 @settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
 @time_option()
@@ -59,7 +64,7 @@ def command(
 ) -> int:
     """Find the constraints that a model keeps and does not declare.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. Rates are asked for at random states; functions
+    Rates are asked for at random states; functions
     of the states are looked for that never change. What was found is verified at other states and written as a file.
     """
     if not excite > 0:

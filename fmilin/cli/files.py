@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from fmilin.errors import UsageError
 
-__all__ = ["Command", "NewFile", "require_apart"]
+__all__ = ["KINDS", "Command", "NewFile", "require_apart"]
 
 _INPUTS = "fmilin.cli.files.inputs"
 
@@ -22,11 +23,28 @@ class NewFile(click.Path):
         super().__init__(path_type=Path)
 
 
+KINDS = (
+    "MODEL is model.fmu, a mechanism in mechanism.toml or robot.urdf, system.ssp (FMUs that are connected), what an "
+    "adapter reads, as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or package.module:name."
+)
+
+
 class Command(click.Command):
-    """A command that refuses, before anything else, to write to a file that it reads."""
+    """A command that refuses, before anything else, to write to a file that it reads.
+
+    Its help says what MODEL may be, where it takes one, and ends with examples.
+    """
 
     reads_constraints = True
     """Whether it takes the constraints file beside a model as declared."""
+
+    def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.examples = tuple(examples)
+        if "MODEL is " not in (self.help or "") and any(p.name == "model" for p in self.params):
+            self.help = f"{cleandoc(self.help or '')}\n\n{KINDS}"
+        if examples:
+            self.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Look at all files of the command line together, and then run."""

@@ -27,7 +27,13 @@ from fmilin.sandbox.isolation import Limits
 __all__ = ["command"]
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin info four_bar.fmu",
+        "fmilin info loader.toml",
+    ],
+)
 @MODEL
 @json_option("The same as one JSON document on standard output.")
 @click.option("--run", is_flag=True, help="Run the model, too: do its states depend on each other?")
@@ -47,7 +53,6 @@ def command(
 ) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
-    MODEL is model.fmu, system.ssp, path/to/file.py:name or package.module:name.
     The code of an FMU is not loaded, but with --run.
     """
     opened_with = fmu(unpack_limit)

@@ -18,7 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol, TextIO, TypeVar
 
+import click
+
 from fmilin.atomic import write_all
+from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.terminations import Terminated, termination_raises
 from fmilin.errors import FmilinError, ModelCrashError
@@ -183,7 +186,8 @@ def _worked(job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: 
     runner = JobRunner(results, home=_working_directory())
     status, failed = 0, ""
     try:
-        job(runner)
+        with elapsed_time(_command_name()):
+            job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
         if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
@@ -198,6 +202,11 @@ def _worked(job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: 
         except FmilinError as error:
             failure(error, debug=debug)
     return status
+
+
+def _command_name() -> str:
+    context = click.get_current_context(silent=True)
+    return "fmilin" if context is None else context.command_path
 
 
 def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:

@@ -50,7 +50,15 @@ if TYPE_CHECKING:
 __all__ = ["command", "deliver", "linear_model"]
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin linearize four_bar.fmu",
+        "fmilin linearize four_bar.fmu --trim -o plant.mat",
+        'fmilin linearize supplied.fmu --constraint "x^2 + y^2 - L^2"',
+        "fmilin linearize loader.toml --independent lift.q,tilt.q",
+    ],
+)
 @MODEL
 @constraints_options("Treat all states as independent, as other tools do.")
 @file_options
@@ -126,8 +134,7 @@ def command(
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
-    MODEL is model.fmu, system.ssp (FMUs that are connected), path/to/file.py:name or package.module:name. Without -o or
-    --json a table is printed.
+    Without -o or --json a table is printed.
     """
     files = list(output) if times else checked_outputs(output)
     writing = written.asked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -9,6 +10,7 @@ from importlib import import_module
 
 import click
 
+from fmilin.cli.completion import VARIABLE, completion_option
 from fmilin.cli.job_runner import failure
 from fmilin.cli.streams import open_missing
 from fmilin.version import __version__
@@ -28,6 +30,7 @@ COMMANDS = {
     "convert": "Between the formats of linear models.",
     "adapters": "Engines whose files can be read here.",
     "demo": "Build, linearize and draw a four-bar linkage.",
+    "examples": "List the examples, and copy one.",
 }
 """Each is the module of that name beside this one, with a click command ``command``."""
 
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     open_missing()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given:
+    if not given and VARIABLE not in os.environ:
         with redirect_stdout(sys.stderr):
             program.main(["--help"], prog_name="fmilin", standalone_mode=False)
         return 2
@@ -88,3 +91,6 @@ class _Program(click.Group):
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and end.")
 def program() -> None:
     """Correct linear models of constrained dynamic systems."""
+
+
+program.params.append(completion_option())

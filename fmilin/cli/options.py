@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fmilin.atomic import check_writable
 from fmilin.cli.files import NewFile, require_apart
@@ -65,7 +66,7 @@ Decorator = Callable[[Command], Command]
 TIMEOUT = 120.0
 """Seconds for a single call of an FMU's function, unless others are given."""
 
-MODEL = click.argument("model")
+MODEL = click.argument("model", shell_complete=lambda *given: [CompletionItem(given[2], type="file")])
 VERBOSE = click.option(
     "--verbose", is_flag=True, help="Say on standard error what is tried, and what an FMU's description departs in."
 )

@@ -1,17 +1,56 @@
-"""A bar on standard error while something takes its time; only where a person is watching."""
+"""What takes its time says so on standard error; only where a person is watching."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 
-__all__ = ["progress_bar"]
+__all__ = ["PATIENCE", "elapsed_time", "progress_bar"]
+
+PATIENCE = 2.0
+"""Seconds after which it is said how long something has been running."""
+
+_interrupted = Event()
+"""Set while a bar is shown: the elapsed time stands in it."""
+
+
+@contextmanager
+def elapsed_time(what: str, patience: float = PATIENCE) -> Iterator[None]:
+    """Say how long the block has been running, once it has for longer than ``patience`` seconds and shows no bar."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    ended = Event()
+    clock = Thread(target=_tell, args=(what, patience, ended), daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        clock.join(1.0)
+
+
+def _tell(what: str, patience: float, ended: Event) -> None:
+    start, shown = time.monotonic(), False
+    wait = patience
+    while not ended.wait(wait):
+        wait = min(0.5, patience)
+        if not _interrupted.is_set():
+            # Back to the first column: whatever is written next takes the place of this.
+            sys.stderr.write(f"\r\x1b[K{what}: {time.monotonic() - start:.0f} s\r")
+            sys.stderr.flush()
+            shown = True
+    if shown:
+        sys.stderr.write("\x1b[K")
+        sys.stderr.flush()
 
 
 @contextmanager
 def progress_bar(what: str, start: float, stop: float, unit: str = "s") -> Iterator[Callable[[float], None]]:
-    """Yield a function that is told how far things are between ``start`` and ``stop``."""
+    """Yield a function that is told how far things are between ``start`` and ``stop``; the remaining time is shown."""
     if not sys.stderr.isatty() or not stop > start:
         yield lambda _: None
         return
@@ -19,6 +58,10 @@ def progress_bar(what: str, start: float, stop: float, unit: str = "s") -> Itera
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(what), BarColumn(), TextColumn(f"{{task.completed:.4g}} of {{task.total:.4g}} {unit}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=stop - start)
-        yield lambda t: progress.update(task, completed=t - start)
+    _interrupted.set()
+    try:
+        with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=stop - start)
+            yield lambda t: progress.update(task, completed=t - start)
+    finally:
+        _interrupted.clear()

@@ -102,7 +102,13 @@ RUN = grouped(
 )
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin simulate four_bar.fmu --set phi=2.0 --stop-time 5 -o run.csv",
+        "fmilin simulate four_bar.fmu --set phi=2.2 --stop-time 5 --against plant.mat",
+    ],
+)
 @MODEL
 @RUN
 @path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")
@@ -134,7 +140,7 @@ def command(
 ) -> int:
     """Integrate a model on the manifold of its constraints.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. Without -o or --plot a summary is printed.
+    Without -o or --plot a summary is printed.
     """
     constraints = constrained.asked()
     if run.keep_energy and run.stabilization != "projection":

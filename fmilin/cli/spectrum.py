@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        'fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2',
+    ],
+)
 @MODEL
 @click.option(
     "--formulation",
@@ -59,7 +64,8 @@ def command(
 ) -> int:
     """Compute the eigenvalues nearest to a frequency without any full matrix.
 
-    MODEL is package.module:name(...), equations of Lagrange or their form. For systems of thousands of coordinates:
+    MODEL is Python, path/to/file.py:name or package.module:name(...) (Lagrange's equations, or their form at a point),
+    or a mechanism in mechanism.toml or robot.urdf. For systems of thousands of coordinates:
     "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)".
     """
     asked_for = Formulated(formulation, penalty=penalty).asked()
@@ -130,13 +136,15 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     from fmilin.python_objects import python_object
 
     found: Any = python_object(source)
+    if found is None:
+        found = _mechanism(source)
     if isinstance(found, ConstrainedForm):
         if values:
             raise UsageError(f"'{source}' is no model but its equations at one point: --set cannot change it.")
         return Asked(source.rpartition(":")[2], found)
     if not isinstance(found, Model):
         raise UsageError(
-            f"'{source}' is no native model. The formulations need equations of Lagrange: name a model or a function "
+            f"'{source}' is a {type(found).__name__}, and not a model of Lagrange's equations: name one, or a function "
             "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
     if found.sparse:
@@ -144,6 +152,25 @@ def _form(source: str, values: dict[str, float]) -> Asked:
         return Asked(found.info.name, sparse_form_of(found, at), found, at or found.start)
     point = operating_point(found, values)
     return Asked(found.info.name, form_of(found, point), found, point)
+
+
+def _mechanism(source: str) -> Model:
+    """Return the mechanism in a file.
+
+    Raises
+    ------
+    UsageError
+        When it is of another kind.
+    """
+    if not source.lower().endswith((".toml", ".urdf")):
+        raise UsageError(
+            f"'{source}' does not give its equations of motion, which 'fmilin spectrum' needs: name a mechanism in a "
+            ".toml or .urdf file, or a model in Python, as 'fmilin.systems:flexible_double_pendulum(elements=100)'. "
+            f"'fmilin linearize {source}' finds the eigenvalues of any model."
+        )
+    from fmilin.loading import load
+
+    return load(source)
 
 
 def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:

@@ -121,7 +121,12 @@ class Delivery:
     resume: bool
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json",
+    ],
+)
 @MODEL
 @click.option(
     "--vary",
@@ -187,7 +192,7 @@ def command(
 ) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. A point that fails is marked with its reason.
+    A point that fails is marked with its reason.
     Status 0 when at least one point is good, 5 when none is.
     """
     checked_families(output)

@@ -114,7 +114,13 @@ WISHES = grouped(
 )
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin trim four_bar.fmu -o point.json",
+        "fmilin trim four_bar.fmu --fix phi=1.0 --free torque",
+    ],
+)
 @MODEL
 @WISHES
 @constraints_options("Treat all states as independent.")
@@ -146,7 +152,7 @@ def command(
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name. A table is printed; -o saves the point for --point
+    A table is printed; -o saves the point for --point
     of the other commands.
     """
     constraints = constrained.asked()

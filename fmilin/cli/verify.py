@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin verify four_bar.fmu plant.mat",
+    ],
+)
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")
@@ -57,7 +62,7 @@ def command(
 ) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
-    MODEL is model.fmu, path/to/file.py:name or package.module:name, LINEAR a linear model of it: .mat, .npz or .json.
+    LINEAR is a linear model of MODEL: .mat, .npz or .json.
     Ends with status 5 when a channel is wrong to first order.
     """
     constraints, fmu = constrained.asked(), running.fmu()

@@ -84,11 +84,23 @@ def operating_point(
     invariants = _invariants(RememberingModel(model), u, scales)
     require_content(invariants, t, model.start.states)
     if not held and not project:
-        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=START)
+        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=_advice(model))
     if not held:
         return _adjusted(point, _projected(invariants, t, x, ()), scales)
     projected, remarks = _assembled(invariants, t, model.start.states, x, held)
     return replace(_adjusted(point, projected, scales), remarks=remarks)
+
+
+def _advice(model: Model) -> str:
+    """Return what to do about start values that are wrong; a changed parameter does not move them."""
+    changed = [f"{name} = {value:g}" for name, value in model.start.parameters.items()]
+    if not changed:
+        return START
+    return (
+        f"{', '.join(changed)} was set, and the start values of the states stayed as they were. Let them follow with "
+        "--project (the nearest consistent point; project=True in Python), or name states to keep with --set "
+        "NAME=VALUE and the others are solved for."
+    )
 
 
 def assembled_from(
@@ -230,7 +242,7 @@ def consistent_states(
             i = int(np.argmax(np.abs(gaps)))
             away = f"The nearest point is {distance:.3g} sizes of the states away."
             residual = {model.constraints.names[i]: float(gaps[i])}
-            raise projection.not_on_manifold(residual, otherwise=WRONG, advice=f"{away} {START}")
+            raise projection.not_on_manifold(residual, otherwise=WRONG, advice=f"{away} {_advice(model)}")
         if distance <= 1e-14:
             return x
     return equations.projected(t, x, u, held)

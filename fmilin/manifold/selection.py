@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.signals import FloatArray, Signals
@@ -138,7 +138,7 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
     NumericalError
         When they do not determine the other states (with the condition number and a better choice).
     """
-    chosen = [manifold.states.index_of(name, "a state of the model") for name in names]
+    chosen = [_state_called(name, manifold.states) for name in names]
     if len(set(chosen)) != len(chosen):
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
     if len(chosen) != manifold.order:
@@ -153,6 +153,15 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
             condition_number=selection.condition_number,
         )
     return selection
+
+
+def _state_called(name: str, states: Signals) -> int:
+    try:
+        return states.index_of(name, "a state of the model")
+    except UnknownNameError as error:
+        a, b = (*states.names, "x", "y")[:2]
+        own = f'{error} A coordinate of your own is written with its expression, as in "{name}=atan2({a}, {b})".'
+        raise UnknownNameError(own, name=error.name, suggestions=error.suggestions) from None
 
 
 def select_states(manifold: Manifold, kept: Sequence[int], kind: str) -> Selection:

@@ -85,7 +85,7 @@ def test_a_picture_of_what_is_not_zero(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["nothing.fmu"], 2, "'nothing.fmu' is no native model"),
+        (["nothing.fmu"], 2, "'nothing.fmu' does not give its equations of motion"),
         (["fmilin.systems:rolling_disk"], 2, "does not show its mass matrix"),
         (["fmilin.systems:four_bar_form", "--set", "phi=1"], 2, "--set cannot change it"),
         (["fmilin.systems:four_bar_form", "--independent", "x7"], 2, "'x7' is not a coordinate of the model"),

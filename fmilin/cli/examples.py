@@ -1,0 +1,88 @@
+"""``fmilin examples``: the examples that come with fmilin, and copies of them to run and to change."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+import fmilin
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.options import DEBUG
+from fmilin.errors import UnknownNameError, UsageError
+
+__all__ = ["command", "folder_of_examples", "names"]
+
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+def folder_of_examples() -> Path:
+    """Return where the examples lie: inside the installed package, or in the checkout that it runs from.
+
+    Raises
+    ------
+    UsageError
+        When there are none.
+    """
+    package = Path(fmilin.__file__).parent
+    for folder in (package / "examples", package.parent / "examples"):
+        if folder.is_dir():
+            return folder
+    raise UsageError("No examples were installed with this fmilin. They are in its source distribution.")
+
+
+def names(folder: Path) -> dict[str, str]:
+    """Return what each example shows, by name: the first heading of its README."""
+    found = {}
+    for readme in sorted(folder.glob("*/README.md")):
+        heading = readme.read_text(encoding="utf-8").partition("\n")[0]
+        found[readme.parent.name] = heading.lstrip("# ").strip()
+    return found
+
+
+@click.command(cls=Command, examples=["fmilin examples", "fmilin examples bicycle"])
+@click.argument("name", required=False)
+@click.option(
+    "--to", metavar="FOLDER", type=click.Path(path_type=Path), help="Where the copy goes; a folder of its name, here."
+)
+@DEBUG
+def command(name: str | None, to: Path | None, *, debug: bool) -> int:
+    """List the examples, or copy one of them to a folder of its own, to run and to change.
+
+    Each has a README.md with the commands to type; most have a run.py.
+    """
+    if name is None and to is not None:
+        raise UsageError("--to says where a copy goes: name the example, as in 'fmilin examples bicycle --to FOLDER'.")
+
+    def job(runner: JobRunner) -> None:
+        folder = folder_of_examples()
+        known = names(folder)
+        if name is None:
+            width = max(map(len, known))
+            runner.results.write("".join(f"{n:{width}}  {known[n]}\n" for n in known))
+            return
+        if name not in known:
+            raise UnknownNameError.among(name, known, "an example")
+        target = Path(name) if to is None else to
+        _copy(folder / name, target)
+        runner.results.write(f"{target}: {known[name]}. Begin with {target / 'README.md'}.\n")
+
+    return work(job, isolate=False, debug=debug)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a folder to one that does not exist or is empty.
+
+    Raises
+    ------
+    UsageError
+        When there is something, or it cannot be written.
+    """
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise UsageError(f"There is something at '{target}' already. Name another folder with --to, or remove it.")
+    try:
+        shutil.copytree(source, target, ignore=LEFT_OUT, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        raise UsageError(f"Cannot copy the example to '{target}': {error}. Name another folder with --to.") from None

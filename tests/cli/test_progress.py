@@ -1,0 +1,50 @@
+"""What a person sees on standard error while something takes its time."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import pytest
+
+from fmilin.cli.progress import elapsed_time, progress_bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    with elapsed_time("fmilin trim", patience=0.01):
+        until = time.monotonic() + 10
+        while "fmilin trim: 0 s" not in screen.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+    assert "fmilin trim: 0 s" in screen.getvalue()
+    assert screen.getvalue().endswith("\x1b[K")  # nothing stays
+
+
+def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    with elapsed_time("fmilin trim", patience=60.0):
+        pass
+    assert screen.getvalue() == ""
+
+
+def test_nothing_is_said_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", file := io.StringIO())
+    with elapsed_time("fmilin trim", patience=0.0), progress_bar("trim", 0.0, 1.0) as tell:
+        tell(0.5)
+        time.sleep(0.05)
+    assert file.getvalue() == ""
+
+
+def test_a_bar_takes_the_place_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    with progress_bar("sweep", 0.0, 10.0, "points") as tell, elapsed_time("fmilin sweep", patience=0.01):
+        tell(5.0)
+        time.sleep(0.1)
+    assert "fmilin sweep" not in screen.getvalue()
+    assert "of 10 points" in screen.getvalue()
