@@ -1,7 +1,7 @@
 """Three formulations side by side: the tables of González et al. again, on this machine.
 
 ``python run.py`` prints tables 1 to 6 and writes three pictures into the current folder, or into ``--output FOLDER``,
-in less than a minute. With ``--full`` the systems are as large as dense matrices reasonably go; this takes some minutes.
+in less than a minute. With ``--full`` the systems are as large as dense matrices reasonably go (minutes).
 Times are ratios between formulations that took turns in one run.
 """
 
