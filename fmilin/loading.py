@@ -17,7 +17,7 @@ from fmilin.errors import (
     UsageError,
     nearest_names,
 )
-from fmilin.model.interface import Model
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.python_objects import model_in_python, names_python
 from fmilin.sandbox.process_state import absolute, process_state
 
@@ -58,7 +58,7 @@ class LoadRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-_OPTIONS = ("floating_base",)
+_OPTIONS = ("floating_base", "hold")
 """What files may be asked for."""
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
 """What a user calls the interfaces of an FMU."""
@@ -99,7 +99,8 @@ def load(
     fmu : FmuOptions, optional
         How much an FMU may unpack, and whether its sources may be compiled.
     options : mapping, optional
-        What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file.
+        What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"hold": ["FL", "FR:flat"]}``
+        for feet on the ground (:meth:`fmilin.Model.with_held`).
 
     Returns
     -------
@@ -143,12 +144,20 @@ def _require_options(text: str, request: LoadRequest) -> None:
     """Refuse options that this kind of file does not have."""
     if chosen_adapter(text) is not None:
         return  # the adapter knows
-    reader = _READERS.get(Path(text).suffix.lower())
+    suffix = Path(text).suffix.lower()
+    reader, is_fmu = _READERS.get(suffix), suffix == ".fmu"
     for name in request.options:
         if name not in _OPTIONS:
             raise UnknownNameError.among(name, _OPTIONS, "an option of a file")
+        if name == "hold" and (is_fmu or reader is _from_ssp):
+            raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that could be held as feet.")
         if name == "floating_base" and reader is not _from_mechanism_file:
             raise UsageError(f"'{text}' is no URDF file read by fmilin: no base of it can be made to float.")
+
+
+def _of_file(request: LoadRequest) -> dict[str, Any]:
+    """Return the options that an adapter is asked for: all but those that any native model has."""
+    return {name: value for name, value in request.options.items() if name != "hold"}
 
 
 def _from_file(text: str, request: LoadRequest) -> Model:
@@ -156,13 +165,13 @@ def _from_file(text: str, request: LoadRequest) -> Model:
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
-        return _as_asked(lambda: load_with(*chosen, request.options), str(chosen[1]), request)
+        return _as_asked(lambda: load_with(*chosen, _of_file(request)), str(chosen[1]), request)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request)
     adapter = adapter_for(Path(text))
     if adapter is not None:
-        return _as_asked(lambda: load_with(adapter, Path(text), request.options), text, request)
+        return _as_asked(lambda: load_with(adapter, Path(text), _of_file(request)), text, request)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)
@@ -318,7 +327,17 @@ def _as_asked(loaded: Callable[[], Model], source: str, request: LoadRequest) ->
             raise UnknownNameError.among(error.name, known, "a state, input or parameter of the model") from None
     variables = places | found.outputs.positions.keys()
     declared = _declared(request, variables.__contains__)
-    return found if declared is None else found.with_constraints(declared)
+    found = found if declared is None else found.with_constraints(declared)
+    feet = request.options.get("hold", ())
+    return found.with_held(feet, _where_held(found, request)) if feet else found
+
+
+def _where_held(model: Model, request: LoadRequest) -> OperatingPoint:
+    """Return the operating point that was asked for: there, feet are held where they are."""
+    from fmilin.manifold.operating_points import operating_point
+
+    asked = {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
+    return operating_point(model, asked) if asked else model.start
 
 
 def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:

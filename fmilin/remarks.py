@@ -10,7 +10,9 @@ __all__ = ["Remark", "discrete_states_remarks", "off_equilibrium"]
 MOST_HELD = 12
 """Discrete variables that are listed."""
 
-_INFORMATION = frozenset({"method", "other-method", "fit", "order", "sampling", "repetition", "held", "steady"})
+_INFORMATION = frozenset(
+    {"method", "other-method", "fit", "order", "sampling", "repetition", "held", "steady", "standing"}
+)
 _OF_OLDER_FILES = frozenset({"way", "detour"})
 
 
@@ -22,9 +24,10 @@ class Remark:
     ----------
     kind : str
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
-        ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"model"``; of a measured
-        model also ``"sampled"``, and as mere information ``"steady"``, ``"held"``, ``"method"``, ``"other-method"``,
-        ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
+        ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"contact"`` (a foot that
+        would have to be pulled, slides or tips over), ``"model"``; of a measured model also ``"sampled"``, and as mere
+        information ``"steady"``, ``"standing"``, ``"held"``, ``"method"``, ``"other-method"``, ``"fit"``, ``"order"``,
+        ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """

@@ -1,4 +1,4 @@
-"""What a model file is asked for on the command line: ``--floating-base`` of robots."""
+"""What a model file is asked for on the command line: ``--floating-base`` and ``--hold`` of robots."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class FileOptions:
     """What stands on the command line about the model's file; its fields are options of :func:`fmilin.load`."""
 
     floating_base: bool
+    hold: tuple[str, ...]
 
     def asked(self) -> dict[str, Any]:
         """Return ``options`` of :func:`fmilin.load`: those that were given."""
@@ -27,5 +28,11 @@ file_options = grouped(
     "opened",
     FileOptions,
     click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely."),
+    click.option(
+        "--hold",
+        metavar="FOOT[:point|:flat]",
+        multiple=True,
+        help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
+    ),
 )
 """Gives a command the parameter ``opened``."""

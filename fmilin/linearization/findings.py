@@ -68,6 +68,7 @@ def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood,
         )
     remarks += discrete_states_remarks(model.source.discrete_states())
     remarks += [Remark("model", note) for note in model.notes]
+    remarks += model.remarks_at(beside.point)
     return remarks
 
 

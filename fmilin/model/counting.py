@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fmilin.constraints.declared import Constraint
-from fmilin.model.interface import Evaluation, ExactSlopes, Model, SecondOrderForm
+from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, SecondOrderForm
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class CountedModel(Model):
     def notes(self) -> tuple[str, ...]:
         """Those of the source, as they are now."""
         return self.source.notes
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Pass on."""
+        return self.source.remarks_at(point)
 
     def in_graph(self) -> ImplicitSystem | None:
         """Pass on."""

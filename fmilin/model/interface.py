@@ -283,6 +283,11 @@ class Model(ABC):
         """What a user should know about this model (what was left out): warnings of every linear model."""
         return ()
 
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return what a user should know about this model at a point: what it takes for the point to be real."""
+        del point
+        return ()
+
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit.
@@ -430,6 +435,33 @@ class Model(ABC):
         ConstraintError
             When a constraint names a variable that the model does not have.
         """
+
+    def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Model:
+        """Return the same model with feet held on the ground, where they are at a point, which becomes its start.
+
+        A point contact takes three freedoms, a flat foot six; the contact forces are outputs, ``FOOT.fx``, ...
+
+        Parameters
+        ----------
+        feet : sequence of str
+            ``FOOT``, ``FOOT:point`` (the same) or ``FOOT:flat``.
+        point : OperatingPoint, optional
+            ``start`` when left out.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        UsageError
+            When the model has no parts that could be held.
+        ConstraintError
+            When a foot moves at the point.
+        """
+        del point
+        raise UsageError(
+            f"'{self.info.name}' has no bodies that are known by name: {', '.join(feet)} cannot be held. Feet are held "
+            "in MJCF and URDF files and in mechanisms."
+        )
 
     def with_parameters(self, values: Mapping[str, float]) -> Model:
         """Return the same model with other parameter values. States and inputs keep their start values.

@@ -9,7 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from fmilin.constraints.declared import Constraint
+from fmilin.errors import UsageError
 from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.models.feet import Contact, Foot
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 if TYPE_CHECKING:
@@ -93,6 +95,8 @@ class NativeEngine(ABC):
         Whether :meth:`QuantityEvaluator.visit` takes many points at once.
     compilable : bool
         Whether there is a graph, :meth:`in_graph`.
+    contacts : sequence of Contact
+        Feet that are held on the ground.
     """
 
     info: ModelInfo
@@ -105,6 +109,7 @@ class NativeEngine(ABC):
     notes: Sequence[str] = ()
     batches: bool = False
     compilable: bool = False
+    contacts: Sequence[Contact] = ()
 
     @property
     @abstractmethod
@@ -132,6 +137,22 @@ class NativeEngine(ABC):
         """
         del outputs, observed
         return None
+
+    def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine:
+        """Return the same engine with feet held where they are at a point, which becomes its start.
+
+        Raises
+        ------
+        UsageError, UnknownNameError, ModelError, ConstraintError
+            When there are no parts that could be held, none of this name, or one moves.
+        """
+        del t, x, u
+        raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
+        """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
+        del t, x, u
+        return {}
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing
         """Give back what the engine holds."""

@@ -18,7 +18,9 @@ import numpy as np
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm
+from fmilin.models.feet import contact_remarks, feet_from
 from fmilin.models.native_engine import AdjustableEngine, NativeEngine, Quantity
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -248,6 +250,26 @@ class NativeModel(Model):
             When a constraint names a variable that the model does not have.
         """
         return self._changed(constraints=tuple(constraints))
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return how held feet stand at a point."""
+        if not self.engine.contacts:
+            return ()
+        forces = self.engine.contact_forces(point.time, point.states, self._full(point.inputs))
+        return contact_remarks(self.engine.contacts, forces)
+
+    def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
+        """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""
+        asked = feet_from(feet)
+        if not asked:
+            return self
+        point = self.start if point is None else point
+        engine = self.engine.held(asked, point.time, point.states, self._full(point.inputs))
+        if self._choice.constraints is None:
+            return self._changed(engine)
+        before = {c.name for c in self.engine.constraints}
+        more = [c for c in engine.constraints if c.name not in before]
+        return self._changed(engine, constraints=(*self._choice.constraints, *more))
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same model with other parameter values. States and inputs keep their start values.

@@ -283,7 +283,10 @@ def _point(
         regularity=regularity,
     )
     resting = [names[i] for i in equations.resting if varies[i]]
-    report = replace(report, remarks=(*found, *remarks_on(equations, place, report, resting)))
-    return TrimmedPoint(
+    point = TrimmedPoint(
         time=place.time, states=place.states, inputs=place.inputs, parameters=place.parameters, report=report
+    )
+    own = place.model.remarks_at(point)
+    return replace(
+        point, report=replace(report, remarks=(*found, *remarks_on(equations, place, report, resting), *own))
     )

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fmilin.errors import ModelError, UnknownNameError
+from fmilin.models.feet import Contact
 from fmilin.models.mechanism.elements import (
     Coupling,
     Force,
     JointForce,
     LineForce,
+    Marker,
     PointSpring,
     Sensor,
     Skate,
@@ -31,6 +33,7 @@ __all__ = [
     "JointForce",
     "LineForce",
     "Loop",
+    "Marker",
     "MechanismDescription",
     "Placement",
     "PointSpring",
@@ -81,6 +84,10 @@ class MechanismDescription:
         Name of what does not move.
     independent : sequence of str
         States that the author recommends to keep.
+    markers : sequence of Marker
+        Points with names.
+    contacts : sequence of Contact
+        Loops that are feet on the ground, and what is known of it.
     remarks : sequence of str
         What a user should know of where the description comes from; every linear model says it.
 
@@ -115,6 +122,8 @@ class MechanismDescription:
     independent: Sequence[str] = ()
     remarks: Sequence[str] = ()
     couplings: Sequence[Coupling] = ()
+    markers: Sequence[Marker] = ()
+    contacts: Sequence[Contact] = ()
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
@@ -140,7 +149,7 @@ class MechanismDescription:
 def _repeated(d: MechanismDescription) -> list[str]:
     problems = []
     groups: list[tuple[str, list[str]]] = [
-        ("bodies (the ground is one)", [d.ground, *(b.name for b in d.bodies)]),
+        ("bodies (the ground is one) or markers", [d.ground, *_names(d.bodies), *_names(d.markers)]),
         ("joints, loops, couplings, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
         ("springs or inputs", [*_names(d.springs), *_names(d.inputs)]),
         ("outputs", [s.name for s in d.sensors]),
@@ -168,6 +177,7 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
     two += [("force", p) for p in d.inputs if isinstance(p, LineForce)]
     pairs += [(f"{what} '{p.name}'", name) for what, p in two for name in (p.first, p.second)]
     one: list[tuple[str, Any]] = [("wheel", p) for p in d.wheels] + [("skate", p) for p in d.skates]
+    one += [("marker", p) for p in d.markers]
     one += [("input", p) for p in d.inputs if isinstance(p, Force | Torque)]
     pairs += [(f"{what} '{p.name}'", p.body) for what, p in one]
     for where, name in pairs:
@@ -200,7 +210,7 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
             problems += _name(where, s.of, bodies, "a body")
         elif s.quantity.startswith("distance"):
             problems += _name(where, s.of, lines, "a spring or line force")
-        elif s.quantity == "reaction":
+        elif s.quantity in ("reaction", "contact"):
             problems += _name(where, s.of, constraints, "a loop, coupling, wheel or skate")
     states = [n for j in d.joints for n in sum(j.state_names, ())]
     for name in d.independent:

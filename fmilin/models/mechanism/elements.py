@@ -11,7 +11,18 @@ from fmilin.errors import ModelError
 from fmilin.models.mechanism.parts import QUANTITIES, Quantity, check_name, check_type, unit
 from fmilin.models.mechanism.placement import Vector, vector
 
-__all__ = ["Coupling", "Force", "JointForce", "LineForce", "PointSpring", "Sensor", "Skate", "Torque", "Wheel"]
+__all__ = [
+    "Coupling",
+    "Force",
+    "JointForce",
+    "LineForce",
+    "Marker",
+    "PointSpring",
+    "Sensor",
+    "Skate",
+    "Torque",
+    "Wheel",
+]
 
 ZERO = (0.0, 0.0, 0.0)
 
@@ -114,6 +125,32 @@ class Skate:
         check_name(self.name, "skate")
         object.__setattr__(self, "point", vector(self.point, f"The point of the skate '{self.name}'"))
         object.__setattr__(self, "direction", unit(self.direction, f"The direction of the skate '{self.name}'"))
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A point of a body with a name: its place is among the outputs, and it can be held as a foot on the ground.
+
+    Parameters
+    ----------
+    name : str
+    body : str
+    point : sequence of 3 floats
+        In the body's frame, in m.
+    friction : float, optional
+        Coefficient of sliding friction of a foot there.
+    """
+
+    name: str
+    body: str
+    point: Vector = ZERO
+    friction: float | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "marker")
+        object.__setattr__(self, "point", vector(self.point, f"The point of the marker '{self.name}'"))
+        if self.friction is not None and not (np.isfinite(self.friction) and self.friction >= 0):
+            raise ModelError(f"The friction of the marker '{self.name}' must not be negative, and is {self.friction}.")
 
 
 @dataclass(frozen=True)
@@ -273,6 +310,8 @@ class Sensor:
         damper and input) of one ``coordinate``.
         Of a spring or line force: ``distance`` of its points and ``distance_rate``.
         Of a loop, wheel or skate: ``reaction``, the multiplier of its constraint number ``coordinate``.
+        Of a spherical or fixed loop from the ground: ``contact``, the force on its second body along the axes of the
+        loop's frame on the ground (``coordinate`` 0 to 2), and of a fixed one the torque about its origin (3 to 5).
         Of the whole: ``kinetic_energy``, ``potential_energy`` and ``energy``, in J.
     of : str
         Name of the body, joint, spring, line force, loop, wheel or skate; empty for the whole.

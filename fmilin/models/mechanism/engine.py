@@ -7,19 +7,25 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
+from fmilin.models.feet import Contact, Foot
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
+from fmilin.models.mechanism.holding import held, loop_of, without_undetermined
 from fmilin.models.mechanism.independence import independence_of, require_mass
+from fmilin.models.mechanism.outputs import CONTACT, constraint_of
 from fmilin.models.mechanism.parameters import changed, geometric, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.remarks import redundant_remarks, rest_remarks, vanishing_remarks
 from fmilin.models.mechanism.system import System
 from fmilin.models.native_engine import AdjustableEngine, Quantity
+from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
@@ -103,6 +109,38 @@ class MechanismEngine(AdjustableEngine):
             System(self.description, self.independence.vanishing), self.independence.all, outputs, observed
         )
 
+    @property
+    def contacts(self) -> Sequence[Contact]:  # type: ignore[override]
+        """Feet that are held on the ground."""
+        return self.description.contacts
+
+    def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with feet held where they are at a point, which becomes its start."""
+        del t
+        n_q = self.system.tree.n_q
+        # The system's own description has virtual links beside what was described.
+        system = System(self.description)
+        found = type(self)(held(system, feet, x[:n_q], x[n_q:], u))
+        less = without_undetermined(found.description, found.independence)
+        return found if less is found.description else type(self)(less)
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
+        """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
+        del t
+        solution = self.evaluator((), ()).solution(x, u)
+        places = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
+        found = {}
+        for contact in self.contacts:
+            of = loop_of(contact.foot)
+            keys = [((of, index), sign) for index, sign in CONTACT[: 6 if contact.foot.flat else 3]]
+            found[contact.foot.name] = np.array(
+                [
+                    np.nan if key in self.independence.undetermined else sign * solution.multipliers[places[key]]
+                    for key, sign in keys
+                ]
+            )
+        return found
+
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
         """Return the equations as a graph, written down by the recursion."""
         from fmilin.models.mechanism.tracing import in_graph
@@ -111,9 +149,9 @@ class MechanismEngine(AdjustableEngine):
 
     def _require_determined(self, output: Quantity) -> None:
         source = output.source
-        if not isinstance(source, Sensor) or source.quantity != "reaction":
+        if not isinstance(source, Sensor) or source.quantity not in ("reaction", "contact"):
             return
-        if (source.of, source.coordinate + 1) in self.independence.undetermined:
+        if (source.of, constraint_of(source)[0]) in self.independence.undetermined:
             raise ModelError(
                 f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are redundant, "
                 "and rigid bodies do not say how they share their load. Use a loop with fewer constraints "

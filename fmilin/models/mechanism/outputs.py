@@ -18,7 +18,7 @@ from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
 from fmilin.models.native_engine import Quantity
 
-__all__ = ["OutputColumns", "Outputs"]
+__all__ = ["CONTACT", "OutputColumns", "Outputs", "constraint_of"]
 
 VECTORS = {
     "position": "p",
@@ -31,6 +31,8 @@ VECTORS = {
     "angular_acceleration": "alpha",
 }
 IN_BODY = ("accelerometer", "gyroscope")
+CONTACT = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))
+"""Constraints of a fixed loop whose multipliers are force and torque on its second body, and their signs."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,13 @@ class OutputColumns:
     v_dot: Array
     multipliers: Array
     u: Array
+
+
+def constraint_of(sensor: Sensor) -> tuple[int, int]:
+    """Return the number of the constraint, from 1, whose multiplier a ``reaction`` or ``contact`` is, and its sign."""
+    if sensor.quantity == "contact" and sensor.coordinate < len(CONTACT):
+        return CONTACT[sensor.coordinate]
+    return sensor.coordinate + 1, 1
 
 
 class Outputs:
@@ -95,20 +104,21 @@ class Outputs:
         elif quantity.startswith("distance"):
             names = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
             self._lines.append((i, quantity, names.index(sensor.of)))
-        elif quantity == "reaction":
-            places = [
-                k
-                for k, b in enumerate(self.system.loop_constraints)
-                if b.of == sensor.of and b.index == sensor.coordinate + 1
-            ]
-            if not places:
-                raise ModelError(
-                    f"The sensor '{sensor.name}' asks for the reaction number {sensor.coordinate} of '{sensor.of}', "
-                    f"which has {sum(b.of == sensor.of for b in self.system.loop_constraints)}, counted from 0."
-                )
-            self._direct.append((i, "multiplier", places[0]))
+        elif quantity in ("reaction", "contact"):
+            self._add_multiplier(i, sensor)
         else:
             self._energies.append((i, quantity))
+
+    def _add_multiplier(self, i: int, sensor: Sensor) -> None:
+        index, sign = constraint_of(sensor)
+        keys = [(b.of, b.index) for b in self.system.loop_constraints]
+        if (sensor.of, index) not in keys:
+            raise ModelError(
+                f"The sensor '{sensor.name}' asks for the {sensor.quantity} number {sensor.coordinate} of "
+                f"'{sensor.of}', which has {sum(of == sensor.of for of, _ in keys)}, counted from 0."
+            )
+        kind = "multiplier" if sign > 0 else "opposite_multiplier"
+        self._direct.append((i, kind, keys.index((sensor.of, index))))
 
     def _add_joint(self, i: int, sensor: Sensor) -> None:
         if sensor.quantity == "joint_position":  # others are states
@@ -180,6 +190,7 @@ class Outputs:
             "v_rate": solution.v_dot,
             "input": state.u,
             "multiplier": solution.multipliers,
+            "opposite_multiplier": -solution.multipliers,
         }[kind]
 
     def _vectors(self, solution: Solution) -> tuple[Array, Array]:
@@ -244,7 +255,7 @@ class Outputs:
             else:
                 arrays = {"q_state": out.q, "v_state": out.v, "v_rate": out.v_dot, "input": out.u}
                 target: Array = arrays.get(kind, out.multipliers)
-                target[..., rows, places] = 1.0
+                target[..., rows, places] = -1.0 if kind == "opposite_multiplier" else 1.0
 
     def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
         vectors, directions = self._vectors(solution)

@@ -62,6 +62,7 @@ Quantity = Literal[
     "distance",
     "distance_rate",
     "reaction",
+    "contact",
     "kinetic_energy",
     "potential_energy",
     "energy",

@@ -89,6 +89,11 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
             for axis, e in AXES.items():
                 name = f"{body.name}.{letter}{axis}"
                 found[name] = _of(Sensor(name, quantity, body.name, axis=e))  # type: ignore[arg-type]
+    for marker in d.markers:
+        for quantity, letter in (("position", ""), ("velocity", "v"), ("acceleration", "a")):
+            for axis, e in AXES.items():
+                name = f"{marker.name}.{letter}{axis}"
+                found[name] = _of(Sensor(name, quantity, marker.body, marker.point, e))  # type: ignore[arg-type]
     lines = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
     for line in lines:
         found[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
@@ -99,6 +104,8 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
 
 def _of(sensor: Sensor, system: System | None = None) -> Quantity:
     unit = UNITS.get(sensor.quantity, "")
+    if sensor.quantity == "contact":
+        unit = "N" if sensor.coordinate < 3 else "N.m"
     if system is None or not sensor.quantity.startswith("joint_"):
         return Quantity(Signal(sensor.name, unit), sensor)
     joint = next(j for j in system.description.joints if j.name == sensor.of)

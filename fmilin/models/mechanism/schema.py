@@ -172,6 +172,15 @@ class SkateTable(Table):
     direction: Triple = Field([0.0, 1.0, 0.0], description="In the body's frame.")
 
 
+class MarkerTable(Table):
+    """A point of a body with a name: `NAME.x` and the like are outputs, and `--hold NAME` holds it as a foot."""
+
+    name: str = Field(description="Name of the marker.")
+    body: str = Field(description="The body.")
+    point: Triple = Field([0.0, 0.0, 0.0], description="In the body's frame, in m.")
+    friction: Number | None = Field(None, description="Coefficient of sliding friction of a foot there.")
+
+
 class SpringTable(Table):
     """A spring and a damper along the line between points of two bodies."""
 
@@ -239,6 +248,7 @@ class MechanismFile(Table):
     spring: list[SpringTable] = Field([], description="Springs and dampers between points.")
     input: list[InputTable] = Field([], description="The inputs, in order.")
     sensor: list[SensorTable] = Field([], description="The outputs, in order.")
+    marker: list[MarkerTable] = Field([], description="Points with names: feet.")
 
 
 def json_schema() -> dict[str, Any]:

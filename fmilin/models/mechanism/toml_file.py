@@ -19,6 +19,7 @@ from fmilin.models.mechanism.description import (
     JointForce,
     LineForce,
     Loop,
+    Marker,
     MechanismDescription,
     Placement,
     PointSpring,
@@ -48,6 +49,7 @@ PARTS: dict[str, tuple[str, type[Any] | None]] = {
     "spring": ("springs", PointSpring),
     "input": ("inputs", None),
     "sensor": ("sensors", Sensor),
+    "marker": ("markers", Marker),
 }
 """Of each array of tables: the field of a description, and what its entries are; inputs say it themselves."""
 INPUTS: dict[str, type[Input]] = {"joint_force": JointForce, "force": Force, "torque": Torque, "line_force": LineForce}
