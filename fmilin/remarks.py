@@ -11,7 +11,7 @@ MOST_HELD = 12
 """Discrete variables that are listed."""
 
 _INFORMATION = frozenset(
-    {"method", "other-method", "fit", "order", "sampling", "repetition", "held", "steady", "standing"}
+    {"method", "other-method", "fit", "order", "sampling", "repetition", "held", "steady", "standing", "least-squares"}
 )
 _OF_OLDER_FILES = frozenset({"way", "detour"})
 
@@ -26,7 +26,7 @@ class Remark:
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"contact"`` (a foot that
         would have to be pulled, slides or tips over), ``"model"``; of a measured model also ``"sampled"``, and as mere
-        information ``"steady"``, ``"standing"``, ``"held"``, ``"method"``, ``"other-method"``, ``"fit"``, ``"order"``,
+        information ``"steady"``, ``"standing"``, ``"least-squares"``, ``"held"``, ``"method"``, ``"other-method"``, ``"fit"``, ``"order"``,
         ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.

@@ -83,6 +83,10 @@ class CountedModel(Model):
         """Pass on."""
         return self.source.remarks_at(point)
 
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
+        """Pass on."""
+        return self.source.contact_forces(t, x, u)
+
     def in_graph(self) -> ImplicitSystem | None:
         """Pass on."""
         return self.source.in_graph()

@@ -288,6 +288,14 @@ class Model(ABC):
         del point
         return ()
 
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
+        """Return the force on each held foot in the world's axes, (3,) by its name, with a torque (6,) on a flat one.
+
+        NaN where rigid bodies do not determine it; empty where nothing is held.
+        """
+        del t, x, u
+        return {}
+
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit.

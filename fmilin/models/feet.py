@@ -24,6 +24,8 @@ HIGHEST_FRICTION = 1.0
 """More than this is asked for aloud where the friction of a contact is unknown: dry rubber on concrete has about it."""
 NOTHING = 1e-9
 """Of the largest contact force: rounding."""
+ALONG = 1e-6
+"""Of the largest contact force: nothing worth a word."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
         else:
             problems += _slides(contact, pushes, along)
             problems += _tips(contact, pushes, force)
-            told.append(f"{name} carries {pushes:.4g} N and needs a friction of {along / pushes:.2g}")
+            friction = f"a friction of {along / pushes:.2g}" if along > ALONG * largest else "no friction"
+            told.append(f"{name} carries {pushes:.4g} N and needs {friction}")
     unknown = [c.foot.name for c in contacts if not np.isfinite(forces[c.foot.name]).all()]
     if unknown:
         told.append(f"how {', '.join(unknown)} share their load is not determined")

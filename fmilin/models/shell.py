@@ -255,8 +255,11 @@ class NativeModel(Model):
         """Return how held feet stand at a point."""
         if not self.engine.contacts:
             return ()
-        forces = self.engine.contact_forces(point.time, point.states, self._full(point.inputs))
-        return contact_remarks(self.engine.contacts, forces)
+        return contact_remarks(self.engine.contacts, self.contact_forces(point.time, point.states, point.inputs))
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
+        """Return force and torque on each held foot."""
+        return self.engine.contact_forces(t, x, self._full(u)) if self.engine.contacts else {}
 
     def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
         """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""

@@ -24,6 +24,7 @@ from fmilin.trimming.remarks import remarks_on
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.resting import independent_states, invariants_at, recommended
 from fmilin.trimming.result import TrimmedPoint, TrimReport
+from fmilin.trimming.sharing import shared
 from fmilin.trimming.solver import Solution, compromise, solve
 from fmilin.trimming.unknowns import Place, Unknowns
 
@@ -179,6 +180,8 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
         solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
         raise no_solution(balance, solution, request)
+    solution, sharing = shared(balance, solution)
+    found = (*found, *sharing)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
     return _point(balance, solution, request, leaders, found)
 

@@ -135,7 +135,11 @@ class MechanismEngine(AdjustableEngine):
             keys = [((of, index), sign) for index, sign in CONTACT[: 6 if contact.foot.flat else 3]]
             found[contact.foot.name] = np.array(
                 [
-                    np.nan if key in self.independence.undetermined else sign * solution.multipliers[places[key]]
+                    0.0
+                    if key in self.independence.vanishing  # joints hold the foot in this direction
+                    else np.nan
+                    if key in self.independence.undetermined
+                    else sign * solution.multipliers[places[key]]
                     for key, sign in keys
                 ]
             )

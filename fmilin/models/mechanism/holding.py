@@ -123,21 +123,19 @@ def held(system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats) 
 
 def without_undetermined(description: MechanismDescription, found: Independence) -> MechanismDescription:
     """Return the description without the contact forces that rigid bodies do not determine."""
-    lost = [
-        sensor.name
-        for sensor in description.sensors
-        if sensor.quantity == "contact" and (sensor.of, constraint_of(sensor)[0]) in found.undetermined
-    ]
+    of_feet = {s.name: (s.of, constraint_of(s)[0]) for s in description.sensors if s.quantity == "contact"}
+    lost = [name for name, key in of_feet.items() if key in found.undetermined]
+    shared = [name for name in lost if of_feet[name] not in found.vanishing]
     if not lost:
         return description
+    remark = (
+        f"More is held than can move: rigid bodies do not determine the contact forces {', '.join(shared)}, which are "
+        "no outputs and are not checked."
+    )
     return replace(
         description,
         sensors=[sensor for sensor in description.sensors if sensor.name not in lost],
-        remarks=(
-            *description.remarks,
-            f"More is held than can move: rigid bodies do not determine the contact forces {', '.join(lost)}, which "
-            "are no outputs and are not checked.",
-        ),
+        remarks=(*description.remarks, *([remark] if shared else [])),
     )
 
 
