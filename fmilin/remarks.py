@@ -26,8 +26,8 @@ class Remark:
         What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"contact"`` (a foot that
         would have to be pulled, slides or tips over), ``"model"``; of a measured model also ``"sampled"``, and as mere
-        information ``"steady"``, ``"standing"``, ``"least-squares"``, ``"held"``, ``"method"``, ``"other-method"``, ``"fit"``, ``"order"``,
-        ``"sampling"``, ``"repetition"``.
+        information ``"steady"``, ``"standing"``, ``"least-squares"``, ``"held"``, ``"method"``, ``"other-method"``,
+        ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
     message : str
         One sentence or two.
     """

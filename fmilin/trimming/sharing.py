@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.errors import FmilinError, ModelCrashError
@@ -28,7 +29,7 @@ class _Balance:
     """Rates, contact forces and contact torques at a posture, as functions of the free inputs, u = sizes z."""
 
     place: Place
-    free: FloatArray
+    free: NDArray[np.intp]
     sizes: FloatArray
 
     def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

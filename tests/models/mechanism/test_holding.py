@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +17,19 @@ from fmilin.models.mechanism import (
     Body,
     Force,
     Joint,
-    JointForce,
     Marker,
     Mechanism,
     MechanismDescription,
     Placement,
 )
+from fmilin.signals import FloatArray
 
 BIPED = Path(__file__).parents[3] / "examples" / "standing_robot" / "biped.toml"
 SOLES = ("left_sole:flat", "right_sole:flat")
 G = 9.81
 
 
-def table(friction: float | None = None, **changes: object) -> Mechanism:
+def table(friction: float | None = None, **changes: Any) -> Mechanism:
     """A plate of 2 kg, 1 m by 0.6 m, floating 0.5 m above the origin; a, b, c, d are its corners."""
     corners = {"a": (0.5, 0.3), "b": (0.5, -0.3), "c": (-0.5, 0.3), "d": (-0.5, -0.3)}
     description = MechanismDescription(
@@ -173,7 +174,7 @@ def test_a_foot_that_moves_is_fixed_or_is_held_already_is_refused() -> None:
 # ---------------------------------------------------------------------- a biped
 
 
-def kinematics(q: np.ndarray) -> np.ndarray:
+def kinematics(q: FloatArray) -> FloatArray:
     """Place and angle of both ankles of the biped, (6,), from its nine positions, by hand."""
     x, z, pitch = q[:3]
     found = []
@@ -183,11 +184,11 @@ def kinematics(q: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def jacobian(q: np.ndarray) -> np.ndarray:
+def jacobian(q: FloatArray) -> FloatArray:
     return np.stack([kinematics(q + 1e-30j * e).imag / 1e-30 for e in np.eye(9)], axis=1)
 
 
-def posture(y: np.ndarray, q: np.ndarray, feet: np.ndarray) -> np.ndarray:
+def posture(y: FloatArray, q: FloatArray, feet: FloatArray) -> FloatArray:
     """The nine positions with the trunk at y and both feet where they are: Newton's method."""
     q = np.concatenate((y, q[3:]))
     for _ in range(8):
@@ -206,7 +207,7 @@ def test_a_biped_in_minimal_coordinates_is_that_of_an_independent_null_space() -
     q0 = point.states[:9]
     feet = kinematics(q0)
 
-    def accelerations(y: np.ndarray, y_dot: np.ndarray) -> np.ndarray:
+    def accelerations(y: Any, y_dot: Any) -> Any:
         """Without squares of speeds, which central differences do not see."""
         q = posture(y, q0, feet)
         J = jacobian(q)
@@ -215,7 +216,7 @@ def test_a_biped_in_minimal_coordinates_is_that_of_an_independent_null_space() -
         K = np.vstack((np.eye(3), -np.linalg.solve(J[:, 3:], J[:, :3])))
         return np.linalg.solve(K.T @ state.M @ K, K.T @ state.F)
 
-    def slope(function, h: float) -> np.ndarray:  # type: ignore[no-untyped-def]
+    def slope(function: Any, h: float) -> Any:
         one, two = (function(h) - function(-h)) / (2 * h), (function(2 * h) - function(-2 * h)) / (4 * h)
         return (4 * one - two) / 3
 
