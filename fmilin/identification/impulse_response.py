@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.linear_model.silence import FAR
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 from fmilin.signals import FloatArray
@@ -92,12 +93,21 @@ class Runner:
                 break
         if least == np.inf and failure is not None:
             raise failure
+        if not moved:
+            moved = self._moves_far(j, step)
         name = self.model.inputs.names[j]
         if moved and not moves and name not in self.stuck:
             self.stuck.append(name)
         (self.silent.discard if moved else self.silent.add)(j)
         self._changes[j] = best, least
         return best, least
+
+    def _moves_far(self, j: int, step: float) -> bool:
+        """Whether an input that moves nothing so far does so when it is pushed much more."""
+        try:
+            return self._change(j, FAR[-1] * float(self.scales[j]), step)[1] > 0
+        except FmilinError:
+            return False
 
     def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
         """Return how much the response changes with half the amplitude, and how large that response is."""

@@ -24,7 +24,7 @@ from fmilin.identification.sampled import Continuous, sampled_from
 from fmilin.identification.solver_error import solver_error, with_solver_error
 from fmilin.identification.steps import IDEAL, rounded, usable_step
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.silence import with_remark_on_silence
+from fmilin.linear_model.silence import is_silent, stuck_error, stuck_text, with_remark_on_silence
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 from fmilin.remarks import Remark, discrete_states_remarks
@@ -49,6 +49,8 @@ class Task:
     independent : sequence of str or None
         States that the user wants as coordinates.
     kind : {"partition", "tangent"}
+    keep_inaccurate : bool
+        Whether a model that nothing moves is wanted even where larger pushes move it.
     direct : callable
         Linearizes as a model whose derivatives can be evaluated, by ``derivatives`` of a kind, or None: as asked for.
     """
@@ -59,6 +61,7 @@ class Task:
     independent: Sequence[str] | None
     kind: str
     direct: Callable[[str | None], LinearModel]
+    keep_inaccurate: bool = False
 
 
 def linearize_stepped(task: Task) -> LinearModel:
@@ -95,13 +98,10 @@ def linearize_stepped(task: Task) -> LinearModel:
         )
         findings.excess = 0.0
     if stuck := runner.stuck:
+        if is_silent(linear) and not task.keep_inaccurate:
+            raise stuck_error(stuck)
         findings.extra.append(
-            Remark(
-                "stuck",
-                f"Small pushes of {', '.join(stuck)} move nothing at all, larger ones do (of about their size): "
-                "friction at rest, or a dead zone. The linear model is that of the model as it stands; beyond the "
-                "first motion it says nothing.",
-            )
+            Remark("stuck", f"{stuck_text(stuck)} The linear model is that of the model as it stands.")
         )
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
 
-__all__ = ["with_remark_on_silence"]
+__all__ = ["FAR", "is_silent", "stuck_error", "stuck_text", "with_remark_on_silence"]
+
+FAR = (1.0, 30.0)
+"""Pushes, in sizes of an input, that tell what is stuck from what is not connected."""
 
 
-def with_remark_on_silence(linear: LinearModel) -> LinearModel:
-    """Return the linear model, with a warning if there are inputs and outputs and no path from one to another.
+def is_silent(linear: LinearModel) -> bool:
+    """Whether there are inputs and outputs, and no path from one to another.
 
     Entries no larger than their errors count as none.
     """
-    said = any(w.kind == "no-response" for w in linear.warnings)
-    if said or not len(linear.inputs) or not len(linear.outputs):
-        return linear
+    if not len(linear.inputs) or not len(linear.outputs):
+        return False
     A, B, C, D = (np.abs(getattr(linear, name)) > np.abs(getattr(linear.errors, name)) for name in "ABCD")
     reached = B.any(axis=1)
     for _ in range(len(A)):
@@ -27,7 +31,29 @@ def with_remark_on_silence(linear: LinearModel) -> LinearModel:
         if (further == reached).all():
             break
         reached = further
-    if D.any() or C[:, reached].any():
+    return not D.any() and not C[:, reached].any()
+
+
+def stuck_text(names: Sequence[str]) -> str:
+    """Say that inputs move nothing when they are pushed a little, and something when they are pushed more."""
+    return (
+        f"Small pushes of {', '.join(names)} move nothing at all, in neither direction, larger ones do (of about their "
+        "size): friction at rest, or a dead zone."
+    )
+
+
+def stuck_error(names: Sequence[str]) -> NumericalError:
+    """Return the error for a model that nothing moves because it is stuck."""
+    return NumericalError(
+        f"{stuck_text(names)} There is no linear model of both states of affairs: take a point at which it moves, or "
+        "replace the friction by a smooth one. --keep-inaccurate returns the model as it stands, which nothing moves.",
+        variable=names[0],
+    )
+
+
+def with_remark_on_silence(linear: LinearModel) -> LinearModel:
+    """Return the linear model, with a warning if no input reaches any output."""
+    if any(w.kind == "no-response" for w in linear.warnings) or not is_silent(linear):
         return linear
     remark = Remark(
         "no-response",

@@ -71,7 +71,9 @@ def by_steps(model: Model, point: OperatingPoint, request: Request, general: Str
         return general(model, point, request if derivatives is None else replace(request, derivatives=derivatives))
 
     stepping = request.stepping or Stepping()
-    return linearize_stepped(Task(model, point, stepping, request.independent, request.coordinates, direct))
+    return linearize_stepped(
+        Task(model, point, stepping, request.independent, request.coordinates, direct, request.keep_inaccurate)
+    )
 
 
 def at_singularity(model: Model, point: OperatingPoint, request: Request) -> LinearModel:

@@ -200,7 +200,7 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
     i, c = np.unravel_index(int(np.argmax(np.abs(found.jump) * beside.scales[columns])), found.jump.shape)
     row, column = beside.rows[i], beside.columns[columns[c]]
     if np.isinf(found.jump[i, c]):
-        raise NumericalError(
+        raise KinkError(
             f"The model jumps or has a kink at the point: d {row} / d {column} has no value, as {row} jumps as "
             f"soon as '{column}' moves, however little. There is no linear model: move the point away from the switch, "
             f"or replace it by a smooth one{', or leave this output out' if i >= beside.n else ''}.",

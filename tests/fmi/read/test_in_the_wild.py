@@ -239,21 +239,47 @@ def test_what_cannot_be_moved_or_seen_has_order_0(
 # ---------------------------------------------------------------------- one story
 
 
-@pytest.mark.parametrize("interface", ["ModelExchange", "CoSimulation"])
-def test_friction_at_rest_is_refused_or_doubted_through_both_interfaces(tmp_path: Path, interface: str) -> None:
-    path = stepped.build("friction", tmp_path, stepped.Kind(interface=interface))
-    with fl.load(path) as model:
-        try:
-            found = fl.linearize(model)
-        except NumericalError:
-            return
-    assert found.accuracy.A > 0.5 or "stuck" in [w.kind for w in found.warnings]
+ONE_STORY = [
+    stepped.Kind(interface="ModelExchange"),
+    stepped.Kind(),
+    stepped.Kind(hidden=True),
+    stepped.Kind(fmi="3.0"),
+]
 
 
-def test_friction_behind_hidden_states_is_noticed_by_pushing_more(
+@pytest.mark.parametrize("name", ["friction", "dead_zone"])
+@pytest.mark.parametrize("kind", ONE_STORY, ids=["me", "cs", "hidden", "cs3"])
+def test_friction_at_rest_is_refused_whatever_the_interface(tmp_path: Path, name: str, kind: stepped.Kind) -> None:
+    with (
+        fl.load(stepped.build(name, tmp_path, kind)) as model,
+        pytest.raises(NumericalError, match=r"friction at rest, or a dead zone|jumps as soon as 'v' moves"),
+    ):
+        fl.linearize(model)
+
+
+@pytest.mark.parametrize("kind", ONE_STORY, ids=["me", "cs", "hidden", "cs3"])
+def test_friction_that_slides_is_linear_whatever_the_interface(tmp_path: Path, kind: stepped.Kind) -> None:
+    """Pushed beyond what holds it, the mass follows further pushes: y = u / s^2."""
+    with fl.load(stepped.build("friction", tmp_path, kind)) as model:
+        moving = "v" if model.states else "u"
+        point = fl.operating_point(model, {moving: 1.0})
+        found = fl.linearize(model, point)
+    np.testing.assert_allclose(found.C @ np.linalg.solve(2j * np.eye(2) - found.A, found.B), [[-0.25]], atol=1e-6)
+
+
+def test_a_mass_that_is_locked_by_an_event_is_refused(linear: Callable[..., LinearModel], tmp_path: Path) -> None:
+    path = build("sticks", tmp_path)
+    with pytest.raises(NumericalError, match="Small pushes of u move nothing at all"):
+        linear(path)
+    kept = linear(path, keep_inaccurate=True)
+    assert "NO INPUT MOVES ANY OUTPUT" in said(kept, "no-response")
+
+
+def test_friction_behind_hidden_states_can_be_had_as_it_stands(
     tmp_path: Path, linear: Callable[..., LinearModel]
 ) -> None:
-    found = linear(stepped.build("friction", tmp_path, stepped.Kind(hidden=True)))
+    path = stepped.build("friction", tmp_path, stepped.Kind(hidden=True))
+    found = linear(path, keep_inaccurate=True)
     assert "Small pushes of u move nothing at all" in said(found, "stuck")
     assert "NO INPUT MOVES ANY OUTPUT" in said(found, "no-response")
 

@@ -40,6 +40,7 @@ PLANTS = {
     ),
     "wide": Plant(_numbered("x"), _numbered("u"), _numbered("y")),
     "friction": Plant(("x", "v"), ("u",), ("y",)),
+    "dead_zone": Plant(("x",), ("u",), ("y",)),
     "controller": Plant((), ("u1", "u2"), ("y",), variability="discrete"),
     "sampled_loop": Plant(("x",), ("u",), ("y",)),
 }

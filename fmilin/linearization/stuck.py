@@ -1,0 +1,69 @@
+"""Friction at rest, and dead zones: inputs that move nothing when they are pushed a little, and something when more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.errors import FmilinError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.silence import FAR, is_silent, stuck_error
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.simulation.events import domains
+
+__all__ = ["require_unstuck"]
+
+SMALL = (1e-3, 1e-2)
+"""Small pushes, in sizes of the input."""
+
+
+def require_unstuck(linear: LinearModel, model: Model, point: OperatingPoint) -> None:
+    """Refuse a linear model that no input moves, if larger pushes than those of a derivative move the model.
+
+    Raises
+    ------
+    NumericalError
+        With the inputs.
+    """
+    if not is_silent(linear):
+        return
+    sizes = model.inputs.scales(point.inputs)
+    stuck = [name for j, name in enumerate(model.inputs.names) if _is_stuck(model, point, j, float(sizes[j]))]
+    if stuck:
+        raise stuck_error(stuck)
+
+
+def _is_stuck(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
+    try:
+        base, here = _seen(model, point, point.inputs)
+        small = [_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
+    except FmilinError:
+        return False
+    if any(_moved(base, seen) for seen, _ in small):
+        return False
+    for part in FAR:
+        for sign in (1.0, -1.0):
+            try:
+                seen, domain = _pushed(model, point, j, sign * part * size)
+            except FmilinError:
+                continue
+            if _moved(base, seen) or not np.array_equal(domain, here):
+                return True
+    return False
+
+
+def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, FloatArray]:
+    inputs = point.inputs.copy()
+    inputs[j] += by
+    return _seen(model, point, inputs)
+
+
+def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, FloatArray]:
+    found = model.evaluate(point.time, point.states, inputs)
+    return found, domains(model.event_indicators(point.time, point.states, inputs))
+
+
+def _moved(base: Evaluation, seen: Evaluation) -> bool:
+    """Whether rates or outputs are no longer those of ``base``, to the last bit."""
+    same = np.array_equal(base.derivatives, seen.derivatives, equal_nan=True)
+    return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))
