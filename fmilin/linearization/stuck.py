@@ -9,7 +9,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.silence import FAR, is_silent, stuck_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.simulation.events import domains
+from fmilin.simulation.events import Domains, domains
 
 __all__ = ["require_unstuck"]
 
@@ -52,13 +52,13 @@ def _is_stuck(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
     return False
 
 
-def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, FloatArray]:
+def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, Domains]:
     inputs = point.inputs.copy()
     inputs[j] += by
     return _seen(model, point, inputs)
 
 
-def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, FloatArray]:
+def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
     found = model.evaluate(point.time, point.states, inputs)
     return found, domains(model.event_indicators(point.time, point.states, inputs))
 
