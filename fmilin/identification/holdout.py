@@ -12,7 +12,7 @@ from fmilin.identification.sampled import Sampled
 from fmilin.signals import FloatArray
 from fmilin.tolerances import QUIET
 
-__all__ = ["HeldOut", "held_out", "solver_noise"]
+__all__ = ["COUNT", "HeldOut", "held_out", "solver_noise"]
 
 COUNT = 60
 PART = 0.3

@@ -18,7 +18,7 @@ from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, Us
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.findings import Findings
-from fmilin.identification.holdout import held_out, solver_noise
+from fmilin.identification.holdout import COUNT, held_out, solver_noise
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
 from fmilin.identification.solver_error import solver_error, with_solver_error
@@ -33,6 +33,10 @@ from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 __all__ = ["Task", "linearize_stepped"]
 
 Way = TypeVar("Way")
+
+FAR_OFF = 0.05
+"""How far, in sizes of the states, a point that moves by itself may get while responses are compared."""
+
 logger = logging.getLogger("fmilin.identification")
 
 
@@ -242,6 +246,14 @@ class _Methods:
         step = self.task.stepping.step
         if step is None:
             step = self.begin if cadence.step or not fastest else max(rounded(IDEAL / fastest, cadence), self.begin)
+        self._compare(model, step)
+        moving = float(np.max(np.abs(linear.f0) / linear.states.scales(linear.y0), initial=0.0))
+        if self.findings.error > CONFIRMED and moving * step * COUNT > FAR_OFF and not cadence.sampled:
+            self._compare(model, rounded(FAR_OFF / (moving * COUNT), cadence))
+        return linear
+
+    def _compare(self, model: Continuous, step: float) -> None:
+        """Note how well a model predicts held-out responses in steps of ``step``."""
         held = held_out(self.runner, step)
         if held is not None:
             errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]
@@ -252,7 +264,6 @@ class _Methods:
                 noise = solver_noise(self.runner, held)
                 self.findings.solver_noise = noise if self.findings.error <= COARSE_SOLVER * noise else 0.0
             self.findings.reading = ("at once", "end of step")[best]
-        return linear
 
     def _step(self) -> LinearModel:
         return self._by(ByStep).linearize(self.task.independent, self.task.kind)

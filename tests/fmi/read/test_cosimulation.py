@@ -292,6 +292,30 @@ def test_an_fmu_that_keeps_to_the_standard_is_linearized_with_its_constraints(
     assert elsewhere.point.states["phi"] == 2.0
 
 
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+def test_a_point_may_be_the_first_thing_that_a_strict_fmu_is_asked_for(
+    made: Made, opened: Callable[..., SteppedFmu], fmi: str
+) -> None:
+    """It moves by itself there: responses are compared for as long as it has not moved far."""
+    constraints = constraints_of("four_bar")
+    model = opened(made("four_bar", "-DSTRICT", fmi=fmi), constraints=constraints)
+    point = fl.operating_point(model, {"phi": 2.0})
+    linear = fl.linearize(model, point, independent=("phi", "w"))
+    with fl.load(made("four_bar", interface="ModelExchange"), constraints=constraints) as exchange:
+        expected = fl.linearize(exchange, point, independent=("phi", "w"))
+    assert expected.f0.any()
+    assert_same(linear, expected, 1e-8)
+    assert "(method direct)" in remark(linear, "method")
+
+
+def test_states_that_are_refused_in_every_way_are_one_sentence(made: Made, opened: Callable[..., SteppedFmu]) -> None:
+    model = opened(made("four_bar", "-DREFUSES_STATES"), constraints=constraints_of("four_bar"))
+    with pytest.raises(ModelError, match=r"states of 'four_bar.fmu' cannot be set between two steps, nor as start"):
+        model.evaluate(model.start.time, model.start.states + 0.1, model.start.inputs)
+    at_start = model.evaluate(model.start.time, model.start.states, model.start.inputs)
+    assert np.isfinite(at_start.derivatives).all()
+
+
 def test_states_cannot_be_set_on_the_way_of_a_strict_fmu(made: Made, opened: Callable[..., SteppedFmu]) -> None:
     model = opened(made("motor", "-DSTRICT"))
     there = model.advance(fl.operating_point(model, {"i": 1.0, "V": 2.0}), 0.5, 0.01)

@@ -121,11 +121,39 @@ class SteppedSession(Session):
         return self.sets_by_start
 
     def visit(self, buffers: Buffers, wanted: str = "everything") -> None:
-        """Evaluate at the anchor, with states and inputs of the buffers."""
-        if self._away:
-            self.come_back()
+        """Evaluate at the anchor, with states and inputs of the buffers.
+
+        Raises
+        ------
+        ModelError
+            When the FMU refuses the states, between two steps and as start values of a fresh instance.
+        """
+        asked = buffers.values[: 1 + buffers.n + buffers.k].copy()
+        try:
+            self._visit(buffers, wanted)
+        except ModelError as error:
+            if self.sets_by_start or not buffers.n:
+                raise
+            buffers.values[: asked.size] = asked
+            if not self.set_states_by_start():
+                raise self._states_refused(error) from None
+            try:
+                self._visit(buffers, wanted)
+            except ModelError:
+                self.sets_by_start = False
+                raise self._states_refused(error) from None
+
+    def _visit(self, buffers: Buffers, wanted: str) -> None:
+        self.come_back()
         self._place(buffers)
         super().visit(buffers, wanted)
+
+    def _states_refused(self, error: ModelError) -> ModelError:
+        return ModelError(
+            f"The states of '{self.layout.description.source}' cannot be set between two steps, nor as start values of "
+            f"a fresh instance; at other states it cannot be asked. {error} Take another point by letting it run there "
+            "(--simulate-to), or model exchange (--interface me)."
+        )
 
     @property
     def instance(self) -> Instance:
