@@ -58,7 +58,7 @@ class LoadRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-_OPTIONS = ("floating_base", "hold")
+_OPTIONS = ("floating_base", "hold", "keyframe")
 """What files may be asked for."""
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
 """What a user calls the interfaces of an FMU."""
@@ -100,7 +100,7 @@ def load(
         How much an FMU may unpack, and whether its sources may be compiled.
     options : mapping, optional
         What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"hold": ["FL", "FR:flat"]}``
-        for feet on the ground (:meth:`fmilin.Model.with_held`).
+        for feet on the ground (:meth:`fmilin.Model.with_held`), ``{"keyframe": "home"}`` for an MJCF file.
 
     Returns
     -------
@@ -153,6 +153,8 @@ def _require_options(text: str, request: LoadRequest) -> None:
             raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that could be held as feet.")
         if name == "floating_base" and reader is not _from_mechanism_file:
             raise UsageError(f"'{text}' is no URDF file read by fmilin: no base of it can be made to float.")
+        if name == "keyframe" and (reader is not None or is_fmu or names_python(text)):
+            raise UsageError(f"'{text}' is no MJCF file: it has no keyframes.")
 
 
 def _of_file(request: LoadRequest) -> dict[str, Any]:

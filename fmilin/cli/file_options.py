@@ -1,4 +1,4 @@
-"""What a model file is asked for on the command line: ``--floating-base`` and ``--hold`` of robots."""
+"""What a model file is asked for on the command line: ``--floating-base`` and ``--hold`` of robots, ``--keyframe``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class FileOptions:
 
     floating_base: bool
     hold: tuple[str, ...]
+    keyframe: str | None
 
     def asked(self) -> dict[str, Any]:
         """Return ``options`` of :func:`fmilin.load`: those that were given."""
@@ -34,5 +35,6 @@ file_options = grouped(
         multiple=True,
         help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
     ),
+    click.option("--keyframe", metavar="NAME", help="Start at this keyframe of an MJCF file."),
 )
 """Gives a command the parameter ``opened``."""

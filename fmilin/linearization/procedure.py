@@ -138,6 +138,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
+    model = model.seen_at(point)
     chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)
     linear = strategy_for(model, request, _general)(model, point, request)
@@ -170,7 +171,8 @@ def linearize_next(
         carried.append(frame.selection)
         return linear
 
-    linear = strategy_for(model, request, general)(model, point, request)
+    seen = model.seen_at(point)
+    linear = strategy_for(seen, request, general)(seen, point, request)
     return linear, carried[-1] if carried and not request.independent else None
 
 

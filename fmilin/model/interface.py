@@ -246,6 +246,8 @@ class Model(ABC):
         Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
     moves_parameters : bool
         Whether :meth:`with_interface` takes parameters as inputs.
+    start_points : tuple of str
+        Names of the points at which its file offers to start, the one that was taken first; empty without any.
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     compilable : bool
@@ -266,6 +268,7 @@ class Model(ABC):
     structure: NDArray[np.bool_] | None = None
     parameters: Mapping[str, float] = MappingProxyType({})
     moves_parameters: bool = False
+    start_points: tuple[str, ...] = ()
     batches: bool = False
     compilable: bool = False
     sparse: bool = False
@@ -295,6 +298,15 @@ class Model(ABC):
         """
         del t, x, u
         return {}
+
+    def seen_at(self, point: OperatingPoint) -> Model:
+        """Return the model as it is to be linearized at a point; itself where nothing is special about it.
+
+        A model whose inputs have limits lets them cross those at which they stand there, so that slopes are those of
+        the inner side, and notes which inputs these are, and which are beyond their limits and move nothing.
+        """
+        del point
+        return self
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:

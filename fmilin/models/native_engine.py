@@ -91,6 +91,8 @@ class NativeEngine(ABC):
         What constraints may use beside.
     notes : sequence of str
         What a user should know about this model.
+    start_points : tuple of str
+        Names of the points at which its file offers to start, the one that was taken first; empty without any.
     batches : bool
         Whether :meth:`QuantityEvaluator.visit` takes many points at once.
     compilable : bool
@@ -107,6 +109,7 @@ class NativeEngine(ABC):
     independent: tuple[str, ...] = ()
     parameters: Mapping[str, float] = MappingProxyType({})
     notes: Sequence[str] = ()
+    start_points: tuple[str, ...] = ()
     batches: bool = False
     compilable: bool = False
     contacts: Sequence[Contact] = ()
@@ -153,6 +156,14 @@ class NativeEngine(ABC):
         """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
         del t, x, u
         return {}
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the engine as it is to be linearized at a point, always the same for what is special about it.
+
+        As :meth:`fmilin.Model.seen_at`, with all inputs.
+        """
+        del t, x, u
+        return self
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing
         """Give back what the engine holds."""

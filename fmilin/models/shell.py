@@ -104,6 +104,11 @@ class NativeModel(Model):
     def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
 
+    @property
+    def start_points(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the engine offers."""
+        return self.engine.start_points
+
     @cached_property
     def _has_own_constraints(self) -> bool:
         """Whether the constraints are those that came with the equations, even if declared again."""
@@ -301,6 +306,20 @@ class NativeModel(Model):
                 )
         new = {name: float(value) for name, value in values.items()}
         return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
+
+    def seen_at(self, point: OperatingPoint) -> NativeModel:
+        """Return the model of the engine as it is seen at a point; the same object for the same engine."""
+        engine = self.engine.seen_at(point.time, point.states, self._full(point.inputs))
+        if engine is self.engine:
+            return self
+        if id(engine) not in self._at_points:
+            self._at_points[id(engine)] = self._changed(engine)
+        return self._at_points[id(engine)]
+
+    @cached_property
+    def _at_points(self) -> dict[int, NativeModel]:
+        """What :meth:`seen_at` has returned, by the engine, which it keeps alive."""
+        return {}
 
     def close(self) -> None:
         """Give back what the engine holds."""

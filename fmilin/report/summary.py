@@ -62,6 +62,8 @@ class Summary:
         Attributes of the model exchange interface, as written.
     notes : tuple of str
         What is strange about the description.
+    start_points : tuple of str
+        Names of the points at which its file offers to start, the one that was taken first.
     number_of_parameters : int
         Maybe more than are listed.
     """
@@ -80,6 +82,7 @@ class Summary:
     capabilities: dict[str, str] | None = None
     stepping: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    start_points: tuple[str, ...] = ()
     number_of_parameters: int = 0
 
     def document(self) -> dict[str, Any]:
@@ -104,6 +107,7 @@ class Summary:
             "constraints_from": self.constraints_from,
             "independent": list(self.independent),
             "notes": list(self.notes),
+            "start_points": list(self.start_points),
             "format": "fmilin-info/1",
         }
 
@@ -179,6 +183,7 @@ def summary_at_rest(model: Model) -> Summary:
         constraints_from="the model itself" if len(model.constraints) else "",
         independent=model.independent,
         notes=model.notes,
+        start_points=model.start_points,
     )
 
 
@@ -199,6 +204,7 @@ def show_summary(summary: Summary, page: Console | Page) -> None:
         ("Platforms", summary.platforms),
         ("Derivatives", _derivatives(summary)),
         ("Stepping", summary.stepping),
+        ("Starts at", [f"{name} (taken)" if i == 0 else name for i, name in enumerate(summary.start_points)]),
     ]
     for word, pieces in facts:
         if pieces:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fmilin.adapters import Adapter
 from fmilin.errors import ModelError
@@ -24,6 +25,7 @@ class MujocoAdapter(Adapter):
     description = "MuJoCo models with ideal equality constraints"
     package = "mujoco"
     oldest = (3, 2)  # the first with the rates of Jacobians (mj_jacDot)
+    options = ("keyframe",)
 
     def claims(self, path: Path) -> bool:
         """Whether the file's root is ``<mujoco>``."""
@@ -40,11 +42,30 @@ class MujocoAdapter(Adapter):
         ModelError
             When MuJoCo rejects the file, with its words, or a constraint in it cannot be made ideal.
         """
+        return self.load_as(path, {})
+
+    def load_as(self, path: Path, options: Mapping[str, Any]) -> EngineModel:
+        """Return the model in an MJCF or URDF file.
+
+        Parameters
+        ----------
+        path : Path
+        options : mapping
+            ``keyframe``: the name of the one at which the model starts; ``home`` or the first when left out.
+
+        Raises
+        ------
+        ModelError
+            When MuJoCo rejects the file, with its words, or a constraint in it cannot be made ideal.
+        UsageError
+            When there is no such keyframe.
+        """
         self.engine()
         import mujoco
 
         from fmilin.models.engine import EngineModel
         from fmilin_mujoco.engine import MujocoEngine
+        from fmilin_mujoco.start import start_of
 
         try:
             model = mujoco.MjModel.from_xml_path(str(path))
@@ -54,4 +75,4 @@ class MujocoAdapter(Adapter):
                 f"MuJoCo cannot read '{path}': {words}. Open it with MuJoCo's own viewer (python -m mujoco.viewer) to "
                 "see it there, correct it, and try again."
             ) from error
-        return EngineModel(MujocoEngine(model, path.stem))
+        return EngineModel(MujocoEngine(model, path.stem, start_of(model, options.get("keyframe"))))

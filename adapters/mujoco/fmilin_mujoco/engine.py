@@ -7,6 +7,7 @@ with the solution of least |lambda| in the metric of M where constraints are red
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import mujoco
@@ -18,6 +19,7 @@ from fmilin.models.engine import Engine
 from fmilin.saddle_point.factors import require_regular
 from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin_mujoco.closing import anchored, closed_start
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.left_out import remarks, sensors_left_out
 from fmilin_mujoco.names import (
@@ -28,6 +30,8 @@ from fmilin_mujoco.names import (
     state_signals,
     straight_places,
 )
+from fmilin_mujoco.saturation import Muscle, Saturation, muscles_of, opened, saturation_of
+from fmilin_mujoco.start import Start, start_of
 
 __all__ = ["MujocoEngine"]
 
@@ -45,6 +49,8 @@ class MujocoEngine(Engine):
     model : mujoco.MjModel
         Copied.
     name : str
+    start : Start, optional
+        Where it starts; ``start_of(model)`` when left out.
 
     Raises
     ------
@@ -52,20 +58,26 @@ class MujocoEngine(Engine):
         When an equality constraint cannot be made ideal.
     """
 
-    def __init__(self, model: Any, name: str) -> None:
-        self._equalities = equalities(model)
-        self.notes = remarks(model)
-        self._m = m = _copy(model)
+    def __init__(self, model: Any, name: str, start: Start | None = None) -> None:
+        start = start_of(model) if start is None else start
+        self._m = m = copy(model)
+        self._seen: dict[Saturation, MujocoEngine] = {}
+        self._muscles: tuple[Muscle, ...] = ()
+        anchors = anchored(m, start)
+        self._equalities = equalities(m)
+        start, said = closed_start(m, start, self._equalities)
+        self.notes = [*start.remarks, *anchors, *said, *remarks(m, start)]
         for flag in _OFF:
             m.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
         self._d = mujoco.MjData(m)
+        self._d.mocap_pos[:], self._d.mocap_quat[:] = start.mocap
         self._flags = [flag for flag in _COMPUTED if hasattr(self._d, flag)]
         self._quaternions = [(q, v) for _, q, v in quaternion_places(m)]
         self._straight = list(straight_places(m))
-        home = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_KEY, "home")
         self.info = ModelInfo(name, tool=f"MuJoCo {mujoco.mj_versionString()}")
-        self.states = state_signals(m, m.qpos0 if home < 0 else m.key_qpos[home])
-        self.inputs = input_signals(m)
+        self.start_points = start.names
+        self.states = state_signals(m, start)
+        self.inputs = input_signals(m, start.ctrl)
         left_out = sensors_left_out(m, constrained=bool(self._equalities))
         sensors, self._sensors = sensor_signals(m, left_out)
         gaps = [
@@ -103,8 +115,28 @@ class MujocoEngine(Engine):
         d.qacc[:] = a
         mujoco.mj_rnePostConstraint(m, d)
         mujoco.mj_sensorAcc(m, d)
+        for muscle in self._muscles:
+            d.act_dot[muscle.activation] = muscle.rate(d.ctrl, d.act)
         rates = np.concatenate((self._position_rates(), a, d.act_dot))
         return rates, np.concatenate((d.sensordata[self._sensors], g, G @ d.qvel))
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
+        """Return the engine with limits opened at which controls stand, and remarks on what is saturated."""
+        self._place(t, x, u)
+        for compute in (mujoco.mj_fwdPosition, mujoco.mj_fwdVelocity, mujoco.mj_fwdActuation):
+            compute(self._m, self._d)
+        found = saturation_of(self._m, self._d)
+        if not found.remarks:
+            return self
+        if found not in self._seen:
+            other = self._seen[found] = copy(self)
+            other._m = copy(self._m)
+            opened(other._m, found.at)
+            other._d = mujoco.MjData(other._m)
+            other._d.mocap_pos[:], other._d.mocap_quat[:] = self._d.mocap_pos, self._d.mocap_quat
+            other._muscles = muscles_of(self._m, self._d, found.at)
+            other.notes = [*self.notes, *found.remarks]
+        return self._seen[found]
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
@@ -187,9 +219,3 @@ class MujocoEngine(Engine):
             mujoco.mju_mulQuat(turn, d.qpos[q : q + 4], np.concatenate(([0.0], 0.5 * d.qvel[v : v + 3])))
             rates[q : q + 4] = turn
         return rates
-
-
-def _copy(model: Any) -> Any:
-    import copy
-
-    return copy.copy(model)

@@ -18,6 +18,8 @@ from fmilin_mujoco.names import name_of
 __all__ = ["Equality", "equalities"]
 
 SITE = mujoco.mjtObj.mjOBJ_SITE
+ROUNDING = 1e-13
+"""What is smaller than this fraction of the terms that it was summed from is zero: a row across a plane, say."""
 
 
 class Equality(ABC):
@@ -68,9 +70,9 @@ class _Anchors:
         return J_p, J_r
 
     def between(self, data: Any, derivative: Any = mujoco.mj_jac) -> tuple[FloatArray, FloatArray]:
-        """Return the differences of both Jacobians."""
+        """Return the differences of both Jacobians; what only rounding leaves of equal terms is zero."""
         (P, R), (p, r) = self.jacobians(data, 0, derivative), self.jacobians(data, 1, derivative)
-        return P - p, R - r
+        return without_rounding(P - p, _largest(P, p)), without_rounding(R - r, _largest(R, r))
 
 
 class Connect(Equality):
@@ -106,7 +108,7 @@ class Weld(Equality):
         q_1, q_2 = self._sides(data)
         J_p, J_r = self.anchors.between(data)
         g = np.concatenate((self.anchors.gap(data), 2.0 * _product(q_2, q_1)[1:]))
-        return g, np.vstack((J_p, _turn(q_1, q_2) @ J_r))
+        return g, np.vstack((J_p, without_rounding(_turn(q_1, q_2) @ J_r, _largest(J_r))))
 
     def change(self, data: Any, v: FloatArray) -> FloatArray:
         """Return dG v: the bodies turn with ``data.qvel`` while w is that of v."""
@@ -114,9 +116,12 @@ class Weld(Equality):
         D_p, D_r = self.anchors.between(data, mujoco.mj_jacDot)
         R_1, R_2 = (self.anchors.jacobians(data, side)[1] for side in (0, 1))
         w = (R_1 - R_2) @ v
-        before = _product(_product(q_2, _pure(-0.5 * R_2 @ data.qvel)), _product(_pure(w), q_1))
-        after = _product(_product(q_2, _pure(w)), _product(_pure(0.5 * R_1 @ data.qvel), q_1))
-        return np.concatenate((D_p @ v, _turn(q_1, q_2) @ (D_r @ v) + (before + after)[1:]))
+        w_1, w_2, drift = R_1 @ data.qvel, R_2 @ data.qvel, D_r @ v
+        before = _product(_product(q_2, _pure(-0.5 * w_2)), _product(_pure(w), q_1))
+        after = _product(_product(q_2, _pure(w)), _product(_pure(0.5 * w_1), q_1))
+        size = _largest(w) * _largest(w_1, w_2) + _largest(drift)
+        turning = without_rounding((_turn(q_1, q_2) @ drift + (before + after)[1:])[:, None], size)[:, 0]
+        return np.concatenate((D_p @ v, turning))
 
     def _sides(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Return q_1 turned, and conj(q_2)."""
@@ -211,6 +216,16 @@ _MAKERS = {
     mujoco.mjtEq.mjEQ_WELD: _weld,
     mujoco.mjtEq.mjEQ_JOINT: _joint,
 }
+
+
+def without_rounding(terms: FloatArray, size: float) -> FloatArray:
+    """Return rows (m, n) that were summed from terms of some size; zero where only rounding is left of a row."""
+    rows = np.abs(terms).max(axis=1, keepdims=True, initial=0.0)
+    return np.where(rows > ROUNDING * size, terms, 0.0)
+
+
+def _largest(*arrays: FloatArray) -> float:
+    return max(float(np.abs(a).max(initial=0.0)) for a in arrays)
 
 
 def _product(a: Any, b: Any) -> FloatArray:

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from fmilin_mujoco.names import SENSOR, name_of
+from fmilin_mujoco.start import Start, placed
 
 __all__ = ["remarks", "sensors_left_out"]
 
@@ -16,14 +17,13 @@ _OF_CONTACTS = ("TOUCH", "CONTACT", "TACTILE", "JOINTLIMITPOS", "JOINTLIMITVEL",
 _OF_FORCES = ("FORCE", "TORQUE")
 
 
-def remarks(model: Any) -> list[str]:
-    """Return what is left out, a sentence each: contacts and limits at the start, dry friction, sensors of these."""
+def remarks(model: Any, start: Start) -> list[str]:
+    """Return what a user should know, a sentence each.
+
+    Contacts and limits at the start, dry friction, and sensors of these are left out.
+    """
     found = []
-    data = mujoco.MjData(model)
-    home = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")
-    if home >= 0:
-        mujoco.mj_resetDataKeyframe(model, data, home)
-    mujoco.mj_forward(model, data)
+    data = placed(model, start)
     touching = _touching(model, data)
     if touching:
         found.append(f"Contacts are left out; at the start these bodies touch: {_listed(touching)}.")

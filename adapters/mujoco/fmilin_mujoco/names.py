@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 
 from fmilin.signals import Signal, Signals
+
+if TYPE_CHECKING:
+    from fmilin_mujoco.start import Start
 
 __all__ = ["input_signals", "name_of", "quaternion_places", "sensor_signals", "state_signals", "straight_places"]
 
@@ -51,8 +54,8 @@ def name_of(model: Any, kind: Any, index: int, word: str) -> str:
     return mujoco.mj_id2name(model, kind, index) or f"{word}{index + 1}"
 
 
-def state_signals(model: Any, qpos: Any) -> Signals:
-    """Return the states: qpos, then qvel, then the activations of actuators; starting at ``qpos``."""
+def state_signals(model: Any, start: Start) -> Signals:
+    """Return the states: qpos, then qvel, then the activations of actuators."""
     positions, velocities = [], []
     for j in range(model.njnt):
         kind, name = mujoco.mjtJoint(model.jnt_type[j]), _joint_name(model, j)
@@ -61,9 +64,9 @@ def state_signals(model: Any, qpos: Any) -> Signals:
     activations = [
         (f"{name_of(model, ACTUATOR, i, 'actuator')}.act[{k + 1}]" if model.actuator_actnum[i] > 1
          else f"{name_of(model, ACTUATOR, i, 'actuator')}.act", "")
-        for i in range(model.nu) for k in range(model.actuator_actnum[i])
+        for i in range(len(model.actuator_actnum)) for k in range(model.actuator_actnum[i])
     ]  # fmt: skip
-    starts = [*qpos.tolist(), *([0.0] * (model.nv + model.na))]
+    starts = [*start.qpos.tolist(), *start.qvel.tolist(), *start.act.tolist()]
     named = [*positions, *velocities, *activations]
     return Signals(Signal(name, unit, start=start) for (name, unit), start in zip(named, starts, strict=True))
 
@@ -85,9 +88,12 @@ def straight_places(model: Any) -> Iterator[tuple[int, int, int]]:
         yield int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), size
 
 
-def input_signals(model: Any) -> Signals:
-    """Return one input for each actuator."""
-    return Signals(Signal(name_of(model, ACTUATOR, i, "actuator")) for i in range(model.nu))
+def input_signals(model: Any, ctrl: Any) -> Signals:
+    """Return one input for each actuator, or several where it takes several; starting at ``ctrl``."""
+    counts = getattr(model, "actuator_ctrlnum", [1] * model.nu)  # new in MuJoCo 4
+    names = [(name_of(model, ACTUATOR, i, "actuator"), int(count)) for i, count in enumerate(counts)]
+    every = [name if count == 1 else f"{name}[{k + 1}]" for name, count in names for k in range(count)]
+    return Signals(Signal(name, start=float(value)) for name, value in zip(every, ctrl, strict=True))
 
 
 def sensor_signals(model: Any, left_out: set[int]) -> tuple[Signals, list[int]]:

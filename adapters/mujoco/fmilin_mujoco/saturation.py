@@ -1,0 +1,150 @@
+"""Which actuators have reached a limit at a point: their inputs move nothing there, or only inwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from fmilin_mujoco.names import ACTUATOR, JOINT, name_of
+
+__all__ = ["Muscle", "Saturation", "muscles_of", "opened", "saturation_of"]
+
+AT = 1e-12
+"""How near a limit counts as there, relative to the range."""
+FAR = 1e30
+MUSCLE = mujoco.mjtDyn.mjDYN_MUSCLE
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """What stands at a limit.
+
+    Attributes
+    ----------
+    at : tuple of (int, int)
+        Actuators whose control stands at its lower (0) or upper (1) limit.
+    remarks : tuple of str
+    """
+
+    at: tuple[tuple[int, int], ...]
+    remarks: tuple[str, ...]
+
+
+def saturation_of(model: Any, data: Any) -> Saturation:
+    """Return what stands at or beyond a limit, the forces of actuators in ``data`` being computed."""
+    beyond, at = [], []
+    for i in range(len(model.actuator_ctrllimited)):
+        if not _takes_one(model, i):
+            continue
+        name = name_of(model, ACTUATOR, i, "actuator")
+        limits = _limits(model, i)
+        if limits is not None:
+            value = float(data.ctrl[_address(model, "actuator_ctrladr", i)])
+            side = _side(value, *limits)
+            if side == "beyond":
+                beyond.append(f"{name} ({value:.6g} is outside {limits[0]:.6g} .. {limits[1]:.6g})")
+            elif side:
+                at.append((i, int(side == "upper"), f"{name} ({value:.6g})"))
+    said, pushed = [], _pushed(model, data)
+    if beyond:
+        said.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
+    if at:
+        told = "; ".join(text for _, _, text in at)
+        said.append(f"These controls stand at a limit, and their columns hold for changes inwards: {told}.")
+    if pushed:
+        said.append(
+            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
+            "keyframe or values at which they are not."
+        )
+    return Saturation(tuple((i, side) for i, side, _ in at), tuple(said))
+
+
+def _pushed(model: Any, data: Any) -> list[str]:
+    """Return the actuators and joints whose forces have reached their limits."""
+    found = []
+    for i in np.flatnonzero(model.actuator_forcelimited).tolist():
+        if _takes_one(model, i):
+            force = float(data.actuator_force[_address(model, "actuator_outadr", i)])
+            if _side(force, *model.actuator_forcerange[i]):
+                found.append(f"{name_of(model, ACTUATOR, i, 'actuator')} (force {force:.6g})")
+    for j in np.flatnonzero(model.jnt_actfrclimited).tolist():
+        force = float(data.qfrc_actuator[model.jnt_dofadr[j]])
+        if _side(force, *model.jnt_actfrcrange[j]):
+            found.append(f"the joint {name_of(model, JOINT, j, 'joint')} (force {force:.6g})")
+    return found
+
+
+def opened(model: Any, at: tuple[tuple[int, int], ...]) -> None:
+    """Let controls cross the limits at which they stand; ``model`` is changed."""
+    for i, side in at:
+        model.actuator_ctrlrange[i, side] = (-FAR, FAR)[side]
+
+
+@dataclass(frozen=True)
+class Muscle:
+    """A muscle that rests at a limit of its control: its activation follows at one pace inwards, at another back.
+
+    Attributes
+    ----------
+    control, activation : int
+        Their places in ``ctrl`` and ``act``.
+    limit : float
+    rise, fall : float
+        Time constants of activation and deactivation, before their dependence on the activation.
+    """
+
+    control: int
+    activation: int
+    limit: float
+    rise: float
+    fall: float
+
+    def rate(self, ctrl: Any, act: Any) -> float:
+        """Return the rate of the activation, with the slopes that it has inwards, for control and activation each."""
+        a = float(act[self.activation])
+        stretch = 0.5 + 1.5 * a
+        up, down = self.rise * stretch, self.fall / stretch
+        inwards, back = (up, down) if self.limit < 0.5 else (down, up)
+        return (float(ctrl[self.control]) - self.limit) / inwards - (a - self.limit) / back
+
+
+def muscles_of(model: Any, data: Any, at: tuple[tuple[int, int], ...]) -> tuple[Muscle, ...]:
+    """Return the muscles among actuators at a limit whose activation stands there, too, and which switch sharply."""
+    found = []
+    for i, side in at:
+        if model.actuator_dyntype[i] != MUSCLE or model.actuator_dynprm[i, 2] > 0:
+            continue
+        control, place = _address(model, "actuator_ctrladr", i), int(model.actuator_actadr[i])
+        if abs(data.act[place] - data.ctrl[control]) <= AT and data.ctrl[control] in (0.0, 1.0):
+            rise, fall = model.actuator_dynprm[i, :2]
+            found.append(Muscle(control, place, float(side), float(rise), float(fall)))
+    return tuple(found)
+
+
+def _limits(model: Any, i: int) -> tuple[float, float] | None:
+    if not model.actuator_ctrllimited[i] or model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL):
+        return (0.0, 1.0) if model.actuator_dyntype[i] == MUSCLE else None
+    return float(model.actuator_ctrlrange[i, 0]), float(model.actuator_ctrlrange[i, 1])
+
+
+def _side(value: float, low: float, high: float) -> str:
+    """Return "" inside a range, "lower" or "upper" at a limit, "beyond" outside."""
+    near = AT * max(abs(low), abs(high), high - low)
+    if low + near < value < high - near:
+        return ""
+    if not low - near <= value <= high + near:
+        return "beyond"
+    return "lower" if value <= low + near else "upper"
+
+
+def _address(model: Any, what: str, i: int) -> int:
+    """Return where an actuator's control or force stands: before MuJoCo 4 at its own number."""
+    return int(getattr(model, what)[i]) if hasattr(model, what) else i
+
+
+def _takes_one(model: Any, i: int) -> bool:
+    """Whether an actuator has one input and one force, as all had before MuJoCo 4."""
+    return all(not hasattr(model, n) or getattr(model, n)[i] == 1 for n in ("actuator_ctrlnum", "actuator_outnum"))

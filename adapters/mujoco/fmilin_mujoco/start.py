@@ -1,0 +1,112 @@
+"""Where a MuJoCo model starts: at a keyframe, whole, or at the reference positions when it has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+
+from fmilin.errors import UnknownNameError, UsageError
+from fmilin.signals import FloatArray
+from fmilin_mujoco.names import name_of
+
+__all__ = ["Start", "placed", "start_of"]
+
+KEY = mujoco.mjtObj.mjOBJ_KEY
+HOME = "home"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Values of a keyframe: all of them count.
+
+    Attributes
+    ----------
+    keyframe : str
+        Its name; empty for the reference positions.
+    keyframes : tuple of str
+        All names that there are.
+    qpos, qvel, act, ctrl : array
+    mocap : tuple of two arrays, shape (nmocap, 3), (nmocap, 4)
+        Positions and quaternions of mocap bodies.
+    time : float
+    remarks : tuple of str
+        That one was taken of several.
+    """
+
+    keyframe: str
+    keyframes: tuple[str, ...]
+    qpos: FloatArray
+    qvel: FloatArray
+    act: FloatArray
+    ctrl: FloatArray
+    mocap: tuple[FloatArray, FloatArray]
+    time: float = 0.0
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All keyframes, the one that was taken first."""
+        return (self.keyframe, *(n for n in self.keyframes if n != self.keyframe)) if self.keyframe else ()
+
+
+def start_of(model: Any, keyframe: str | None = None) -> Start:
+    """Return a keyframe by name; without a name ``home``, else the first, else the reference positions.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no keyframe of this name.
+    UsageError
+        When there are no keyframes at all.
+    """
+    names = tuple(name_of(model, KEY, i, "keyframe") for i in range(model.nkey))
+    if keyframe is not None and not isinstance(keyframe, str):
+        raise UsageError(f"'keyframe' is the name of a keyframe, not {keyframe!r}.")
+    if keyframe is not None and keyframe not in names:
+        if not names:
+            raise UsageError(f"There is no keyframe '{keyframe}': the model has none, and starts at its qpos0.")
+        raise UnknownNameError.among(keyframe, list(names), "a keyframe of the model")
+    data = mujoco.MjData(model)
+    if not names:
+        return _start("", names, data, ())
+    taken = keyframe if keyframe is not None else HOME if HOME in names else names[0]
+    mujoco.mj_resetDataKeyframe(model, data, names.index(taken))
+    said: tuple[str, ...] = ()
+    if keyframe is None and len(names) > 1:
+        said = (f"The model starts at the keyframe '{taken}', one of {len(names)} ({_listed(names)}).",)
+    return _start(taken, names, data, said)
+
+
+def placed(model: Any, start: Start) -> Any:
+    """Return data of the model at its start, with everything computed that depends on it."""
+    data = mujoco.MjData(model)
+    data.time, data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = (
+        start.time,
+        start.qpos,
+        start.qvel,
+        start.act,
+        start.ctrl,
+    )
+    data.mocap_pos[:], data.mocap_quat[:] = start.mocap
+    mujoco.mj_forward(model, data)
+    return data
+
+
+def _start(taken: str, names: tuple[str, ...], data: Any, remarks: tuple[str, ...]) -> Start:
+    return Start(
+        keyframe=taken,
+        keyframes=names,
+        qpos=data.qpos.copy(),
+        qvel=data.qvel.copy(),
+        act=data.act.copy(),
+        ctrl=data.ctrl.copy(),
+        mocap=(data.mocap_pos.copy(), data.mocap_quat.copy()),
+        time=float(data.time),
+        remarks=remarks,
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
