@@ -14,7 +14,7 @@ from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option
 from fmilin.errors import UsageError
-from fmilin.export.family_files import checked_families, contents, is_family, save_all
+from fmilin.export.family_files import checked_families, contents, is_family
 from fmilin.export.writing import Writing
 
 if TYPE_CHECKING:
@@ -64,17 +64,19 @@ def command(
 
             if conditioning is not None:
                 raise UsageError("A family is converted as it is: reduce or sample the linear models one by one.")
-            save_all(LinearFamily.load(linear[0]), files)
+            runner.write_files(contents(LinearFamily.load(linear[0]), files))
             return
+        if held := [path for path in linear if len(linear) > 1 and is_family(path)]:
+            raise UsageError(f"'{held[0]}' holds a family already: convert it alone.")
         from fmilin.export.registry import load
 
         given = [load(path) for path in linear]
         models = conditioned(given, conditioning)
         # .m sorts the members of a family along a grid of its own
-        held = [path for path in files if family and path.suffix.lower() != ".m"]
-        made = {path: _content(models, path, writing, grid) for path in files if path not in held}
-        if held:
-            made |= contents(_family(models, grid), held)
+        arrays = [path for path in files if family and path.suffix.lower() != ".m"]
+        made = {path: _content(models, path, writing, grid) for path in files if path not in arrays}
+        if arrays:
+            made |= contents(_family(models, grid), arrays)
         runner.write_files(made)
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ MOST = 10_000_000
 """Points of one axis."""
 
 REASONS_SHOWN = 3
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 
 
 def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
@@ -274,10 +277,23 @@ def _sweep(
         raise
     runner.restore_directory()
     family = gathering.family()
-    save_all(family, files)
+    refused = save_all(family, files)
     if isinstance(gathering, Store):
-        gathering.remove()
-    deliver(family, delivery, runner)
+        if len(refused) < len(files) or not family.ok.any():
+            gathering.remove()
+        else:
+            gathering.close()
+    deliver(family, delivery, runner, [path.resolve() in refused for path in delivery.files])
+    if refused:
+        raise _not_written(family, refused, kept=len(refused) == len(files))
+
+
+def _not_written(family: LinearFamily, refused: dict[Path, UsageError], *, kept: bool) -> UsageError:
+    """Return why some files were not written, and that nothing is lost."""
+    text = " ".join(str(error) for error in refused.values())
+    if kept:
+        text += f" All {len(family)} points are kept: go on with --resume, and name another file behind this one (-o)."
+    return UsageError(text)
 
 
 def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None:
@@ -293,7 +309,7 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
         )
 
 
-def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner) -> None:
+def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:
     """Write JSON or, without files, a table; count what failed.
 
     Raises
@@ -306,11 +322,11 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner) -> None
 
         for piece in pieces(family):
             runner.results.write(piece)
-    elif not delivery.files:
+    elif not delivery.files and family.ok.any():
         from fmilin.families.table import print_family
 
         print_family(family, runner.results)
-    for path in delivery.files:
+    for path in [path for path, no in zip(delivery.files, refused, strict=True) if not no]:
         sys.stderr.write(f"{path}: {int(family.ok.sum())} of {len(family)} points\n")
     _count(family, delivery)
 
@@ -319,15 +335,14 @@ def _count(family: LinearFamily, delivery: Delivery) -> None:
     failed = [int(k) for k in (~family.ok.ravel()).nonzero()[0]]
     if not failed:
         return
-    reasons: dict[str, int] = {}
+    alike: dict[str, list[str]] = {}  # reasons that differ in numbers alone
     for k in failed:
         reason = str(family.reasons.flat[k])
-        reasons[reason] = reasons.get(reason, 0) + 1
-    shown = sorted(reasons, key=lambda r: -reasons[r])[:REASONS_SHOWN]
-    first = failed[0]
-    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(first).items())
+        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    shown = sorted(alike.values(), key=len, reverse=True)[:REASONS_SHOWN]
+    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(failed[0]).items())
     text = f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
-        f"{reasons[r]} of them: {r}" for r in shown
+        f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}" for reasons in shown
     )
     if len(failed) == len(family) or delivery.strict:
         raise NumericalError(text)

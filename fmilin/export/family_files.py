@@ -29,7 +29,8 @@ __all__ = [
     "save_all",
 ]
 
-FORMAT_NAME = "fmilin-family/1"
+MARK = "fmilin-family/"
+"""Stands in every file of a family, before the number of its version."""
 
 FORMATS = {
     ".nc": "fmilin.export.family_netcdf",
@@ -50,27 +51,26 @@ def save(family: LinearFamily, path: str | Path) -> None:
     UsageError
         When no format has the suffix, or the file cannot be written; an old file is then unharmed.
     """
-    save_all(family, [Path(path)])
+    path = Path(path)
+    if path.suffix.lower() in _BY_PATH:
+        import_module(_module(path)).write(family, path)
+    else:
+        write_atomically(path, _dumps(family, path))
 
 
-def save_all(family: LinearFamily, paths: Sequence[Path]) -> None:
-    """Write a family to several files; what can be made in memory is made before the first is written.
-
-    Raises
-    ------
-    UsageError
-        As :func:`save`.
-    """
-    made = {path: None if path.suffix.lower() in _BY_PATH else _dumps(family, path) for path in paths}
-    for path, content in made.items():
-        if content is None:
-            import_module(_module(path)).write(family, path)
-        else:
-            write_atomically(path, content)
+def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageError]:
+    """Write a family to those of several files that can be written, and return why others could not."""
+    refused: dict[Path, UsageError] = {}
+    for path in paths:
+        try:
+            save(family, path)
+        except UsageError as error:
+            refused[path] = error
+    return refused
 
 
 def contents(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, bytes]:
-    """Return what :func:`save_all` would write, of a family that the memory holds twice.
+    """Return what :func:`save` would write to each, of a family that the memory holds twice.
 
     Raises
     ------
@@ -157,8 +157,8 @@ def is_family(path: Path) -> bool:
         content = path.read_bytes()
     except OSError:
         return False
-    mark = FORMAT_NAME.encode("ascii")
-    return mark in content or mark.decode("ascii").encode("utf-32-le") in content or _says_so(content, suffix)
+    marks = [MARK.encode(code) for code in ("ascii", "utf-16-le", "utf-32-le")]
+    return any(mark in content for mark in marks) or _says_so(content, suffix)
 
 
 def _says_so(content: bytes, suffix: str) -> bool:

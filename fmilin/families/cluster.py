@@ -150,6 +150,7 @@ class Cluster(Engine):
 
         self._parcel = Parcel.of(plan)
         try:
+            _require_port(address)
             self._client: Any = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             why = " ".join(str(error).split())[:120]
@@ -192,6 +193,14 @@ class Cluster(Engine):
             self._client.run(forget, self._parcel.key, on_error="ignore")
         finally:
             self._client.close()
+
+
+def _require_port(address: str) -> None:
+    """Raise ValueError for what is no address: a client that fails over it prints a traceback when it goes."""
+    from distributed.comm.addressing import get_address_host_port
+
+    if not address.startswith("inproc://"):
+        get_address_host_port(address, strict=True)
 
 
 def _failed(task: Task, why: str) -> list[Outcome]:

@@ -55,7 +55,7 @@ class Plan:
     how: Request = field(default_factory=Request)
 
     def __post_init__(self) -> None:
-        for other, what in ((self.settings, "set"), (self.trim.fixed if self.trim else {}, "fixed")):
+        for other, what in ((self.trim.fixed if self.trim else {}, "fixed"), (self.settings, "set")):
             if both := [name for name in self.grid.axes if name in other]:
                 raise UsageError(f"'{both[0]}' is varied and {what} at the same time. Leave one of them out.")
         if self.trim and (both := [name for name in self.grid.axes if name in self.trim.free]):

@@ -49,6 +49,34 @@ def test_status_5_when_none_is_good_or_one_is_bad_and_that_matters(run: Run) -> 
     assert fl.LinearFamily.load("family.npz").ok.tolist() == [True, False]
 
 
+def test_reasons_that_differ_in_numbers_are_counted_together(run: Run) -> None:
+    done = run("sweep", PENDULUM, "--vary", "x=2:3:4")
+    assert done.status == 5
+    assert done.is_one_paragraph()
+    assert done.err.count("of them, such as: The constraints cannot be satisfied with x held") == 1
+
+
+def test_no_good_point_and_a_format_that_needs_one(run: Run) -> None:
+    done = run("sweep", PENDULUM, "--vary", "x=[2,3]", "-o", "all.m", "-o", "all.json")
+    assert done.status == 5
+    assert "2 of 2 points failed" in done.err
+    assert [p.name for p in Path.cwd().iterdir()] == ["all.json"]
+    assert not fl.LinearFamily.load("all.json").ok.any()
+
+
+def test_what_a_format_cannot_hold_goes_into_another(run: Run) -> None:
+    asked = ["sweep", PENDULUM, "--vary", "x=[-0.999999999,0,0.999999999]", "-o", "all.m"]
+    done = run(*asked)
+    assert done.status == 2
+    assert done.is_one_paragraph()
+    assert "All 3 points are kept: go on with --resume, and name another file behind this one" in done.err
+    done = run(*asked, "-o", "all.nc", "--resume")
+    assert done.status == 2
+    assert "do not have the same states" in done.err
+    assert [p.name for p in Path.cwd().iterdir()] == ["all.nc"]
+    assert fl.LinearFamily.load("all.nc").switches
+
+
 def test_trimmed_points_of_an_fmu_by_two_processes(run: Run) -> None:
     done = run(
         "sweep",
@@ -120,7 +148,13 @@ def test_lists_together_with_values_of_all_points(run: Run) -> None:
         (["--vary", "x=[1]", "--vary", "x=[2]"], "varies 'x' twice"),
         (["--vary", "xx=[1]"], "'xx' is not a state, an input or a parameter"),
         (["--vary", "x=[0.1]", "--free", "F"], "add --trim"),
-        (["--vary", "x=[0.1]", "--trim", "--fix", "x=2"], "varied and set"),
+        (["--vary", "x=[0.1]", "--trim", "--fix", "x=2"], "varied and fixed"),
+        (["--vary", "x=[0.1]", "--set", "x=2"], "varied and set"),
+        (["--vary", "x=[0.1]", "--trim", "--free", "x"], "varied, which holds it, and free"),
+        (["--vary", "x=[0.1]", "--trim", "--free", "xx"], "'xx' is not a state, an input or a parameter"),
+        (["--vary", "x=[0.1]", "--scheduler", "nonsense"], "No Dask scheduler answers at 'nonsense'"),
+        (["--vary", "x=[0.1]", "--jobs", "0"], "0 jobs do no work"),
+        (["--vary", "x=[0.1]", "-o", "nowhere/a.nc"], "no folder"),
         (["--vary", "x=[0.1]", "--trim", "--guess", "x=2"], "nothing to guess"),
         (["--vary", "x=[0.1]", "--trim", "--guess", "y=2", "--guess", "y=1"], "one guess"),
         (["--vary", "x=[0.1]", "--resume"], "name it with -o"),
@@ -217,3 +251,43 @@ def test_ranges() -> None:
     assert axes_of(["`a b`=0:1:3", "q[1]=[1, 2.5]"]) == {"a b": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}
     assert axes_of(["a=0.1:0.3:3"])["a"][-1] == 0.3
     assert axes_of(["a=2:2:1"]) == {"a": [2.0]}
+
+
+def test_parameters_that_cannot_be_changed(run: Run) -> None:
+    done = run("sweep", "fmilin.systems:stewart_platform", "--vary", "table.stiffness[4]=[1,2]")
+    assert done.status == 5
+    assert "2 of 2 points failed" in done.err
+    assert "takes no stiffness" in done.err
+    assert done.is_one_paragraph()
+
+
+def test_a_family_file_of_another_version(run: Run) -> None:
+    assert run("sweep", PENDULUM, "--vary", "x=[0.1,0.2]", "-o", "f.json", "-o", "f.mat", "-o", "f.npz").status == 0
+    old = Path("f.json").read_text().replace("fmilin-family/1", "fmilin-family/7")
+    Path("f.json").write_text(old)
+    done = run("convert", "f.json", "-o", "new.nc")
+    assert (done.status, "'fmilin-family/7' instead of 'fmilin-family/1'" in done.err) == (3, True)
+    done = run("convert", "f.mat", "f.npz", "-o", "new.nc")
+    assert (done.status, "'f.mat' holds a family already: convert it alone" in done.err) == (2, True)
+    assert sorted(p.name for p in Path.cwd().iterdir()) == ["f.json", "f.mat", "f.npz"]
+
+
+@pytest.mark.parametrize("suffix", ["nc", "mat", "npz", "json"])
+def test_no_room_for_the_file_at_the_end(run: Run, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All points are done; then the family does not fit on the disk."""
+    from fmilin import atomic
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    asked = ["sweep", PENDULUM, "--vary", "x=0.1:0.9:5", "-o", f"family.{suffix}"]
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic, "_fill", full)
+        patched.setattr("fmilin.export.family_netcdf._fill", full)
+        done = run(*asked)
+    assert done.status == 2
+    assert "No space left on device" in done.err
+    assert "All 5 points are kept: go on with --resume" in done.err
+    assert [p.name for p in Path.cwd().iterdir()] == [f"family.{suffix}.sweep"]
+    assert run(*asked, "--resume").status == 0
+    assert [p.name for p in Path.cwd().iterdir()] == [f"family.{suffix}"]
