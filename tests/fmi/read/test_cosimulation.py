@@ -230,7 +230,7 @@ def test_the_period_of_a_clock_is_the_base_period(made: Made, opened: Callable[.
     [
         ("-DSTALE", "steps", "calculates its outputs at the end of a step only"),
         ("-DDEAF_STATES", "responses", "does not keep the value that it is given"),
-        ("-DREFUSES_STATES", "responses", "cannot be set between two steps: fmi2SetReal"),
+        ("-DREFUSES_STATES", "responses", "cannot be set between two steps, nor as start values"),
         ("-DSTRICT", "differences", "set as start values of fresh instances"),
         ("-DSTALE_RATES", "steps", "derivatives do not follow"),
         ("-DKEEPS_INPUTS", "differences", "does not restore the inputs, so every run is preceded"),

@@ -12,7 +12,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.cosimulation.cadence import cadence_of
-from fmilin.fmi.read.cosimulation.session import SteppedSession
+from fmilin.fmi.read.cosimulation.session import StatesRefusedError, SteppedSession
 from fmilin.fmi.read.model import FmuModel, model_on
 from fmilin.fmi.read.settings import Value
 from fmilin.model.interface import Evaluation, OperatingPoint
@@ -153,6 +153,8 @@ class SteppedFmu(FmuModel, Stepped):
             try:
                 self._aim(point.time, asked, point.inputs)
                 self._session.begin_run(self._buffers, 0.0).read_states(self._buffers)
+            except StatesRefusedError as error:
+                return str(error)
             except FmilinError as error:
                 return f"Its states cannot be set between two steps: {error}"
             if not np.allclose(self._buffers.x, asked, rtol=1e-7, atol=0):

@@ -7,8 +7,9 @@ fresh instance is led to the anchor along the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,7 +25,13 @@ from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Setting, Value
 from fmilin.signals import FloatArray
 
-__all__ = ["SteppedSession"]
+__all__ = ["StatesRefusedError", "SteppedSession"]
+
+T = TypeVar("T")
+
+
+class StatesRefusedError(ModelError):
+    """The FMU takes states neither between two steps nor as start values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,9 @@ class SteppedSession(Session):
 
     def begin_run(self, buffers: Buffers, step: float) -> SteppedInstance:
         """Return the instance at the anchor, with states and inputs of the buffers, ready to take steps of ``step``."""
+        return self._in_either_way(buffers, lambda: self._run_begun(buffers, step))
+
+    def _run_begun(self, buffers: Buffers, step: float) -> SteppedInstance:
         self._away = True
         instance = self.come_back()
         self._place(buffers)
@@ -128,28 +138,33 @@ class SteppedSession(Session):
         ModelError
             When the FMU refuses the states, between two steps and as start values of a fresh instance.
         """
-        asked = buffers.values[: 1 + buffers.n + buffers.k].copy()
-        try:
-            self._visit(buffers, wanted)
-        except ModelError as error:
-            if self.sets_by_start or not buffers.n:
-                raise
-            buffers.values[: asked.size] = asked
-            if not self.set_states_by_start():
-                raise self._states_refused(error) from None
-            try:
-                self._visit(buffers, wanted)
-            except ModelError:
-                self.sets_by_start = False
-                raise self._states_refused(error) from None
+        self._in_either_way(buffers, lambda: self._visit(buffers, wanted))
 
     def _visit(self, buffers: Buffers, wanted: str) -> None:
         self.come_back()
         self._place(buffers)
         super().visit(buffers, wanted)
 
-    def _states_refused(self, error: ModelError) -> ModelError:
-        return ModelError(
+    def _in_either_way(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
+        """Try something at the states of the buffers; where the FMU refuses them, with states as start values."""
+        asked = buffers.values[: 1 + buffers.n + buffers.k].copy()
+        try:
+            return attempt()
+        except ModelError as error:
+            as_at_start = not self._legs and np.array_equal(asked[1 : 1 + buffers.n], self.start_states)
+            if self.sets_by_start or as_at_start:  # it is not the states
+                raise
+            buffers.values[: asked.size] = asked
+            if not self.set_states_by_start():
+                raise self._states_refused(error) from None
+            try:
+                return attempt()
+            except ModelError:
+                self.sets_by_start = False
+                raise self._states_refused(error) from None
+
+    def _states_refused(self, error: ModelError) -> StatesRefusedError:
+        return StatesRefusedError(
             f"The states of '{self.layout.description.source}' cannot be set between two steps, nor as start values of "
             f"a fresh instance; at other states it cannot be asked. {error} Take another point by letting it run there "
             "(--simulate-to), or model exchange (--interface me)."
