@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -11,8 +12,8 @@ from fmilin.composition.linear_member import linear_from_control
 from fmilin.composition.sampled_member import LinearLaw
 from fmilin.design.kalman import KalmanFilter
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import LinearModel
-from fmilin.signals import FloatArray
+from fmilin.linear_model.model import LinearModel, Point
+from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["FunctionRegulator", "KalmanRegulator", "LinearRegulator", "Regulator", "state_feedback"]
 
@@ -68,6 +69,39 @@ class KalmanRegulator:
         self._columns = [linear.inputs.index_of(name, "an input of the linear model") for name in self.drives]
         self._u0 = np.array([linear.point.inputs[name] for name in linear.inputs.names])
         self.restart()
+
+    def linear_model(self) -> LinearModel:
+        """Return the regulator as a sampled linear model, from measurements to inputs: to analyse or to export it.
+
+        Its states are what the filter predicts for a sample, ``predicted.NAME``, and, where the measurements depend
+        on the inputs at once, the inputs of the sample before, ``before.NAME``. It does not know of limits.
+
+        Returns
+        -------
+        LinearModel
+            With ``sample_time``; u - u0 = R (m - m0), so that ``control.feedback(plant, regulator, sign=1)`` closes
+            the loop.
+        """
+        import control
+
+        s = self.filter.sampled
+        P, m, k = len(s.states), len(self.reads), len(self.drives)
+        L, K, G, D = self.filter.gain, self.gain, s.B[:, self._columns], s.D[:, self._columns]
+        estimate = np.hstack([np.eye(P) - L @ s.C, -L @ D, L])  # of what is predicted, the inputs before, measurements
+        u = -K @ estimate
+        step = np.vstack([s.A @ estimate + G @ u, u])
+        if not D.any():
+            step, u = (np.delete(part, np.s_[P : P + k], axis=1) for part in (step[:P], u))
+        n = step.shape[1] - m
+        return _at(
+            linear_from_control(
+                "regulator", control.ss(step[:, :n], step[:, n:], u[:, :n], u[:, n:], self.sample_time)
+            ),
+            [f"predicted.{name}" for name in s.states.names] + [f"before.{name}" for name in self.drives],
+            np.concatenate((s.y0, self._u0[self._columns])),
+            self.filter.linear,
+            self.drives,
+        )
 
     def restart(self) -> None:
         """Go back to before the first sample: the estimate is the operating point."""
@@ -178,8 +212,6 @@ def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str],
     """
     if all(hasattr(source, name) for name in ("reads", "drives", "sample_time", "answer")):
         return source  # type: ignore[return-value]
-    from dataclasses import replace
-
     linear = source if isinstance(source, LinearModel) else linear_from_control("regulator", source)
     if not linear.sample_time:
         raise UsageError("The regulator is continuous: sample it first (control.c2d), at the rate that it will run.")
@@ -191,6 +223,26 @@ def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str],
         outputs={name: u0(name) for name in linear.outputs.names},
     )
     return LinearRegulator(replace(linear, point=point))
+
+
+def _at(
+    found: LinearModel, states: Sequence[str], y0: FloatArray, plant: LinearModel, drives: Sequence[str]
+) -> LinearModel:
+    """Return a linear model with the names and the operating point of the plant that it regulates."""
+    named = Signals(Signal(name, start=float(value)) for name, value in zip(states, y0, strict=False))[
+        : len(found.states)
+    ]
+    inputs, outputs, point = plant.outputs, Signals(plant.inputs[plant.inputs.index_of(d)] for d in drives), plant.point
+    values = {s.name: s.start for s in named}, dict(point.outputs), {name: point.inputs[name] for name in outputs.names}
+    return replace(
+        found,
+        states=named,
+        full_states=named,
+        inputs=inputs,
+        outputs=outputs,
+        y0=np.array(list(values[0].values())),
+        point=Point(point.time, *values),
+    )
 
 
 def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> FloatArray:

@@ -87,7 +87,7 @@ def _benchmark_model() -> KaneModel:
 
 
 @dataclass(frozen=True)
-class _Bicycle:
+class Described:
     """Frames and points: N ground, Y yawed, L leaned, B rear frame, H fork; R and F wheels."""
 
     q: Mapping[str, Any]
@@ -103,7 +103,7 @@ class _Bicycle:
 @cache
 def whipple_equations() -> KanesMethod:
     """Return the equations as a ``KanesMethod`` object of sympy, Kane's equations formed."""
-    b = _described()
+    b = described()
     q, u, p, N, Y = b.q, b.u, b.p, b.frames["N"], b.frames["Y"]
     front, rear = b.points["F"], b.points["R"]
     height = (front.pos_from(rear) + b.to_contact).dot(Y.z) - p["r_R"] * sympy.cos(q["lean"])
@@ -129,7 +129,7 @@ def whipple_equations() -> KanesMethod:
     return kane
 
 
-def _described() -> _Bicycle:
+def described() -> Described:
     names = ("yaw", "lean", "pitch", "steer", "rear_wheel", "front_wheel")
     q = {s: dynamicsymbols(s) for s in ("x", "y", *names)}
     u = {s: dynamicsymbols(f"{s.removesuffix('_wheel')}_rate") for s in names}
@@ -161,10 +161,10 @@ def _described() -> _Bicycle:
     tilt = H.y.dot(Y.z)
     down = (Y.z - tilt * H.y) * (p["r_F"] / sympy.sqrt(1 - tilt**2))
     frames = {"N": N, "Y": Y, "L": L, "B": B, "H": H, "R": R, "F": F}
-    return _Bicycle(q, u, p, frames, S.z, {"R": rear, "B": frame, "H": fork, "F": front}, down)
+    return Described(q, u, p, frames, S.z, {"R": rear, "B": frame, "H": fork, "F": front}, down)
 
 
-def _bodies(b: _Bicycle) -> list[Any]:
+def _bodies(b: Described) -> list[Any]:
     """Return the four bodies; wheels are symmetric, so that their inertia is written in the frames that carry them."""
     p, f, points = b.p, b.frames, b.points
     inertias = {
@@ -176,7 +176,7 @@ def _bodies(b: _Bicycle) -> list[Any]:
     return [RigidBody(k, points[k], f[k], p[f"m_{k}"], (inertias[k], points[k])) for k in ("R", "B", "H", "F")]
 
 
-def _loads(b: _Bicycle) -> list[Any]:
+def _loads(b: Described) -> list[Any]:
     lean, steer, drive = dynamicsymbols("lean_torque steer_torque rear_torque")
     f = b.frames
     weights = [(b.points[k], b.p[f"m_{k}"] * b.p["g"] * f["N"].z) for k in ("R", "B", "H", "F")]
