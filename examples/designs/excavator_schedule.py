@@ -99,7 +99,7 @@ def in_octave(output: Path, gains: np.ndarray) -> float:
         return float("nan")
     script = HERE / "excavator_gains.m"
     command = [octave, "--quiet", "--norc", str(script.resolve())]
-    subprocess.run(command, cwd=output, check=True, timeout=120)  # noqa: S603
+    subprocess.run(command, cwd=output, check=True, capture_output=True, timeout=120)  # noqa: S603
     theirs = np.loadtxt(output / "gains.csv", delimiter=",").reshape(len(STICK), len(BOOM), 4, 2).transpose(1, 0, 3, 2)
     return float(np.abs(theirs - gains).max() / np.abs(gains).max())
 

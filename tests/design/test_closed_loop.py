@@ -129,3 +129,26 @@ def test_wrong_regulators() -> None:
         fl.closed_loop(oscillator(), wrong, stop_time=1.0)
     with pytest.raises(fl.UsageError, match=r"needs \(1, 2\)"):
         design.state_feedback(fl.linearize(oscillator()), np.ones((1, 3)), H)
+
+
+@pytest.mark.parametrize("seen", ["px", "a"])
+def test_a_kalman_regulator_is_a_linear_model(seen: str) -> None:
+    """Its loop is that of the regulator, also where the sensor feels the input at once (a = F - x - 0.3 v)."""
+    model = OdeModel(
+        "o", {"x": "v", "v": "F - x - 0.3*v"}, inputs=["F"], outputs={"px": "x", "a": "F - x - 0.3*v"}, start={"x": 1.0}
+    )
+    origin = fl.operating_point(model, {"x": 0.0})
+    lin = fl.linearize(model, origin, outputs=[seen])
+    kf = design.kalman_filter(lin, H, process={"F": 0.01}, measured={seen: 1e-4})
+    K, _, _ = control.dlqr(kf.sampled.A, kf.sampled.B, 10 * np.eye(2), np.eye(1))
+    regulator = design.KalmanRegulator(kf, K)
+    linear = regulator.linear_model()
+    assert linear.states.names[:2] == ("predicted.x", "predicted.v")
+    assert linear.states.names[2:] == (("before.F",) if seen == "a" else ())
+    start = fl.operating_point(model, {"x": 1.0})
+    one, two = (fl.closed_loop(model, r, origin, stop_time=3.0, start=start) for r in (regulator, linear))
+    np.testing.assert_allclose(two.states, one.states, atol=1e-9)
+    if seen == "px":
+        loop = control.feedback(kf.sampled.to_control(), linear.to_control(), sign=1)
+        assert np.abs(loop.poles()).max() < 1.0
+    assert np.abs(two["x"][-5:]).max() < 0.05
