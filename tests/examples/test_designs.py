@@ -17,7 +17,7 @@ def results(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[st
     """Run a design, and return its figures."""
     monkeypatch.syspath_prepend(str(DESIGNS))
     try:
-        found = runpy.run_path(str(DESIGNS / f"{name}.py"))["main"](folder)
+        found: dict[str, Any] = runpy.run_path(str(DESIGNS / f"{name}.py"))["main"](folder)
     finally:
         sys.modules.pop("pictures", None)
     picture = folder / f"{name}.png"
