@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import grouped, names, new_file_option, one_of
+from fmilin.cli.options import grouped, names, one_of, picture_option
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Coupled:
             When the step is missing, or options contradict each other.
         """
         if not self.as_cosimulated:
-            if self.master is not None or self.plot is not None:
-                raise UsageError("--master and --plot go with --as-cosimulated. Add it, or leave them out.")
+            if self.master is not None:
+                raise UsageError("--master goes with --as-cosimulated. Add it, or leave it out.")
             return None
         if stepped.step is None:
             raise UsageError("--as-cosimulated needs the communication step: --step SECONDS.")
@@ -69,7 +69,7 @@ composition_options = grouped(
         "--as-cosimulated", is_flag=True, help="Of a system: the discrete model of its co-simulation, with its delays."
     ),
     click.option("--master", type=one_of("jacobi", "gauss-seidel"), help="Of the co-simulation; jacobi."),
-    new_file_option("--plot", suffix=".png", help="With --as-cosimulated: a picture of the damping lost."),
+    picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost."),
 )
 
 
@@ -107,7 +107,7 @@ def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunne
     if wanted.plot is not None:
         from fmilin.report.cosimulation_picture import cosimulation_picture
 
-        contents[wanted.plot] = cosimulation_picture(found)
+        contents[wanted.plot] = cosimulation_picture(found, wanted.plot.suffix)
     for path, content in contents.items():
         write_atomically(path, content)
         sys.stderr.write(f"{path}: co-simulation over steps of {wanted.step:g} s\n")

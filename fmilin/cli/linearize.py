@@ -150,15 +150,11 @@ def command(
     )
     chosen = formulated.asked()
     how = coupled.asked(stepped)
-    if times:
-        if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
-            raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
-        check_files(files, times)
-    elif table is not None:
-        raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
+    _check_times(request, times, files, table, coupled.plot)
     conditioning = steps.asked()
     if chosen is not None:
         others = ["--snapshots"] if times else []
+        others += ["--plot"] if coupled.plot is not None and chosen.formulation == "all" else []
         require_plain(request, chosen, others, wants_model=bool(files) or conditioning is not None)
 
     def job(runner: JobRunner) -> None:
@@ -179,12 +175,34 @@ def command(
             linear, at = linear_model(request, runner)
         (linear,) = conditioned([linear], conditioning)
         deliver(linear, at, files, runner, as_json=as_json, writing=writing)
+        if coupled.plot is not None:
+            draw(linear, coupled.plot, runner)
         if spectrum is not None and not files and not as_json:
             from fmilin.report.spectrum_table import print_spectrum
 
             print_spectrum(spectrum, runner.results)
 
     return running.work(job, model)
+
+
+def _check_times(
+    request: Request, times: Sequence[float], files: Sequence[Path], table: Path | None, plot: Path | None
+) -> None:
+    """Make sure that the options go with ``--snapshots``.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not times:
+        if table is not None:
+            raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
+        return
+    if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
+        raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
+    if plot is not None:
+        raise UsageError("--plot draws one linear model, and --snapshots asks for several. Leave one of them out.")
+    check_files(files, times)
 
 
 def _constraints(constrained: Constraints, asked: dict[str, Any]) -> list[str] | None:
@@ -227,6 +245,14 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
         **request.how(),
     )
     return linear, point
+
+
+def draw(linear: LinearModel, path: Path, runner: JobRunner) -> None:
+    """Draw the eigenvalues."""
+    from fmilin.report.figures import rendered
+
+    runner.write_files({path: rendered(linear.plot.eigenvalues(), path.suffix)})
+    runner.say(f"{path}: eigenvalues\n")
 
 
 def deliver(

@@ -25,6 +25,7 @@ COMMANDS = {
     "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",
+    "plot": "Pictures of linear models, families and mechanisms.",
     "spectrum": "A few eigenvalues of a large constrained system.",
     "build": "A native description as an FMU.",
     "convert": "Between the formats of linear models.",

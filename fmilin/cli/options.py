@@ -53,6 +53,7 @@ __all__ = [
     "output_option",
     "outputs_option",
     "path_option",
+    "picture_option",
     "read_by",
     "running_options",
     "settings_option",
@@ -87,17 +88,28 @@ def output_option(*names: str, metavar: str, help: str, **more: Any) -> Decorato
     return click.option(*names, metavar=metavar, type=NewFile(), help=help, **more)
 
 
-def new_file_option(*names: str, suffix: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+def new_file_option(
+    *names: str,
+    suffix: str | tuple[str, ...],
+    help: str,  # noqa: A002 - as click says
+    **more: Any,
+) -> Decorator:
     """Return an option that names a file to write, of one kind: refused at once where that cannot be done."""
+    known = (suffix,) if isinstance(suffix, str) else suffix
 
     def checked(path: Path | None, option: str) -> Path | None:
         if path is not None:
-            if path.suffix.lower() != suffix:
-                raise UsageError(f"{option} '{path}': the file has to end in {suffix}.")
+            if path.suffix.lower() not in known:
+                raise UsageError(f"{option} '{path}': the file has to end in {' or '.join(known)}.")
             check_writable(path)
         return path
 
-    return output_option(*names, metavar=f"FILE{suffix}", help=help, callback=read_by(checked), **more)
+    return output_option(*names, metavar=f"FILE{'|'.join(known)}", help=help, callback=read_by(checked), **more)
+
+
+def picture_option(help: str, name: str = "--plot") -> Decorator:  # noqa: A002 - as click says
+    """Return ``--plot``."""
+    return new_file_option(name, suffix=(".png", ".svg"), help=help)
 
 
 POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")

@@ -25,6 +25,7 @@ from fmilin.cli.options import (
     one_of,
     outputs_option,
     path_option,
+    picture_option,
     running_options,
     settings_option,
 )
@@ -120,7 +121,7 @@ RUN = grouped(
 @outputs_option()
 @path_option("--against", metavar="LINEAR", help="Compare with a linear model: .mat .npz .json")
 @new_file_option("-o", "--output", suffix=".csv", help="Every state and output over time.")
-@new_file_option("--plot", suffix=".png", help="A picture.")
+@picture_option("A picture.")
 @running_options
 def command(
     model: str,
@@ -229,15 +230,17 @@ def _write(
 
         contents[output] = trajectory_as_csv(trajectory)
     if plot is not None:
-        contents[plot] = _picture(trajectory, comparison, name)
+        contents[plot] = _picture(trajectory, comparison, name, plot.suffix)
     runner.write_files(contents)
+    if plot is not None:
+        runner.say(f"{plot}: {name} over time\n")
 
 
-def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str) -> bytes:
+def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str, suffix: str) -> bytes:
     try:
         from fmilin.report.trajectory_picture import trajectory_picture
 
-        return trajectory_picture(trajectory, comparison, title=name)
+        return trajectory_picture(trajectory, comparison, title=name, suffix=suffix)
     except ModuleNotFoundError as error:
         raise UsageError(f"A picture needs {error.name}, which is not installed: pip install {error.name}.") from None
 

@@ -12,7 +12,7 @@ import click
 from fmilin.cli.files import Command
 from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, new_file_option, one_of, settings_option
+from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, one_of, picture_option, settings_option
 from fmilin.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ __all__ = ["command"]
 @names_option("--independent", "Coordinates to keep; chosen by elimination otherwise.")
 @PENALTY
 @settings_option("Repeatable: a start value or input.")
-@new_file_option("--sparsity", suffix=".png", help="Draw the mass matrices of all formulations and their factors.")
+@picture_option("Draw the mass matrices of all formulations and their factors.", "--sparsity")
 @click.option(
     "--at-singularity",
     is_flag=True,
@@ -176,4 +176,4 @@ def _mechanism(source: str) -> Model:
 def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:
     from fmilin.report.sparsity_picture import sparsity_picture
 
-    runner.write_files({path: sparsity_picture(form, title=name)})
+    runner.write_files({path: sparsity_picture(form, title=name, suffix=path.suffix)})

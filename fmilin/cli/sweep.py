@@ -27,6 +27,7 @@ from fmilin.cli.options import (
     one_of,
     output_option,
     outputs_option,
+    picture_option,
     read_by,
     running_options,
     settings_option,
@@ -122,6 +123,7 @@ class Delivery:
     as_json: bool
     strict: bool
     resume: bool
+    plot: Path | None = None
 
 
 @click.command(
@@ -171,6 +173,7 @@ class Delivery:
     multiple=True,
     help="Repeatable; the suffix picks the format: .nc .mat .npz .json .m",
 )
+@picture_option("A picture of the root locus.")
 @json_option("The family as one JSON document on standard output.")
 @click.option("--strict", is_flag=True, help="End with status 5 when any point failed.")
 @running_options
@@ -182,6 +185,7 @@ def command(
     opened: FileOptions,
     stepped: Stepped,
     output: tuple[Path, ...],
+    plot: Path | None,
     running: Running,
     *,
     zipped: bool,
@@ -205,7 +209,7 @@ def command(
         raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
     if len(wishes.guess) > 1:
         raise UsageError("A sweep starts from one guess: give --guess once.")
-    delivery = Delivery(output, as_json, strict, resume)
+    delivery = Delivery(output, as_json, strict, resume, plot)
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.grid import grid_over
@@ -323,11 +327,16 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
         for piece in pieces(family):
             runner.results.write(piece)
     elif not delivery.files and family.ok.any():
-        from fmilin.families.table import print_family
+        from fmilin.report.family_table import print_family
 
         print_family(family, runner.results)
     for path in [path for path, no in zip(delivery.files, refused, strict=True) if not no]:
         sys.stderr.write(f"{path}: {int(family.ok.sum())} of {len(family)} points\n")
+    if delivery.plot is not None and family.ok.any():
+        from fmilin.report.figures import rendered
+
+        runner.write_files({delivery.plot: rendered(family.plot.root_locus(), delivery.plot.suffix)})
+        runner.say(f"{delivery.plot}: root locus\n")
     _count(family, delivery)
 
 

@@ -17,8 +17,8 @@ from fmilin.cli.options import (
     Running,
     constraints_options,
     json_option,
-    new_file_option,
     number_option,
+    picture_option,
     running_options,
 )
 from fmilin.cli.progress import progress_bar
@@ -46,7 +46,7 @@ __all__ = ["command"]
     metavar="T",
     help="How long to follow each response, in seconds; by default two slow periods.",
 )
-@new_file_option("--plot", suffix=".png", help="Draw both responses of each channel.")
+@picture_option("Draw both responses of each channel.")
 @json_option("The verdict as one JSON document on standard output.")
 @running_options
 def command(
@@ -95,7 +95,8 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     if plot is not None:
         from fmilin.report.verification_picture import verification_picture
 
-        runner.write_files({plot: verification_picture(found)})
+        runner.write_files({plot: verification_picture(found, plot.suffix)})
+        runner.say(f"{plot}: both responses of each channel, and how far each holds\n")
     if as_json:
         from fmilin.export.json_file import text_of
 

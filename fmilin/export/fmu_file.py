@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 
 from fmilin.errors import ModelError
 from fmilin.export import npz
@@ -16,7 +17,7 @@ from fmilin.export.writing import Writing
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "holds_linear_model", "loads"]
 
 INSIDE = "extra/org.fmilin/linear.npz"
 
@@ -59,3 +60,12 @@ def loads(content: bytes, origin: str) -> LinearModel:
         why = str(error).rstrip(".") or type(error).__name__
         raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
     return npz.loads(inside, origin)
+
+
+def holds_linear_model(path: str | Path) -> bool:
+    """Whether this is an FMU of a linear model that fmilin wrote; False where it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return INSIDE in archive.namelist()
+    except (OSError, *DAMAGED):
+        return False

@@ -18,6 +18,7 @@ from fmilin.families.rows import Layout, Template
 from fmilin.families.tracking import Tracks, tracked
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
+from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import xarray
 
     from fmilin.linear_model.descriptor import Descriptor
+    from fmilin.report.family_plots import FamilyPlots
 
 __all__ = ["Choice", "LinearFamily"]
 
@@ -107,14 +109,17 @@ class LinearFamily(Sequence[LinearModel]):
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        from fmilin.families.table import family_text
-
-        return family_text(self)
+        return text_of(self)
 
     def _repr_html_(self) -> str:
-        from fmilin.families.table import family_html
+        return html_of(self)
 
-        return family_html(self)
+    @property
+    def plot(self) -> FamilyPlots:
+        """Pictures: ``plot.eigenvalues()``, ``.root_locus()``, ``.campbell()`` and ``.surface()``."""
+        from fmilin.report.family_plots import FamilyPlots
+
+        return FamilyPlots(self)
 
     # -- what there is ---------------------------------------------------------------------------------
 

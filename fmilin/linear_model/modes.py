@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
 
-__all__ = ["Mode", "modes_of"]
+__all__ = ["Mode", "modes_of", "rate_of", "shape_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +66,21 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mo
     for value, vector in zip(values.astype(np.complex128), vectors.T.astype(np.complex128), strict=True):
         if value.imag < 0:
             continue
-        shape = T @ vector
-        largest = shape[np.argmax(np.abs(shape))] if shape.size else 0.0
-        rate = _rate(value, sample_time) if sample_time > 0 else complex(value)
-        modes.append(Mode(rate, shape / largest if largest != 0 else shape))
+        shape, largest = shape_of(T, vector)
+        modes.append(Mode(rate_of(complex(value), sample_time), shape / largest))
     return tuple(sorted(modes, key=lambda m: (m.frequency, m.eigenvalue.real)))
 
 
-def _rate(z: np.complex128, sample_time: float) -> complex:
-    """Return the eigenvalue in 1/s of the motion that z samples: ``log(z) / sample_time``, -inf for the dead beat 0."""
-    growth = float(np.log(abs(z))) if z != 0 else -np.inf
-    return complex(growth / sample_time, float(np.angle(z)) / sample_time)
+def shape_of(T: FloatArray, vector: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], complex]:
+    """Return an eigenvector seen in all states, and its largest entry (1 where nothing moves)."""
+    shape = T @ vector
+    largest = complex(shape[np.argmax(np.abs(shape))]) if shape.size else 0.0
+    return shape, largest or 1.0
+
+
+def rate_of(value: complex, sample_time: float) -> complex:
+    """Return an eigenvalue in 1/s: of a sampled motion ``log(z) / sample_time``, -inf for the dead beat 0."""
+    if sample_time <= 0:
+        return value
+    growth = float(np.log(abs(value))) if value != 0 else -np.inf
+    return complex(growth / sample_time, float(np.angle(value)) / sample_time)

@@ -12,7 +12,7 @@ from fmilin.composition.cosimulation import Cosimulation
 from fmilin.errors import FmilinError
 from fmilin.report.cosimulation_table import limit_in_words, master_in_words
 from fmilin.report.eigenvalue_picture import NAIVE, QUIET, TRUE, UNSTABLE
-from fmilin.report.figures import new_figure, open_sides, png
+from fmilin.report.figures import new_figure, open_sides, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +24,8 @@ MOST_MODES = 6
 """That are drawn: those with the least damping."""
 
 
-def cosimulation_picture(found: Cosimulation) -> bytes:
-    """Return a PNG picture of two panels over the step: damping ratios of the modes, and the largest |z|."""
+def cosimulation_picture(found: Cosimulation, suffix: str = ".png") -> bytes:
+    """Return a picture of two panels over the step: damping ratios of the modes, and the largest |z|."""
     figure = new_figure(10.0, 5.2)
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)
     figure.text(0.02, 0.945, f"Damping lost: {found.model.info.name}", fontsize=15, fontweight="bold", va="center")
@@ -49,7 +49,7 @@ def cosimulation_picture(found: Cosimulation) -> bytes:
         open_sides(axes)
         axes.grid(visible=True, color="#dcdfe2", linewidth=0.7)
         axes.set_axisbelow(True)
-    return png(figure)
+    return rendered(figure, suffix)
 
 
 def _limit(found: Cosimulation) -> float | None:

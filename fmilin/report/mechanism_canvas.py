@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.report.figures import COLORS, INK, QUIET
 from fmilin.report.mechanism_shapes import Posture, Shapes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["QUIET", "Canvas", "View", "tallness", "view_of"]
+__all__ = ["Canvas", "View", "tallness", "view_of"]
 
 Floats = NDArray[np.float64]
 
-QUIET, INK = "#5f6368", "#202124"
-COLORS = ("#0b5394", "#c0392b", "#2e8b57", "#b8860b", "#7b4ea3", "#137a7f", "#a04000", "#52606d")
+ZOOM = 1.45
+"""Of mechanisms in space, on paper that is not narrow."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ class Canvas:
         axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
         for i, name in enumerate("xyz"):
             getattr(axes, f"set_{name}lim")(middle[i] - half[i], middle[i] + half[i])
-        axes.set_box_aspect(half, zoom=1.45)
+        place = cell.get_position(figure)
+        wide = place.width * figure.get_figwidth() / (place.height * figure.get_figheight())
+        axes.set_box_aspect(half, zoom=ZOOM * min(max(wide, 0.65), 1.0))
         axes.view_init(elev=16, azim=_azimuth(points))
         axes.set_axis_off()
         return cls(axes, view, size)

@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 from fmilin.errors import ConstraintError, UsageError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.report.figures import new_figure, png
-from fmilin.report.mechanism_canvas import QUIET, Canvas, tallness, view_of
+from fmilin.report.figures import QUIET, new_figure, plain, png
+from fmilin.report.mechanism_canvas import Canvas, tallness, view_of
 from fmilin.report.mechanism_shapes import Posture, Shapes
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import Mode
 
-__all__ = ["mechanism_picture"]
+__all__ = ["Motion", "closed", "mechanism_figure", "mechanism_picture", "moving", "named", "positions_at", "swing_step"]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +40,19 @@ def mechanism_picture(
     title: str = "",
     modes: int = 3,
 ) -> bytes:
-    """Return a PNG picture of a mechanism, and of its mode shapes beside it.
+    """Return what :func:`mechanism_figure` draws as a PNG picture."""
+    return png(mechanism_figure(description, linear, states=states, title=title, modes=modes), dpi=120)
+
+
+def mechanism_figure(
+    description: MechanismDescription,
+    linear: LinearModel | None = None,
+    *,
+    states: Mapping[str, float] | None = None,
+    title: str = "",
+    modes: int = 3,
+) -> Figure:
+    """Return a mechanism in its posture, and its mode shapes beside it.
 
     A plane mechanism is drawn in its plane, any other in perspective.
 
@@ -61,8 +75,8 @@ def mechanism_picture(
     """
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}
-    q = _positions(shapes, values, strict=linear is not None)
-    shown = [] if linear is None else _moving(linear, shapes)[:modes]
+    q = positions_at(shapes, values, strict=linear is not None)
+    shown = [] if linear is None else moving(linear, shapes)[:modes]
     view = view_of(shapes)
     standing = shapes.posture(q)
     swings = [_swing(shapes, q, motion.mode) for motion in shown]
@@ -70,7 +84,9 @@ def mechanism_picture(
     ratios = [1.3, *([1.0] * len(shown))]
     height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
     figure = new_figure(5.2 + 4.0 * len(shown), height)
-    figure.text(0.02, 1 - 0.25 / height, title or description.name, fontsize=14, fontweight="bold", va="center")
+    figure.text(
+        0.02, 1 - 0.25 / height, plain(title or description.name, 60), fontsize=14, fontweight="bold", va="center"
+    )
     grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, left=0.02, right=0.99, bottom=0.02,
                                top=1 - 0.75 / height, wspace=0.05)  # fmt: skip
     first = Canvas.on(figure, grid[0], view, everything)
@@ -81,8 +97,8 @@ def mechanism_picture(
         canvas.draw(standing, faint=True)
         canvas.draw(back, dashed=True)
         canvas.draw(forth)
-        canvas.axes.set_title(_named(motion), fontsize=10, color=QUIET, loc="left")
-    return png(figure, dpi=120)
+        canvas.axes.set_title(named(motion), fontsize=10, color=QUIET, loc="left")
+    return figure
 
 
 def _when(linear: LinearModel | None) -> str:
@@ -92,7 +108,8 @@ def _when(linear: LinearModel | None) -> str:
     return "in equilibrium" if resting else "at the operating point"
 
 
-def _named(motion: _Motion) -> str:
+def named(motion: Motion) -> str:
+    """Return what eigenvalues a motion has, in words."""
     mode, real = motion.mode, motion.real
     if mode.is_oscillatory:
         damped = f", damping {mode.damping_ratio:.3g}" if abs(mode.damping_ratio) > 1e-9 else ""
@@ -106,7 +123,7 @@ def _named(motion: _Motion) -> str:
 # ---------------------------------------------------------------------- postures
 
 
-def _positions(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> Floats:
+def positions_at(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> Floats:
     """Return the positions of the joints, by the names of the states."""
     q = shapes.start.copy()
     names = shapes.system.tree.state_names[0]
@@ -122,16 +139,16 @@ def _positions(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> 
 
 
 @dataclass(frozen=True)
-class _Motion:
+class Motion:
     """A mode whose shape is that of the positions, and the real eigenvalues that share it: there and back."""
 
     mode: Mode
     real: tuple[float, ...]
 
 
-def _moving(linear: LinearModel, shapes: Shapes) -> list[_Motion]:
+def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
     """Return the modes that move something, those with the same shape once."""
-    found: list[_Motion] = []
+    found: list[Motion] = []
     for each in linear.modes():
         mode = replace(each, shape=_in_order(shapes, each, linear.full_states.names))
         a, eigenvalue = _real(mode.shape), mode.eigenvalue.real
@@ -141,7 +158,7 @@ def _moving(linear: LinearModel, shapes: Shapes) -> list[_Motion]:
             None if mode.is_oscillatory else next((m for m in found if m.real and _alike(a, _real(m.mode.shape))), None)
         )
         if same is None:
-            found.append(_Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
+            found.append(Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
         else:
             found[found.index(same)] = replace(same, real=(*same.real, eigenvalue))
     return found
@@ -165,12 +182,17 @@ def _real(shape: NDArray[np.complex128]) -> Floats:
 def _swing(shapes: Shapes, q: Floats, mode: Mode) -> tuple[Posture, Posture]:
     """Return the two ends of a swing: along the mode, then back onto the closed loops."""
     a = _real(mode.shape)
+    step = swing_step(shapes, q, a)
+    return closed(shapes, q + step * a), closed(shapes, q - step * a)
+
+
+def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
+    """Return how far to go along positions ``a`` so that the point that moves most goes visibly far."""
     farthest = float(np.max(np.linalg.norm(shapes.points(q + SMALL * a) - shapes.points(q), axis=1)))
-    step = REACH * shapes.size * SMALL / max(farthest, 1e-9 * shapes.size)
-    return _closed(shapes, q + step * a), _closed(shapes, q - step * a)
+    return REACH * shapes.size * SMALL / max(farthest, 1e-9 * shapes.size)
 
 
-def _closed(shapes: Shapes, q: Floats) -> Posture:
+def closed(shapes: Shapes, q: Floats) -> Posture:
     """Return the posture nearest to q whose loops are closed; that of q itself when there is none."""
     joints, rest = [], q
     for joint in shapes.system.description.joints:

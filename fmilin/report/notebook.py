@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.report.family_table import show_family
 from fmilin.report.mechanism_table import show_mechanism
 from fmilin.report.page import Page, as_html, as_text
 from fmilin.report.point_table import show_plain_point, show_point, show_report
@@ -22,6 +24,7 @@ MOST_COORDINATES = 100
 """Of larger linear models no eigenvalues are calculated only to be looked at."""
 
 _MORE: dict[type, str] = {
+    LinearFamily: ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model",
     LinearModel: ".modes(), .point, .full_states, .warnings",
     MechanismDescription: "its .bodies, .joints, .loops, .springs, .inputs and .sensors",
     Model: ".states, .outputs, .parameters, .constraints",
@@ -54,6 +57,11 @@ def _show(thing: object, page: Page) -> None:
 @_show.register
 def _(linear: LinearModel, page: Page) -> None:
     show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MOST_COORDINATES)
+
+
+@_show.register
+def _(family: LinearFamily, page: Page) -> None:
+    show_family(family, page)
 
 
 @_show.register

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from fmilin.errors import UsageError
 from fmilin.formulations.sparse.elimination import sparse_null_space
-from fmilin.report.figures import new_figure, png
+from fmilin.report.figures import new_figure, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,13 +76,14 @@ def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return places[:, 0], places[:, 1]
 
 
-def sparsity_picture(form: ConstrainedForm, *, title: str) -> bytes:
-    """Return a PNG picture: three mass matrices above, their Cholesky factors below.
+def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png") -> bytes:
+    """Return a picture: three mass matrices above, their Cholesky factors below.
 
     Parameters
     ----------
     form : ConstrainedForm
     title : str
+    suffix : {".png", ".svg"}
 
     Raises
     ------
@@ -102,7 +103,7 @@ def sparsity_picture(form: ConstrainedForm, *, title: str) -> bytes:
     for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
         _spy(above, M.nonzero(), M.shape[0], name)
         _spy(below, factor_structure(M), M.shape[0], "Cholesky factor")
-    return png(figure)
+    return rendered(figure, suffix)
 
 
 def _spy(axes: Axes, places: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:

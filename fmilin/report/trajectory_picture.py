@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.report.figures import new_figure, open_sides, png
+from fmilin.report.figures import COLORS, QUIET, new_figure, open_sides, rendered
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["trajectory_picture"]
 
-COLORS = ("#0b5394", "#c0392b", "#2e8b57", "#b8860b", "#7d3c98", "#16808a", "#d35400", "#5f6368")
-QUIET = "#5f6368"
 MOST_LINES = 8
 MOST_PANELS = 6
 FLOOR = 1e-18
@@ -33,8 +31,10 @@ class _Line:
     values: FloatArray
 
 
-def trajectory_picture(trajectory: Trajectory, comparison: Comparison | None = None, *, title: str) -> bytes:
-    """Return a PNG picture: a panel for each unit, and the drift of the invariants where there are any.
+def trajectory_picture(
+    trajectory: Trajectory, comparison: Comparison | None = None, *, title: str, suffix: str = ".png"
+) -> bytes:
+    """Return a picture: a panel for each unit, and the drift of the invariants where there are any.
 
     Outputs are drawn, and states where there are none. Events are grey lines; of a comparison the linear model
     is dashed.
@@ -45,6 +45,7 @@ def trajectory_picture(trajectory: Trajectory, comparison: Comparison | None = N
     comparison : Comparison, optional
         With a linear model.
     title : str
+    suffix : {".png", ".svg"}
     """
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
@@ -64,7 +65,7 @@ def trajectory_picture(trajectory: Trajectory, comparison: Comparison | None = N
         axes.grid(visible=True, color="#e4e6e9", linewidth=0.7)
         axes.margins(x=0)
         open_sides(axes)
-    return png(figure)
+    return rendered(figure, suffix)
 
 
 def _panels(trajectory: Trajectory) -> dict[str, list[_Line]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.report.figures import new_figure, open_sides, png
+from fmilin.atomic import write_atomically
+from fmilin.errors import UsageError
+from fmilin.report.figures import GRID, QUIET, SUFFIXES, new_figure, open_sides, rendered
 from fmilin.report.numbers import rough, shortened
 from fmilin.report.verification_table import limit_text
 from fmilin.verifying.result import Channel, Trace, Verification
@@ -17,22 +20,64 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["verification_picture"]
+__all__ = ["save_verification", "validity_figure", "verification_figure", "verification_picture"]
 
-NONLINEAR, LINEAR, QUIET, GRID = "#0b5394", "#e08214", "#5f6368", "#dcdfe2"
-BEYOND = "#9db9d6"
-RIGHT, WRONG = "#2e7d32", "#c0392b"
+NONLINEAR, LINEAR, BEYOND = "#0072b2", "#e08214", "#9db9d6"
+RIGHT, WRONG = "#0072b2", "#d55e00"
 
 COLUMNS = 3
 MOST_PANELS = 12
 MOST_BARS = 30
 
 
-def verification_picture(verification: Verification) -> bytes:
-    """Return a PNG picture: a panel per channel, and a bar per channel up to the amplitude at which it is 5 % off."""
+def verification_picture(verification: Verification, suffix: str = ".png") -> bytes:
+    """Return what :func:`verification_figure` draws, as a file of this suffix."""
+    return rendered(verification_figure(verification), suffix, dpi=120)
+
+
+def save_verification(verification: Verification, path: str | Path) -> None:
+    """Write that picture.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is none of a picture, or the file cannot be written.
+    """
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise UsageError(f"Cannot draw '{path}': a picture ends in {' or '.join(SUFFIXES)}.")
+    write_atomically(path, verification_picture(verification, Path(path).suffix))
+
+
+def validity_figure(verification: Verification) -> Figure:
+    """Return a bar per channel up to the amplitude at which the linear model is 5 % off.
+
+    Raises
+    ------
+    UsageError
+        When no channel can be drawn.
+    """
+    bars = _barred(verification)
+    if not bars:
+        raise UsageError("The verification has no channel with a range of validity.")
+    height = 0.34 * len(bars) + 1.6
+    figure = new_figure(10.5, height)
+    figure.text(
+        0.015, 1 - 0.3 / height, f"Validity: {shortened(verification.model.name)}", fontsize=13, fontweight="bold",
+        va="center",
+    )  # fmt: skip
+    _draw_bars(figure.add_axes((0.30, 0.62 / height, 0.55, 1 - 1.45 / height)), bars)
+    return figure
+
+
+def _barred(verification: Verification) -> list[Channel]:
+    return [c for c in verification.channels if c.kind not in ("point", "drift")][:MOST_BARS]
+
+
+def verification_figure(verification: Verification) -> Figure:
+    """Return a panel per channel, and a bar per channel up to the amplitude at which it is 5 % off."""
     drawn = [c for c in verification.channels if c.trace is not None]
     panels = _chosen(drawn)
-    bars = [c for c in verification.channels if c.kind not in ("point", "drift")][:MOST_BARS]
+    bars = _barred(verification)
     rows = max(-(-len(panels) // COLUMNS), 1)
     bar_height = 0.26 * max(len(bars), 2) + 1.0
     height = 1.45 + 2.45 * rows + bar_height + 0.3
@@ -48,7 +93,7 @@ def verification_picture(verification: Verification) -> bytes:
     if bars:
         axes = figure.add_axes((0.30, 0.62 / height, 0.55, middle - 1.12 / height))
         _draw_bars(axes, bars)
-    return png(figure, dpi=120)
+    return figure
 
 
 def _chosen(channels: Sequence[Channel]) -> list[Channel]:

@@ -173,17 +173,16 @@ class Verification:
         return verification_text(self)
 
     def save_picture(self, path: str | Path) -> None:
-        """Draw both responses of each channel, and how far it holds, as a PNG picture.
+        """Draw both responses of each channel, and how far it holds, as a picture: .png or .svg.
 
         Raises
         ------
         UsageError
-            When the file cannot be written.
+            When the suffix is another, or the file cannot be written.
         """
-        from fmilin.atomic import write_atomically
-        from fmilin.report.verification_picture import verification_picture
+        from fmilin.report.verification_picture import save_verification
 
-        write_atomically(path, verification_picture(self))
+        save_verification(self, path)
 
     def to_document(self) -> dict[str, Any]:
         """Return everything but the traces as plain data, NaN and infinity as None."""

@@ -31,7 +31,7 @@ def linear_file(name: str = "pendulum.json", **changes: np.ndarray) -> Path:
 def test_a_right_linear_model_passes(run: Run) -> None:
     done = run("verify", PENDULUM, linear_file(), "--horizon", 1, "--plot", "picture.png")
     assert done.status == 0, done.err
-    assert done.err == ""
+    assert done.err == "picture.png: both responses of each channel, and how far each holds\n"
     assert "right to first order in all 7 channels" in done.out
     assert "Failed" not in done.out
     assert max(map(len, done.out.splitlines())) <= 80

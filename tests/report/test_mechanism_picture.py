@@ -12,7 +12,7 @@ import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.models.mechanism import Mechanism
 from fmilin.report.mechanism_canvas import view_of
-from fmilin.report.mechanism_picture import REACH, _moving, _named, _swing, mechanism_picture
+from fmilin.report.mechanism_picture import REACH, _swing, mechanism_picture, moving, named
 from fmilin.report.mechanism_shapes import Shapes, outline
 from fmilin.systems import (
     double_wishbone,
@@ -74,7 +74,7 @@ def test_outlines_go_around() -> None:
 def test_mode_shapes_reach_as_far_as_they_should_with_closed_loops(model: Mechanism) -> None:
     shapes = Shapes(model.description)
     q = shapes.start
-    motion = _moving(fl.linearize(model), shapes)[0]
+    motion = moving(fl.linearize(model), shapes)[0]
     for end in _swing(shapes, q, motion.mode):
         assert end.closing.shape == (len(model.description.loops), 3)
         here = {s.body: s.points for s in shapes.posture(q).bodies}
@@ -87,17 +87,17 @@ def test_both_ends_of_a_swing_differ_from_the_middle_for_every_mode() -> None:
     model = stewart_platform()
     shapes = Shapes(model.description)
     middle = shapes.posture(shapes.start).closing
-    for motion in _moving(fl.linearize(model), shapes):
+    for motion in moving(fl.linearize(model), shapes):
         for end in _swing(shapes, shapes.start, motion.mode):
             assert np.linalg.norm(end.closing - middle, axis=1).max() > 0.3 * REACH * shapes.size
 
 
 def test_there_and_back_is_one_motion() -> None:
     model = parallel_robot()
-    motions = _moving(fl.linearize(model), Shapes(model.description))
-    assert [_named(m) for m in motions] == ["eigenvalues ±1.626 1/s", "eigenvalues ±4.042 1/s"]
-    (motion,) = _moving(fl.linearize(slider_crank()), Shapes(slider_crank().description))
-    assert _named(motion) == "7.393 rad/s"
+    motions = moving(fl.linearize(model), Shapes(model.description))
+    assert [named(m) for m in motions] == ["eigenvalues ±1.626 1/s", "eigenvalues ±4.042 1/s"]
+    (motion,) = moving(fl.linearize(slider_crank()), Shapes(slider_crank().description))
+    assert named(motion) == "7.393 rad/s"
 
 
 def test_a_picture_has_one_panel_for_each_mode() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.report.numbers import eigenvalue_text, rough, shortened
-from fmilin.report.page import Page, as_html, as_text
+from fmilin.report.page import Page
 from fmilin.report.table import fact, simple_table
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
 
-__all__ = ["family_html", "family_text", "print_family"]
+__all__ = ["print_family", "show_family"]
 
 LINES = 40
 """Points shown; what lies between is left out."""
@@ -22,9 +22,7 @@ LINES = 40
 EVENTS = 8
 
 ROWS, NAMES = 24, 8
-"""Points and names shown by :func:`family_text`."""
-
-MORE = ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"
+"""Points and names shown by :func:`show_family`."""
 
 
 def print_family(family: LinearFamily, stream: TextIO) -> None:
@@ -52,17 +50,8 @@ def print_family(family: LinearFamily, stream: TextIO) -> None:
     _print_events(family, stream)
 
 
-def family_text(family: LinearFamily) -> str:
-    """Return the same as text of at most 40 lines, without following modes from point to point."""
-    return as_text(lambda page: _show(family, page), MORE)
-
-
-def family_html(family: LinearFamily) -> str:
-    """Return that as HTML."""
-    return as_html(lambda page: _show(family, page), MORE)
-
-
-def _show(family: LinearFamily, page: Page) -> None:
+def show_family(family: LinearFamily, page: Page) -> None:
+    """Print a family of any size in few lines, without following modes from point to point."""
     page.print(fact("Family", [shortened(family.template.model.name) or "sweep"], page.width))
     grid = " x ".join(map(str, family.shape)) or "of one point"
     page.print(fact("Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"], page.width))

@@ -1,0 +1,329 @@
+"""``fmilin plot FILE|MODEL --kind KIND -o FILE``: pictures of linear models, families and mechanisms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.options import (
+    MODEL,
+    POINT,
+    PROJECT,
+    Constraints,
+    Running,
+    constraints_options,
+    grouped,
+    is_fmu,
+    is_system,
+    names_option,
+    new_file_option,
+    number_option,
+    one_of,
+    read_by,
+    running_options,
+    settings_option,
+    time_option,
+)
+from fmilin.cli.request import Request
+from fmilin.errors import FmilinError, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model, OperatingPoint
+
+__all__ = ["command"]
+
+LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "errors", "sparsity")
+FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")
+NONLINEAR = ("validity",)
+MECHANISM = ("mechanism", "shapes")
+KINDS = tuple(dict.fromkeys((*LINEAR, *FAMILY, *NONLINEAR, *MECHANISM)))
+
+
+def _numbers(text: str | None, option: str) -> list[int] | None:
+    """Return ``1,3`` as numbers from 1."""
+    if text is None:
+        return None
+    items = [item.strip() for item in text.split(",")]
+    if any(not item.isdigit() or int(item) < 1 for item in items):
+        raise UsageError(f"{option} '{text}': modes are counted from 1, as in {option} 1,3.")
+    return [int(item) for item in items]
+
+
+def _orders(text: str | None, option: str) -> list[float]:
+    try:
+        return [] if text is None else [float(item) for item in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.") from None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is to be drawn, and how."""
+
+    kind: str
+    output: Path
+    against: str | None
+    mode: list[int] | None
+    amplitude: float | None
+    stop_time: float | None
+    quantity: str | None
+    orders: list[float]
+    hertz: bool
+
+    def check(self) -> None:
+        """Make sure that the options go with the kind of picture.
+
+        Raises
+        ------
+        UsageError
+        """
+        given = {
+            "--mode": (self.mode is not None, ("modes",)),
+            "--amplitude": (self.amplitude is not None, ("step",)),
+            "--stop-time": (self.stop_time is not None, ("step", "validity")),
+            "--quantity": (self.quantity is not None, ("surface",)),
+            "--orders": (bool(self.orders), ("campbell",)),
+            "--hertz": (self.hertz, ("campbell",)),
+            "--against": (self.against is not None, ("step", "validity")),
+        }
+        for option, (is_given, kinds) in given.items():
+            if is_given and self.kind not in kinds:
+                raise UsageError(f"{option} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
+        if self.output.suffix.lower() == ".gif" and self.kind != "modes":
+            raise UsageError(f"Only --kind modes of a mechanism moves: draw {self.kind} as .png or .svg, not .gif.")
+
+
+DRAWING = grouped(
+    "drawing",
+    Drawing,
+    click.option("--kind", type=one_of(*KINDS), required=True, help="What to draw."),
+    new_file_option(
+        "-o", "--output", suffix=(".png", ".svg", ".gif"), required=True,
+        help="The picture; .gif: a mechanism that moves in its modes.",
+    ),
+    click.option("--against", metavar="MODEL", help="The nonlinear model, beside a file of its linear model."),
+    click.option("--mode", metavar="N,...", callback=read_by(_numbers), help="Of modes: which, slowest first."),
+    number_option("--amplitude", metavar="A", help="Of step, in the unit of each input."),
+    number_option("--stop-time", metavar="T", help="Of step and validity: how long, in seconds."),
+    click.option(
+        "--quantity", metavar="TEXT", help="Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2]."
+    ),
+    click.option("--orders", metavar="N,...", callback=read_by(_orders), help="Of campbell: multiples of the axis."),
+    click.option("--hertz", is_flag=True, help="Of campbell: frequencies in Hz."),
+)  # fmt: skip
+
+
+@click.command(cls=Command)
+@MODEL
+@DRAWING
+@names_option("--inputs", "Which inputs.")
+@names_option("--outputs", "Which outputs.")
+@constraints_options("Of a model: treat all states as independent.")
+@names_option("--independent", "Of a model: states to keep as coordinates.")
+@settings_option("Of a model: a start value, parameter or input.")
+@time_option()
+@POINT
+@click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point.")
+@PROJECT
+@running_options
+def command(
+    model: str,
+    drawing: Drawing,
+    constrained: Constraints,
+    settings: dict[str, float],
+    running: Running,
+    **asked: Any,
+) -> int:
+    """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
+
+    MODEL is a file of a linear model (.mat .npz .json, .fmu of one), of a family (.nc .mat .npz .json), or whatever
+    'fmilin linearize' takes, which is linearized first.
+    """
+    drawing.check()
+    source = drawing.against or model
+    request = Request(
+        source=source,
+        fmu=running.fmu(),
+        settings=settings,
+        constraints=constrained.asked(),
+        constraints_file=constrained.constraints,
+        floating_base=constrained.floating_base,
+        **asked,
+    )
+
+    def job(runner: JobRunner) -> None:
+        content = _drawn(model, drawing, request, runner)
+        runner.restore_directory()
+        runner.write_files({drawing.output: content})
+        runner.results.write(f"{drawing.output}\n")
+
+    return running.work(job, source)
+
+
+def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
+    """Return the picture's file."""
+    from fmilin.cli.sources import opened_result
+    from fmilin.families.family import LinearFamily
+    from fmilin.report.figures import rendered
+
+    found = opened_result(source)
+    if found is None:
+        if drawing.against is not None:
+            raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model itself.")
+        if drawing.kind in MECHANISM or drawing.output.suffix.lower() == ".gif":
+            return _mechanism(drawing, request, runner)
+        figure = _of_model(drawing, request, runner)
+    elif drawing.output.suffix.lower() == ".gif" or drawing.kind in MECHANISM:
+        raise UsageError(
+            f"--kind {drawing.kind} draws bodies and joints, and '{source}' has none. Name the mechanism, as "
+            "MODEL.toml or fmilin.systems:loader."
+        )
+    else:
+        _refuse_points(source, request, drawing)
+        figure = (
+            _of_family(found, source, drawing)
+            if isinstance(found, LinearFamily)
+            else _of_linear(found, source, drawing, request, runner)
+        )
+    return rendered(figure, drawing.output.suffix)
+
+
+def _refuse_points(source: str, request: Request, drawing: Drawing) -> None:
+    """Refuse what says where to linearize a model: a linear model stands where it was made."""
+    given = {
+        "--set": request.settings and drawing.against is None,
+        "--point": request.point,
+        "--trim": request.trim,
+        "--time": request.time is not None,
+        "--independent": request.independent,
+        "--project": request.project,
+        "--constraint": (request.constraints or request.constraints_file) and drawing.against is None,
+    }
+    if wrong := [option for option, value in given.items() if value]:
+        raise UsageError(
+            f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
+        )
+
+
+def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
+    if drawing.kind not in FAMILY:
+        raise UsageError(
+            f"'{source}' is a family of {len(family)} points: --kind {drawing.kind} draws one linear model. Of "
+            f"families there are {', '.join(FAMILY)}."
+        )
+    plot = family.plot
+    match drawing.kind:
+        case "eigenvalues":
+            return plot.eigenvalues()
+        case "root-locus":
+            return plot.root_locus()
+        case "campbell":
+            return plot.campbell(orders=drawing.orders, hertz=drawing.hertz)
+        case _:
+            return plot.surface(drawing.quantity or "growth")
+
+
+def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
+    against = None
+    if drawing.against is not None:
+        from dataclasses import replace
+
+        from fmilin.cli.opening import open_model
+
+        at = {**linear.point.parameters, **request.settings}
+        against, _ = open_model(replace(request, settings=at, time=linear.point.time), runner)
+    elif drawing.kind in NONLINEAR:
+        raise UsageError(
+            f"--kind {drawing.kind} needs the nonlinear model that '{source}' was made from: --against MODEL."
+        )
+    return _linear_figure(linear, drawing, request, against)
+
+
+def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, against: Model | None) -> Figure:
+    plot, channels = linear.plot, {"inputs": request.inputs, "outputs": request.outputs}
+    match drawing.kind:
+        case "bode":
+            return plot.bode(**channels)
+        case "nyquist":
+            return plot.nyquist(**channels)
+        case "step":
+            return plot.step(**channels, against=against, amplitude=drawing.amplitude, stop_time=drawing.stop_time)
+        case "modes":
+            return plot.modes(drawing.mode)
+        case "validity" if against is not None:
+            from fmilin.report.verification_picture import validity_figure
+
+            return validity_figure(linear.verify(against, horizon=drawing.stop_time))
+        case "eigenvalues" | "participation" | "errors" | "sparsity":
+            figure: Figure = getattr(plot, drawing.kind)()
+            return figure
+        case _:
+            raise UsageError(
+                f"--kind {drawing.kind} draws a family of linear models, and this is one: 'fmilin sweep MODEL --vary "
+                "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
+            )
+
+
+def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
+    """Linearize, and draw what comes of it."""
+    import fmilin as fl
+    from fmilin.cli.points import at_point
+
+    if drawing.kind in FAMILY and drawing.kind not in LINEAR:
+        raise UsageError(
+            f"--kind {drawing.kind} draws a family of linear models: 'fmilin sweep {request.source} --vary "
+            "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
+        )
+    model, point = at_point(request, runner)
+    linear = fl.linearize(model, point, inputs=request.inputs, outputs=request.outputs, **request.how())
+    if drawing.kind == "eigenvalues":
+        return linear.plot.eigenvalues(_naive(model, point, linear))
+    return _linear_figure(linear, drawing, request, model)
+
+
+def _naive(model: Model, point: OperatingPoint, linear: LinearModel) -> LinearModel | None:
+    """Return what treating all states as independent says; None where none depends on others, or that fails."""
+    import fmilin as fl
+
+    if len(linear.states) == len(linear.full_states):
+        return None
+    try:
+        return fl.linearize(model.with_constraints([]), point, keep_inaccurate=True)
+    except FmilinError:
+        return None
+
+
+def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
+    """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
+    import fmilin as fl
+    from fmilin.cli.points import at_point
+    from fmilin.models.mechanism import MechanismDescription
+    from fmilin.report.figures import rendered
+    from fmilin.report.mechanism_picture import mechanism_figure
+
+    model, point = at_point(request, runner)
+    description = getattr(model, "description", None)
+    if not isinstance(description, MechanismDescription):
+        what = "an FMU" if is_fmu(request.source) or is_system(request.source) else "a model of equations alone"
+        raise UsageError(
+            f"'{request.source}' is {what}: it says nothing about bodies and joints that could be drawn. Name a "
+            "mechanism, as MODEL.toml, ROBOT.urdf or fmilin.systems:loader."
+        )
+    if drawing.kind == "mechanism":
+        states = dict(zip(model.states.names, point.states.tolist(), strict=True))
+        return rendered(mechanism_figure(description, states=states), drawing.output.suffix, dpi=120)
+    linear = fl.linearize(model, point, **request.how())
+    if drawing.output.suffix.lower() != ".gif":
+        return rendered(mechanism_figure(description, linear), drawing.output.suffix, dpi=120)
+    from fmilin.report.mechanism_motion import mechanism_motion
+
+    return mechanism_motion(description, linear, numbers=drawing.mode)

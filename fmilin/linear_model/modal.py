@@ -1,0 +1,262 @@
+"""Modes and channels: which coordinates take part in a mode, which inputs move it, which outputs show it.
+
+With the spectral projector P_i of an eigenvalue (v w' for a single one, w'v = 1), |P_i|_kk is the participation factor
+of coordinate k (Perez-Arriaga, Verghese, Schweppe, 1982): independent of the units and scaling of all coordinates.
+P_i b is the part of mode i in the impulse response of all coordinates to an input b, and c P_i its part in an output's
+response to initial values: their shares are independent of scaling, too.
+
+Whether a mode can be moved is the test of Popov, Belevitch and Hautus: rank [A - lambda I, b], on the left invariant
+subspace of the eigenvalue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.linear_model.gramians import eigenvectors, energies, hankel_values, sorted_schur
+from fmilin.linear_model.modes import rate_of
+from fmilin.signals import FloatArray
+
+if TYPE_CHECKING:
+    from fmilin.linear_model.model import LinearModel
+
+__all__ = ["ModalAnalysis", "ModeGroup", "modal_analysis"]
+
+Complex = NDArray[np.complex128]
+
+EPS = float(np.finfo(np.float64).eps)
+
+SLACK = 10.0
+"""By how much more than its estimated uncertainty an eigenvalue may be off."""
+
+CANCELLED = 1e-9
+"""A sum that is smaller than this part of its terms is zero: that coordinate does not answer."""
+
+
+@dataclass(frozen=True)
+class ModeGroup:
+    """An eigenvalue, or a pair of complex ones; several where they cannot be told from each other.
+
+    Attributes
+    ----------
+    eigenvalue : complex
+        In 1/s; the one of a pair with positive imaginary part, the mean of several. Of a sampled model log(z) / T.
+    count : int
+        Eigenvalues that are equal as far as they are known, a pair counting once: 1 as a rule.
+    is_pair : bool
+    """
+
+    eigenvalue: complex
+    count: int
+    is_pair: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ModalAnalysis:
+    """How modes, coordinates, inputs and outputs belong together. Rows are groups, slowest first.
+
+    Attributes
+    ----------
+    groups : tuple of ModeGroup
+    participation : array, shape (groups, P)
+        Participation factors of the coordinates, of every group with the sum 1.
+    controllability : array, shape (groups, nu)
+        The share of the mode in the impulse response of the coordinate in which it is largest; 0: not moved.
+    observability : array, shape (groups, ny)
+        The share of the mode in an output's free response from that coordinate for which it is largest.
+    unmoved, unseen : array of int, shape (groups, nu) and (groups, ny)
+        How many eigenvalues of the group this input alone cannot move, this output alone does not show; by the test of
+        Popov, Belevitch and Hautus.
+    uncontrollable, unobservable : array of int, shape (groups,)
+        The same for all inputs, all outputs together.
+    reached : array, shape (groups, nu)
+        Amplitude of the mode that an input of unit energy (the integral of u^2 is 1) can reach, in the unit of the
+        state that moves most: from the controllability Gramian. Infinite without damping; NaN for groups of several.
+    shown : array, shape (groups, ny)
+        Root of the energy of an output (the integral of its square) while the mode decays from amplitude 1.
+    hankel : array
+        Hankel singular values of the part that decays, of inputs and outputs in their sizes, largest first.
+    """
+
+    groups: tuple[ModeGroup, ...]
+    participation: FloatArray
+    controllability: FloatArray
+    observability: FloatArray
+    unmoved: NDArray[np.intp]
+    unseen: NDArray[np.intp]
+    uncontrollable: NDArray[np.intp]
+    unobservable: NDArray[np.intp]
+    reached: FloatArray
+    shown: FloatArray
+    hankel: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Subspace:
+    """Bases of the left and right invariant subspaces, and the matrix on each, in balanced coordinates."""
+
+    eigenvalue: complex
+    pair: bool
+    left: Complex
+    on_left: Complex
+    right: Complex
+    on_right: Complex
+    uncertainty: float
+
+    @property
+    def projector(self) -> Complex:
+        """V (U'V)^-1 U', shape (P, P)."""
+        return np.asarray(self.right @ np.linalg.solve(self.left.conj().T @ self.right, self.left.conj().T))
+
+
+def modal_analysis(linear: LinearModel) -> ModalAnalysis:
+    """Return how modes, coordinates, inputs and outputs of a linear model belong together.
+
+    Parameters
+    ----------
+    linear : LinearModel
+
+    References
+    ----------
+    I. J. Perez-Arriaga, G. C. Verghese, F. C. Schweppe: Selective modal analysis, IEEE Trans. PAS 101 (1982).
+    A. M. A. Hamdan, A. H. Nayfeh: Measures of modal controllability and observability, J. Guidance 12 (1989).
+    """
+    from scipy.linalg import matrix_balance
+
+    P, nu, ny = len(linear.states), len(linear.inputs), len(linear.outputs)
+    if not P:
+        none = np.zeros((0, 0))
+        return ModalAnalysis(
+            (), none, np.zeros((0, nu)), np.zeros((0, ny)), np.zeros((0, nu), np.intp), np.zeros((0, ny), np.intp),
+            np.zeros(0, int), np.zeros(0, int), np.zeros((0, nu)), np.zeros((0, ny)), np.zeros(0),
+        )  # fmt: skip
+    balanced: Any = matrix_balance(linear.A, permute=False, separate=True)
+    A: FloatArray = balanced[0]
+    scale: FloatArray = balanced[1][0]
+    error = linear.errors.A / scale[:, None] * scale
+    B, C = linear.B / scale[:, None], linear.C * scale
+    noise_B, noise_C = linear.errors.B / scale[:, None], linear.errors.C * scale
+    found = sorted(_subspaces(A, error), key=lambda s: _order(s, linear.sample_time))
+    projectors = [s.projector for s in found]
+    diagonal = np.abs([np.diag(p) for p in projectors])
+    twice = np.array([1.0 + s.pair for s in found])
+    size = float(np.linalg.norm(A, 2)) or 1.0
+
+    def one_by_one(s: _Subspace, columns: FloatArray, noise: FloatArray, *, seen: bool = False) -> list[int]:
+        return [_missing(s, columns[:, [k]], noise[:, [k]], size, seen=seen) for k in range(columns.shape[1])]
+
+    reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in found])
+    return ModalAnalysis(
+        groups=tuple(ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair) for s in found),
+        participation=diagonal / diagonal.sum(axis=1, keepdims=True),
+        controllability=_shares([p @ B for p in projectors], [np.abs(p) @ np.abs(B) for p in projectors], twice),
+        observability=_shares([(C @ p).T for p in projectors], [(np.abs(C) @ np.abs(p)).T for p in projectors], twice),
+        unmoved=np.array([one_by_one(s, B, noise_B) for s in found], np.intp),
+        unseen=np.array([one_by_one(s, C.T, noise_C.T, seen=True) for s in found], np.intp),
+        uncontrollable=np.array([_missing(s, B, noise_B, size) for s in found], np.intp),
+        unobservable=np.array([_missing(s, C.T, noise_C.T, size, seen=True) for s in found], np.intp),
+        reached=reached,
+        shown=shown,
+        hankel=hankel_values(linear),
+    )
+
+
+def _order(subspace: _Subspace, sample_time: float) -> tuple[float, float]:
+    rate = rate_of(subspace.eigenvalue, sample_time)
+    return abs(rate), rate.real
+
+
+def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
+    """Yield the invariant subspaces of eigenvalues that can be told apart, of a pair that with positive imaginary part.
+
+    An eigenvalue is known up to its condition number times the error of A; those nearer to each other than that are one
+    group, with a basis from Schur's form: eigenvectors say nothing there.
+    """
+    size = float(np.linalg.norm(A, 2)) or 1.0
+    relative = max(len(A) * EPS, float(np.linalg.norm(error, 2)) / size)
+    values, left, right = eigenvectors(A)
+    sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
+    worst = np.cbrt(relative) * size
+    radius = np.minimum(SLACK * relative * size / np.maximum(sine, 1e-300), worst)
+    for members in _groups(values, radius):
+        mean = complex(values[members].mean())
+        uncertainty = float(radius[members].max())
+        pair = abs(mean.imag) > uncertainty
+        if pair and mean.imag < 0:
+            continue
+        if len(members) == 1:
+            k = members[0]
+            one = np.array([[values[k]]])
+            yield _Subspace(complex(values[k]), pair, left[:, [k]], one, right[:, [k]], one, uncertainty)
+            continue
+        others = np.delete(values, members)
+        on_right, V = _schur(A, values[members], others)
+        on_left, U = _schur(A.T, values[members].conj(), others.conj())
+        mean = mean if pair else complex(mean.real)
+        yield _Subspace(mean, pair, U, on_left.conj().T, V, on_right, uncertainty)
+
+
+def _groups(values: Complex, radius: FloatArray) -> list[list[int]]:
+    """Return the connected groups of eigenvalues whose discs overlap."""
+    left, found = set(range(len(values))), []
+    while left:
+        group, waiting = [], [left.pop()]
+        while waiting:
+            i = waiting.pop()
+            group.append(i)
+            near = [j for j in left if abs(values[i] - values[j]) <= radius[i] + radius[j]]
+            left.difference_update(near)
+            waiting += near
+        found.append(sorted(group))
+    return found
+
+
+def _schur(A: FloatArray, inside: Complex, outside: Complex) -> tuple[Complex, Complex]:
+    """Return A on the invariant subspace of some eigenvalues, and an orthonormal basis of it."""
+
+    def chosen(value: complex) -> bool:
+        return bool(np.abs(inside - value).min() < np.abs(outside - value).min(initial=np.inf))
+
+    T, Q, count = sorted_schur(A, chosen)
+    return T[:count, :count], Q[:, :count]
+
+
+def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) -> FloatArray:
+    """Return the largest share of each group over the coordinates, shape (groups, channels).
+
+    Parameters
+    ----------
+    parts, terms : list of array, shape (P, channels)
+        What each group adds, and the sum of the sizes of what it is made of.
+    twice : array, shape (groups,)
+        2 for pairs.
+    """
+    sizes = np.abs(np.array(parts)) * twice[:, None, None]
+    total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))
+    answers = total > CANCELLED * bound
+    shares: FloatArray = np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0)
+    return shares
+
+
+def _missing(s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, *, seen: bool = False) -> int:
+    """Return by how much the rank of [A - lambda I, columns] falls short on the subspace of an eigenvalue."""
+    basis, on_it = (s.right, s.on_right.T) if seen else (s.left, s.on_left)
+    count = int(basis.shape[1])
+    lengths = np.linalg.norm(columns, axis=0)
+    used = lengths > np.linalg.norm(noise, axis=0)
+    if not used.any():
+        return count if count == 1 else count - _rank(on_it - s.eigenvalue * np.eye(count), s.uncertainty)
+    unit = columns[:, used] / lengths[used]
+    blurred = float(np.max(np.linalg.norm(noise, axis=0)[used] / lengths[used]))
+    coupling = (basis.T if seen else basis.conj().T) @ unit * size
+    block = np.hstack((on_it - s.eigenvalue * np.eye(count), coupling)) if count > 1 else coupling
+    return count - _rank(block, max(s.uncertainty, SLACK * max(len(basis) * EPS, blurred) * size))
+
+
+def _rank(block: Complex, tolerance: float) -> int:
+    return int(np.count_nonzero(np.linalg.svd(block, compute_uv=False) > tolerance))
