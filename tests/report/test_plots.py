@@ -87,7 +87,7 @@ def test_a_step_beside_the_nonlinear_model_parts_from_it_where_it_swings_far() -
         axes = linear.plot.step(against=model, outputs=["phi"], amplitude=amplitude, stop_time=3.0).axes
         nonlinear, line = (np.asarray(x.get_ydata()) for x in axes[0].lines[-2:])
         off = np.abs(nonlinear - line).max() / np.abs(line).max()
-        assert (off < 1e-3) is near
+        assert bool(off < 1e-3) is near
     assert len(texts(linear.plot.step(against=model))) > 1000  # an amplitude is found
 
 
@@ -116,7 +116,7 @@ def test_crowded_eigenvalues_have_a_panel_of_their_own() -> None:
 
 
 def test_shares_of_modes_are_drawn(spring: fl.LinearModel) -> None:
-    factors, moved, _ = (np.ma.getdata(a.images[0].get_array()) for a in spring.plot.participation().axes[:3])
+    factors, moved, _ = (np.asarray(np.ma.asarray(a.images[0].get_array())) for a in spring.plot.participation().axes[:3])
     np.testing.assert_allclose(factors, [[0.5, 0.5]], rtol=1e-9)
     np.testing.assert_allclose(moved, [[1.0]])
 
