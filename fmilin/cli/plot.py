@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import (
@@ -122,12 +123,21 @@ DRAWING = grouped(
 )  # fmt: skip
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin plot plant.mat --kind bode -o bode.png",
+        "fmilin plot four_bar.fmu --kind step --stop-time 5 -o step.svg",
+        "fmilin plot loader.toml --kind modes --trim -o modes.gif",
+        "fmilin plot family.nc --kind root-locus -o locus.png",
+    ],
+)
 @MODEL
 @DRAWING
 @names_option("--inputs", "Which inputs.")
 @names_option("--outputs", "Which outputs.")
 @constraints_options("Of a model: treat all states as independent.")
+@file_options
 @names_option("--independent", "Of a model: states to keep as coordinates.")
 @settings_option("Of a model: a start value, parameter or input.")
 @time_option()
@@ -139,14 +149,15 @@ def command(
     model: str,
     drawing: Drawing,
     constrained: Constraints,
+    opened: FileOptions,
     settings: dict[str, float],
     running: Running,
     **asked: Any,
 ) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 
-    MODEL is a file of a linear model (.mat .npz .json, .fmu of one), of a family (.nc .mat .npz .json), or whatever
-    'fmilin linearize' takes, which is linearized first.
+    MODEL is a file of a linear model (.mat .npz .json, .fmu of one), of a family (.nc .mat .npz .json), or what 'fmilin
+    linearize' takes: a model that is linearized first, or a mechanism.
     """
     drawing.check()
     source = drawing.against or model
@@ -156,7 +167,7 @@ def command(
         settings=settings,
         constraints=constrained.asked(),
         constraints_file=constrained.constraints,
-        floating_base=constrained.floating_base,
+        options=opened.asked(),
         **asked,
     )
 
