@@ -1,13 +1,18 @@
-"""Holding forces over a workspace: every posture of an excavator, against virtual work."""
+"""Holding forces over a workspace: every posture of a machine, against virtual work."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import mpmath
 import numpy as np
 
 import fmilin as fl
 from fmilin.signals import FloatArray
+from fmilin.systems import loader
+from tests.systems.loader_geometry import LoaderGeometry
+from tests.systems.reduced import Reduced
+from tests.trimming.machines import boom_and_cylinder, boom_force
 
 EXCAVATOR = Path(__file__).with_name("excavator.toml")
 MASSES = {"boom": 1500.0, "stick": 1200.0, "barrel": 90.0, "rod": 60.0}
@@ -59,3 +64,34 @@ def test_every_posture_of_an_excavator_is_held() -> None:
     np.testing.assert_allclose(family.u0, expected, rtol=1e-6, atol=1e-2)
     tip = [[(turned(b, 5.7, 0.0) + turned(b + s, 2.9, 0.0))[0] for s in sticks] for b in booms]
     np.testing.assert_allclose(family.array("out0")[..., 0], np.array(tip), rtol=1e-9)
+
+
+def test_a_cylinder_holds_a_boom_at_every_angle() -> None:
+    angles = np.linspace(-0.3, 1.2, 60)
+    for stiffness in (0.0, 1e4):
+        family = fl.sweep(boom_and_cylinder(stiffness), {"pin.q": angles}, trim=fl.TrimRequest(free=["force"]))
+        assert family.ok.all(), family.reasons
+        expected = [boom_force(angle, stiffness) for angle in angles]
+        np.testing.assert_allclose(family.u0[:, 0], expected, rtol=1e-9, atol=1e-5)
+
+
+def test_every_posture_of_a_loader_is_held() -> None:
+    """With the lengths of both cylinders as coordinates the forces are the slopes of the weight's energy."""
+    machine = loader()
+    start = dict(zip(machine.states.names, machine.start.states.tolist(), strict=True))
+    lifts, tilts = start["lift.q"] + np.linspace(-0.08, 0.2, 6), start["tilt.q"] + np.linspace(-0.1, 0.1, 12)
+    family = fl.sweep(
+        machine, {"lift.q": lifts, "tilt.q": tilts}, trim=fl.TrimRequest(free=["lift_force", "tilt_force"])
+    )
+    assert family.ok.all(), family.reasons
+    assert int((family.array("visits")[..., 0] == 0).sum()) > 50  # in batches
+    plane = Reduced(LoaderGeometry(machine.description).by_strokes)
+    expected = np.array([[strokes_forces(plane, lift, tilt) for tilt in tilts] for lift in lifts])
+    np.testing.assert_allclose(family.u0, expected, rtol=1e-7, atol=1e-3)
+
+
+def strokes_forces(plane: Reduced, lift: float, tilt: float) -> list[float]:
+    """Return dV/dL of both cylinders."""
+    with mpmath.workdps(30):
+        slopes = [mpmath.diff(lambda a, b: plane.potential((a, b)), (lift, tilt), n) for n in ((1, 0), (0, 1))]
+        return [float(slope) for slope in slopes]
