@@ -20,6 +20,9 @@ POINTS = 2
 STEP = 1e-3
 """Of differences, in sizes of the states."""
 
+ROUNDING_OF_RATES = 1e-12
+"""Of a rate, in the sum of its terms."""
+
 APART = 1e-2
 """What a gradient adds to the span of others at the point, to be preferred: parallel ones are nearly singular."""
 
@@ -102,9 +105,11 @@ def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArra
     steps = STEP * np.diag(search.sampler.sizes)
     both = np.vstack((x + steps, x - steps))
     f = search.sampler.held_rates(both)
-    rates = np.array([(g.gradients(both) * f).sum(axis=1) for g in positions])
-    there, back = rates[:, : len(x)], rates[:, len(x) :]
-    found: FloatArray = np.nan_to_num((there - back) / (2 * STEP * search.sampler.sizes))
+    terms = np.array([g.gradients(both) * f for g in positions])
+    there, back = np.split(terms.sum(axis=2), 2, axis=1)
+    change = there - back  # a constraint whose rate is zero everywhere changes by rounding alone
+    change[np.abs(change) <= ROUNDING_OF_RATES * np.abs(terms).sum(axis=2).max(axis=1, keepdims=True)] = 0.0
+    found: FloatArray = np.nan_to_num(change / (2 * STEP * search.sampler.sizes))
     return found
 
 
