@@ -13,7 +13,7 @@ import fmilin as fl
 from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.options import FmuOptions
 from fmilin.linear_model.model import LinearModel
-from fmilin.model.stepping import Stepping
+from fmilin.model.stepping import Stepped, Stepping
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped
 
@@ -136,6 +136,36 @@ def test_clocks_of_fmi_3_tick_in_event_mode(tmp_path: Path, linear: Callable[...
     np.testing.assert_allclose(
         np.max(np.abs(longer.eigenvalues())), np.max(np.abs(expected.eigenvalues())) ** 2, atol=1e-8
     )
+
+
+def early(folder: Path, *, clock: str = "output") -> Path:
+    """The sampled loop, whose clock is triggered."""
+    further = f'<Clock name="t" valueReference="50" causality="{clock}" intervalVariability="triggered"/>'
+    attributes = 'canHandleVariableCommunicationStepSize="true" hasEventMode="true" SAVES'
+    return stepped.build(
+        "sampled_loop",
+        folder,
+        stepped.Kind(fmi="3.0", flags=("-DRETURNS_EARLY",), attributes=attributes, further=further),
+    )
+
+
+@pytest.mark.parametrize("step", [0.2, 0.4])
+def test_an_event_of_the_fmu_s_own_ends_a_step_early(
+    tmp_path: Path, linear: Callable[..., LinearModel], step: float
+) -> None:
+    """Each tick is one that the FMU asks for, in the middle of steps of 0.4 s, too."""
+    found = linear(early(tmp_path / "3"), stepping=Stepping(lifted=True, step=step))
+    expected = linear(stepped.build("sampled_loop", tmp_path / "2"), stepping=Stepping(lifted=True, step=step))
+    np.testing.assert_allclose(np.sort(found.eigenvalues()), np.sort(expected.eigenvalues()), atol=1e-8)
+    z = np.exp(0.3j)
+    gains = [m.C @ np.linalg.solve(z * np.eye(len(m.A)) - m.A, m.B) + m.D for m in (found, expected)]
+    np.testing.assert_allclose(gains[0], gains[1], atol=1e-8)
+
+
+def test_a_clock_that_nothing_triggers_is_told(tmp_path: Path) -> None:
+    with fl.load(early(tmp_path, clock="input")) as model:
+        assert isinstance(model, Stepped)
+        assert "Nothing triggers t here: what it samples stays as it is." in model.cadence.sampled
 
 
 # ---------------------------------------------------------------------- descriptions

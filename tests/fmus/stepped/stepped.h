@@ -16,6 +16,8 @@
      ONLY_ONCE        a second instance in the same library ends the process
      LOOSE            without a tolerance the solver takes one explicit Euler step per communication step
      SLOW=n           a step takes n nanoseconds more
+     RETURNS_EARLY    (FMI 3.0) ticks are the FMU's own: it returns early from the step when one is due, and ticks in the
+                      event mode that it asks for; it must be allowed to
      CLOCKED          (FMI 3.0) ticks are those of a clock that the importer activates in event mode, nothing else */
 
 #include <math.h>
@@ -46,7 +48,7 @@ typedef struct {
     int fresh;   /* steps since the solver (re)started */
     int running; /* initialized */
     int loose;   /* no tolerance was asked for */
-    int events, ticking; /* CLOCKED: instantiated for event mode; the clock is active */
+    int events, ticking, early; /* instantiated for event mode; the clock is active; early return is allowed */
 } Model;
 
 static void rates(const double *x, const double *z, const double *u, double *dx);
@@ -109,7 +111,7 @@ static int step(Model *m, double h) {
     memcpy(m->used, m->u, sizeof m->u);
 #endif
     double end = m->time + h;
-#if defined(PERIOD) && !defined(CLOCKED)
+#if defined(PERIOD) && !defined(CLOCKED) && !defined(RETURNS_EARLY)
     while (m->next_tick < end - 1e-9) {
         if (m->next_tick > m->time + 1e-9) integrate(m, m->next_tick - m->time);
         tick(m);

@@ -29,7 +29,7 @@ fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3
                                          fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
                                          fmi3IntermediateUpdateCallback update) {
     Model *m = made();
-    m->events = events;
+    m->events = events, m->early = early;
     return m;
 }
 #ifdef CLOCKED
@@ -45,6 +45,16 @@ fmi3Status fmi3UpdateDiscreteStates(fmi3Instance c, fmi3Boolean *again, fmi3Bool
     memcpy(m->used, m->u, sizeof m->u);
     if (m->ticking) tick(m);
     m->ticking = 0;
+    return fmi3OK;
+}
+#elif defined(RETURNS_EARLY)
+OK(EnterEventMode) NOT_HERE(SetClock)
+fmi3Status fmi3UpdateDiscreteStates(fmi3Instance c, fmi3Boolean *again, fmi3Boolean *terminate, fmi3Boolean *nominals,
+                                    fmi3Boolean *values, fmi3Boolean *scheduled, double *time) {
+    Model *m = c;
+    *again = *terminate = *nominals = *values = *scheduled = fmi3False;
+    memcpy(m->used, m->u, sizeof m->u);
+    if (m->running && m->next_tick <= m->time + 1e-9) tick(m), m->next_tick += PERIOD;
     return fmi3OK;
 }
 #else
@@ -76,6 +86,12 @@ fmi3Status fmi3DoStep(fmi3Instance c, double time, double h, fmi3Boolean noResto
 #endif
 #ifdef CLOCKED
     if (!m->events || h > PERIOD * (1 + 1e-9)) return fmi3Error;
+#endif
+#ifdef RETURNS_EARLY
+    if (!m->events || !m->early) return fmi3Error;
+    if (m->next_tick <= time + 1e-9) return fmi3Error; /* the event mode that it asked for was not entered */
+    if (m->next_tick < time + h - 1e-9) h = m->next_tick - time, *early = *event = fmi3True;
+    if (fabs(m->next_tick - time - h) < 1e-9) *event = fmi3True;
 #endif
     int done = may_be_taken_back(m, h, noRestore);
     *reached = m->time;

@@ -29,6 +29,9 @@ def cadence_of(description: Description) -> Cadence:
     sampled = []
     if clocks:
         sampled.append(f"It has {len(clocks)} clock(s): {shortened(v.name for v in clocks)}.")
+    waiting = [v.name for v in clocks if v.causality == "input" and not v.interval]
+    if waiting:
+        sampled.append(f"Nothing triggers {shortened(waiting)} here: what it samples stays as it is.")
     if discrete:
         sampled.append(f"It has discrete-time numbers: {shortened(v.name for v in discrete)}.")
     periods = sorted({v.interval for v in clocks if v.interval and v.interval > 0})

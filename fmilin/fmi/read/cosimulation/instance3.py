@@ -11,6 +11,7 @@ import ctypes
 from math import floor
 from pathlib import Path
 
+from fmilin.errors import NumericalError
 from fmilin.fmi.read.cosimulation.instance import SteppedInstance
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.instance3 import Instance3
@@ -32,6 +33,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
         clocks = [v for v in description.looked_through() if v.type == "Clock"]
         self._has_event_mode = bool(clocks) and is_true(description.capabilities, "hasEventMode")
         self._ticking = [v for v in clocks if v.causality == "input" and v.interval]
+        self._has_own_events = any(v.causality != "input" for v in clocks)
         self._begin = 0.0
         super().__init__(folder, description, number_of_states, sink)
 
@@ -41,7 +43,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
             "InstantiateCoSimulation",
             *self._identity(),
             self.truth(self._has_event_mode),
-            self.truth(0),  # no early return
+            self.truth(self._has_event_mode),  # it may return early from a step, for an event of its own
             ctypes.c_void_p(),  # no intermediate variables
             ctypes.c_size_t(0),
             *self._environment(),
@@ -49,8 +51,11 @@ class SteppedInstance3(SteppedInstance, Instance3):
         )
 
     def _start(self) -> None:
-        """Settle in event mode, where there is one; what is due at the start happens in the first step."""
-        if self._has_event_mode:
+        """Settle in event mode, where there is one; what is due at the start happens in the first step.
+
+        Clocks that the FMU ticks itself would tick here, before the inputs of the first step are set.
+        """
+        if self._has_event_mode and not self._has_own_events:
             self._settle()
 
     def _do_step(self, time: float, step: float) -> None:
@@ -58,25 +63,35 @@ class SteppedInstance3(SteppedInstance, Instance3):
             self._advance(time, step)
             return
         end = time + step
-        while time < end:
+        while time < end - _SIMULTANEOUS * step:
             self._update(time)
             until = self._next_due(time, end)
             self.component.call("EnterStepMode")
-            self._advance(time, until - time)
+            reached = self._advance(time, until - time)
             self.component.call("EnterEventMode")
-            time = until
+            time = until if reached is None else reached
 
-    def _advance(self, time: float, step: float) -> None:
+    def _advance(self, time: float, step: float) -> float | None:
+        """Take one step; return the time that it reaches, where the FMU has an event of its own before its end."""
         # ``noSetFMUStatePriorToCurrentPoint``: no step is taken back. Told otherwise, some FMUs save and go back at
         # every step. That a run starts anew from a saved state is no rollback.
         forgets = self.truth(1)
         needs_event, terminates, returns_early = (self.truth() for _ in range(3))
-        answers = (needs_event, terminates, returns_early, ctypes.c_double())
+        reached = ctypes.c_double()
+        answers = (needs_event, terminates, returns_early, reached)
         arguments = (ctypes.c_double(time), ctypes.c_double(step), forgets, *(ctypes.byref(a) for a in answers))
         self.component.run((self.component.bound("DoStep", *arguments),))
         if terminates.value:
             self.component.health = 3  # nothing but freeing is allowed now
             raise self._ended()
+        if not returns_early.value:
+            return None
+        if not (self._has_event_mode and time < reached.value <= time + step * (1 + _SIMULTANEOUS)):
+            raise NumericalError(
+                f"'{self.description.source}' returns early from a step of {step:g} s at t = {time:g} s, and says that "
+                f"it has reached {reached.value:g} s. Take a smaller --step."
+            )
+        return reached.value
 
     def _update(self, time: float) -> None:
         """Let the clocks tick that are due, and the discrete states follow."""
