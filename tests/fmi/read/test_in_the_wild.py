@@ -165,7 +165,7 @@ def test_an_event_of_the_fmu_s_own_ends_a_step_early(
 def test_a_clock_that_nothing_triggers_is_told(tmp_path: Path) -> None:
     with fl.load(early(tmp_path, clock="input")) as model:
         assert isinstance(model, Stepped)
-        assert "Nothing triggers t here: what it samples stays as it is." in model.cadence.sampled
+        assert "Nothing triggers 't' here: what it samples stays as it is." in model.cadence.sampled
 
 
 # ---------------------------------------------------------------------- descriptions
