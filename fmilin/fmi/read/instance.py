@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -102,6 +102,14 @@ class Instance(VariableAccess):
 
         ``target`` points to as many doubles as there are unknowns.
         """
+
+    @property
+    def adjoint(self) -> Callable[[Group, Group, ctypes.c_void_p], Call] | None:
+        """What returns the call for derivatives of a seeded sum of unknowns; None where the FMU has no such function.
+
+        It takes the unknowns with their seed, the knowns, and a pointer to as many doubles as there are of these.
+        """
+        return None
 
     @abstractmethod
     def _refused_number(self) -> int | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.component import Call
-from fmilin.fmi.read.description import Variable
+from fmilin.fmi.read.description import Variable, is_true
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.platforms import fmi3_folders
 from fmilin.fmi.read.settings import Setting
@@ -93,6 +93,25 @@ class Instance3(Instance):
             known.size,
             target,
             unknowns.size,
+        )
+
+    @property
+    def adjoint(self) -> Callable[[Group, Group, ctypes.c_void_p], Call] | None:
+        """What returns the call for adjoint derivatives; see :class:`Instance`."""
+        flag = "providesAdjointDerivatives"
+        return self._adjoint if is_true(self.description.capabilities, flag) else None
+
+    def _adjoint(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+        return self.component.bound(
+            "GetAdjointDerivative",
+            unknowns.references_pointer,
+            unknowns.count,
+            known.references_pointer,
+            known.count,
+            unknowns.doubles_pointer,
+            unknowns.size,
+            target,
+            known.size,
         )
 
     def _number_of_event_indicators(self) -> int:

@@ -108,6 +108,8 @@ class Sensitivities:
         self._base[:] = buffers.values
         if self._columns:
             answered = self._asked_together(missing)
+            if self._key is None:  # the instance began again
+                return self._fill(needed)
             if not answered and not (session.directional and self._ask_all(np.flatnonzero(missing).tolist())):
                 return False
             self._J[self._rows] = self._answers.T[self._take]
@@ -125,8 +127,14 @@ class Sensitivities:
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
-        if not self._answered(together.calls):
+        bad = instance.component.first_bad(together.calls)
+        if bad is not None and bad[1].endswith("GetAdjointDerivative"):
+            failure = instance.component.failure("GetAdjointDerivative", bad[0])
+            self._session.note(f"Adjoint derivatives were advertised but refused, so they are not used. {failure}")
+            self._together, self._key = None, None
             return False
+        if bad is not None:
+            return self._refused(bad[0])
         together.distribute(self._answers)
         if self._restore() and together.is_confirmed(self._answers):
             return True
@@ -154,21 +162,23 @@ class Sensitivities:
             else:
                 one, zero = (partial(known.values.__setitem__, scalar.offset, seed) for seed in (1.0, 0.0))
                 self._columns.append(((one, call[1]), call, (zero, call[1])))
-        self._together = self._grouped(unknowns, len(scalars))
+        self._together = self._grouped(list(variables), len(scalars))
 
-    def _grouped(self, unknowns: Group, count: int) -> Together | None:
-        """Return the columns in groups by the declared structure; None where there is none, or arrays are known."""
+    def _grouped(self, unknowns: Sequence[Variable], count: int) -> Together | None:
+        """Return the columns in groups by the declared structure; None where nothing shares calls, or for arrays."""
         layout = self._session.layout
         known = [s.variable for s in (*layout.states, *layout.inputs)]
         if len(known) < FEWEST or len({v.reference for v in known}) < len(known) or any(v.dimensions for v in known):
             return None
         further = [s for v in self._buffers.further for s in layout.scalars(v)]
         structure = declared_structure(layout, further, np.arange(len(layout.inputs)))
-        if structure is None:
+        adjoint = self._session.instance.adjoint if count == len(unknowns) else None
+        if structure is None and adjoint is None:
             return None
-        pattern = np.zeros((count, len(known)), dtype=bool)
-        pattern[self._take] = structure[self._rows]
-        return Together(unknowns, known, pattern, self._session.instance.directional)
+        pattern = np.ones((count, len(known)), dtype=bool)
+        if structure is not None:
+            pattern[self._take] = structure[self._rows]
+        return Together(unknowns, known, pattern, self._session.instance.directional, adjoint)
 
     def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses.
@@ -190,9 +200,10 @@ class Sensitivities:
         """Make the calls; False when the FMU refuses one."""
         component = self._session.instance.component
         bad = component.first_bad(calls)
-        if bad is None:
-            return True
-        failure = component.failure("GetDirectionalDerivative", bad[0])
+        return True if bad is None else self._refused(bad[0])
+
+    def _refused(self, status: int) -> bool:
+        failure = self._session.instance.component.failure("GetDirectionalDerivative", status)
         self._session.directional = False
         self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
         return False

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.fmi.read.buffers import Group
 from fmilin.fmi.read.component import Call, Component
+from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.write import build_fmu
+from fmilin.linear_model.model import LinearModel
 from fmilin.models.ode import OdeModel
+from tests.fmi.write.linear_samples import written
 from tests.fmus.make import pack
+from tests.hand_made import sized
 
 N = 30
 
@@ -49,7 +56,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def asked(names: list[str]) -> int:
-    return sum("GetDirectionalDerivative" in name for name in names)
+    return sum(name.endswith(("GetDirectionalDerivative", "GetAdjointDerivative")) for name in names)
 
 
 def one_by_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> fl.LinearModel:
@@ -86,3 +93,52 @@ def test_a_structure_that_a_sample_refutes_is_not_used(
     with fl.load(path) as model:
         linear = fl.linearize(model)
     np.testing.assert_allclose(linear.A, expected.A, atol=1e-9)
+
+
+# ---------------------------------------------------------------------- adjoint derivatives
+
+
+def large(states: int, outputs: int, inputs: int = 1) -> LinearModel:
+    """A chain of lags, of which every output sums up all; random numbers."""
+    random = np.random.default_rng(500)
+    i = np.arange(states)
+    A = np.where(np.abs(i[:, None] - i) <= 1, random.uniform(0.1, 1.0, (states, states)), 0.0) - 4.0 * np.eye(states)
+    B, C = random.uniform(0.5, 1.0, (states, inputs)), random.uniform(0.5, 1.0, (outputs, states))
+    return replace(sized(states, 0, inputs, outputs), A=A, B=B, C=C, D=np.zeros((outputs, inputs)))
+
+
+@pytest.mark.parametrize(("states", "outputs", "inputs", "most"), [(500, 20, 1, 59), (2, 1, 60, 8)])
+def test_full_rows_are_asked_for_by_adjoint_derivatives(
+    tmp_path: Path, counted: list[str], states: int, outputs: int, inputs: int, most: int
+) -> None:
+    expected = large(states, outputs, inputs)
+    with fl.load(written(expected, tmp_path, "3.0", deviation=True)) as model:
+        found = fl.linearize(model, independent=expected.states.names)
+    assert 0 < asked(counted) <= most
+    assert found.method.derivatives == "exact"
+    for name in "ABCD":
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_adjoint_derivatives_that_are_refused_or_wrong_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: list[str]
+) -> None:
+    expected = large(30, 3)
+    path = written(expected, tmp_path, "3.0", deviation=True)
+
+    def spoilt(spoil: Callable[[Instance3, Group, Group, ctypes.c_void_p], Call]) -> fl.LinearModel:
+        with monkeypatch.context() as patch, fl.load(path) as model:
+            patch.setattr(Instance3, "_adjoint", spoil)
+            return fl.linearize(model, independent=expected.states.names)
+
+    def refuses(self: Instance3, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+        return (lambda: 3), "fmi3GetAdjointDerivative"
+
+    def answers_nothing(self: Instance3, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+        return (lambda: 0), "fmi3GetAdjointDerivative"
+
+    for spoil, words in ((refuses, "Adjoint derivatives were advertised but refused"), (answers_nothing, "")):
+        found = spoilt(spoil)
+        assert words in " ".join(map(str, found.warnings))
+        assert found.method.derivatives == "exact"
+        np.testing.assert_array_equal(found.C, expected.C)
