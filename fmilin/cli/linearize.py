@@ -39,6 +39,7 @@ from fmilin.cli.options import (
 from fmilin.cli.request import Request
 from fmilin.cli.snapshots import check_files, deliver_each, linear_models, snapshot_times
 from fmilin.cli.stepping import Stepped, stepping_options
+from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.errors import UsageError
 from fmilin.export.registry import carries_descriptor
 
@@ -54,7 +55,7 @@ __all__ = ["command", "deliver", "linear_model"]
     cls=Command,
     examples=[
         "fmilin linearize four_bar.fmu",
-        "fmilin linearize four_bar.fmu --trim -o plant.mat",
+        "fmilin linearize four_bar.fmu --trim --fix phi=1.0 --free torque -o plant.mat",
         'fmilin linearize supplied.fmu --constraint "x^2 + y^2 - L^2"',
         "fmilin linearize loader.toml --independent lift.q,tilt.q",
     ],
@@ -77,6 +78,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @time_option()
 @POINT
 @click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
+@WISHES
 @number_option("--simulate-to", metavar="T", help="Let the nonlinear model run from the point to this time first.")
 @click.option(
     "--snapshots",
@@ -117,6 +119,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @running_options
 def command(
     model: str,
+    wishes: Wishes,
     constrained: Constraints,
     opened: FileOptions,
     times: tuple[float, ...],
@@ -138,12 +141,15 @@ def command(
     """
     files = list(output) if times else checked_outputs(output)
     writing = written.asked()
+    wishes.require_trim(trim=asked["trim"])
+    asked["settings"] = wishes.beside(asked["settings"])
     request = Request(
         source=model,
         fmu=running.fmu(),
         constraints=_constraints(constrained, asked),
         constraints_file=constrained.constraints,
         options=opened.asked(),
+        wishes=wishes,
         stepping=None if coupled.as_cosimulated else stepped.asked(),
         descriptor=not is_fmu(model) and not times and (as_json or any(map(carries_descriptor, files))),
         **asked,  # the options that are called like its fields

@@ -102,9 +102,13 @@ def _nearest(model: Model, values: Mapping[str, float], request: Request, saved:
     from fmilin.trimming.request import TrimRequest
 
     start = {**saved.states, **saved.inputs, **values} if saved is not None else dict(values)
-    inputs = {name: value for name, value in start.items() if model.inputs.has(name)}
-    states = {name: value for name, value in start.items() if name not in inputs}
-    found = search(model, TrimRequest(inputs, time=request.time), states, anywhere=request.project)
+    if request.wishes is not None:
+        what, guess = request.wishes.of(model, start, request.time)
+        guess = guess | dict(request.wishes.guess[0] if request.wishes.guess else {})
+    else:
+        held = {name: value for name, value in start.items() if model.inputs.has(name)}
+        what, guess = TrimRequest(held, time=request.time), {n: v for n, v in start.items() if n not in held}
+    found = search(model, what, guess, anywhere=request.project)
     for remark in found.report.remarks:
         sys.stderr.write(f"Warning: {remark}\n")
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from fmilin.cli.wishes import Wishes
     from fmilin.fmi.read.options import FmuOptions
     from fmilin.model.stepping import Stepping
 
@@ -28,6 +29,8 @@ class Request:
         None: those that come with the model; empty: none at all.
     options : mapping
         What its file is asked for; as for :func:`fmilin.load`.
+    wishes : Wishes or None
+        Of the point that ``trim`` finds; inputs are held without any.
     descriptor : bool
         Whether the descriptor system is wanted, too: where it goes into a file that carries one.
     discover : bool
@@ -54,6 +57,7 @@ class Request:
     at_singularity: bool = False
     point: Path | None = None
     trim: bool = False
+    wishes: Wishes | None = None
     simulate_to: float | None = None
     interface: str | None = None
     stepping: Stepping | None = None

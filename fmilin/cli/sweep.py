@@ -34,7 +34,7 @@ from fmilin.cli.options import (
     time_option,
 )
 from fmilin.cli.stepping import Stepped, stepping_options
-from fmilin.cli.trim import WISHES, Wishes
+from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.errors import NumericalError, UsageError
 from fmilin.export.family_files import checked_families, save_all
 
@@ -205,10 +205,7 @@ def command(
     checked_families(output)
     if resume and not output:
         raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
-    if not trim and (wishes.free or wishes.steady or wishes.bound or wishes.guess):
-        raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
-    if len(wishes.guess) > 1:
-        raise UsageError("A sweep starts from one guess: give --guess once.")
+    wishes.require_trim(trim=trim)
     delivery = Delivery(output, as_json, strict, resume, plot)
 
     def job(runner: JobRunner) -> None:
@@ -219,8 +216,6 @@ def command(
         from fmilin.trimming.request import TrimRequest
 
         settings = dict(asked["settings"])
-        if both := sorted(settings.keys() & wishes.fix.keys()):
-            raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
         plan = Plan(
             source=model,
             grid=grid_over(vary, zipped=zipped),
@@ -232,7 +227,7 @@ def command(
                 interface=asked["interface"],
                 fmu=running.fmu(),
             ),
-            settings=settings | dict(wishes.fix),
+            settings=wishes.beside(settings),
             trim=TrimRequest(wishes.fix, wishes.steady or (), wishes.free or (), wishes.bound, asked["time"])
             if trim
             else None,

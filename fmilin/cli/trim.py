@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,100 +17,22 @@ from fmilin.cli.options import (
     PROJECT,
     Constraints,
     Running,
-    assignments,
     constraints_options,
-    grouped,
     json_option,
-    names,
-    names_option,
     output_option,
-    read_by,
     running_options,
     settings_option,
     time_option,
 )
 from fmilin.cli.request import Request
+from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.result import TrimmedPoint
 
-__all__ = ["Wishes", "command"]
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What stands on the command line about the point that is looked for.
-
-    Parameters
-    ----------
-    fix : mapping of str to float
-        States, inputs and parameters.
-    free, steady : sequence of str or None
-    bound : mapping of str to (float, float)
-    guess : sequence of mapping
-        One search each; empty: one search from where the model starts.
-    """
-
-    fix: Mapping[str, float]
-    free: Sequence[str] | None
-    steady: Sequence[str] | None
-    bound: Mapping[str, tuple[float, float]]
-    guess: Sequence[Mapping[str, float]]
-
-
-def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
-    """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
-    found: dict[str, tuple[float, float]] = {}
-    for text in texts:
-        name, equals, pair = text.rpartition("=")
-        low, colon, high = pair.partition(":")
-        if not (equals and colon and name.strip()):
-            raise UsageError(f"{option} '{text}' is no NAME=LO:HI. Write for example {option} torque=-5:5.")
-        name = name.strip().strip("`")
-        if name in found:
-            raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
-        sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
-        found[name] = (
-            -float("inf") if sides[0] is None else sides[0],
-            float("inf") if sides[1] is None else sides[1],
-        )
-    return found
-
-
-def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
-    return [assignments(names(text, option) or [], option) for text in texts]
-
-
-WISHES = grouped(
-    "wishes",
-    Wishes,
-    click.option(
-        "--fix",
-        metavar="NAME=VALUE",
-        multiple=True,
-        help="Repeatable: a state, input or parameter that keeps this value.",
-        callback=read_by(assignments),
-    ),
-    names_option("--free", "Inputs and parameters to solve for; states are free."),
-    names_option("--steady", "States that may move: rolling, turning, cruising."),
-    click.option(
-        "--bound",
-        metavar="NAME=LO:HI",
-        multiple=True,
-        help="Repeatable: bounds of a free quantity; one may be left out.",
-        callback=read_by(_bounds),
-    ),
-    click.option(
-        "--guess",
-        metavar="A=VALUE,B=...",
-        multiple=True,
-        help="Where to start; repeat it to look for several points.",
-        callback=read_by(_guesses),
-    ),
-)
+__all__ = ["command"]
 
 
 @click.command(
@@ -156,13 +77,11 @@ def command(
     of the other commands.
     """
     constraints = constrained.asked()
-    if both := sorted(settings.keys() & wishes.fix.keys()):
-        raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
     files = _checked_files(output, wishes)
     request = Request(
         source=model,
         fmu=running.fmu(),
-        settings=settings | dict(wishes.fix),
+        settings=wishes.beside(settings),
         constraints=constraints,
         constraints_file=constrained.constraints,
         options=opened.asked(),
@@ -182,24 +101,9 @@ def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, 
     """Return the points; states of ``--set`` are where every search starts, its inputs are held unless free."""
     from fmilin.trimming.procedure import search_each
 
-    what, start = _problem(model, request, wishes, values)
+    what, start = wishes.of(model, values, request.time)
     guesses = [start | dict(guess) for guess in wishes.guess or [{}]]
     return search_each(model, what, guesses, anywhere=request.project)
-
-
-def _problem(
-    model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]
-) -> tuple[TrimRequest, dict[str, float]]:
-    """Return what is asked of the model, and the part of every guess that stands in ``--set``.
-
-    Parameters have been taken care of when the model was loaded.
-    """
-    from fmilin.trimming.request import TrimRequest
-
-    given = {name: value for name, value in values.items() if name not in wishes.fix}
-    start = {name: value for name, value in given.items() if model.states.has(name) or name in (wishes.free or ())}
-    fixed = {name: value for name, value in values.items() if name not in start}
-    return TrimRequest(fixed, wishes.steady or (), wishes.free or (), wishes.bound, request.time), start
 
 
 def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:

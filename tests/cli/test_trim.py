@@ -94,6 +94,22 @@ def test_set_holds_inputs_and_says_where_states_start(run: Run) -> None:
     assert free["inputs"]["F"] == pytest.approx(9.81 * 0.75, rel=1e-12)
 
 
+def test_linearize_takes_the_same_wishes(run: Run) -> None:
+    """One command in place of trim, a file and --point."""
+    wishes = ("--fix", "x=0.6", "--set", "F=1", "--free", "F")
+    run("trim", PENDULUM, *wishes, "-o", "point.json")
+    there = json.loads(run("linearize", PENDULUM, "--point", "point.json", "--json").out)
+    found = json.loads(run("linearize", PENDULUM, "--trim", *wishes, "--json").out)
+    assert found["point"]["inputs"]["F"] == pytest.approx(9.81 * 0.75, rel=1e-12)
+    np.testing.assert_allclose(found["A"], there["A"], rtol=1e-12, atol=1e-12)
+    guessed = json.loads(run("linearize", PENDULUM, "--trim", "--guess", "y=1,x=0.01", "--project", "--json").out)
+    assert guessed["point"]["states"]["y"] == pytest.approx(1.0)
+    for more, words in ((["--free", "F"], "add --trim"), (["--trim", "--guess", "x=1", "--guess", "x=-1"], "once")):
+        refused = run("linearize", PENDULUM, *more)
+        assert (refused.status, refused.is_one_paragraph()) == (2, True)
+        assert words in refused.err
+
+
 def test_bounds(run: Run) -> None:
     point = json.loads(run("trim", PENDULUM, "--set", "y=0.4", "--bound", "y=:0.45", "--json").out)
     assert point["states"]["y"] == pytest.approx(-1.0)
