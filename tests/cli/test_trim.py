@@ -102,7 +102,8 @@ def test_linearize_takes_the_same_wishes(run: Run) -> None:
     found = json.loads(run("linearize", PENDULUM, "--trim", *wishes, "--json").out)
     assert found["point"]["inputs"]["F"] == pytest.approx(9.81 * 0.75, rel=1e-12)
     np.testing.assert_allclose(found["A"], there["A"], rtol=1e-12, atol=1e-12)
-    guessed = json.loads(run("linearize", PENDULUM, "--trim", "--guess", "y=1,x=0.01", "--project", "--json").out)
+    upright = run("linearize", PENDULUM, "--trim", "--guess", "y=1,x=0.01", "--outputs", "ax", "--json")
+    guessed = json.loads(upright.out)
     assert guessed["point"]["states"]["y"] == pytest.approx(1.0)
     for more, words in ((["--free", "F"], "add --trim"), (["--trim", "--guess", "x=1", "--guess", "x=-1"], "once")):
         refused = run("linearize", PENDULUM, *more)
