@@ -103,7 +103,7 @@ def moving(model: Mechanism) -> tuple[FloatArray, FloatArray]:
 
 def kept(model: Mechanism) -> Choice:
     """Return the states that fl.linearize keeps where the mechanism starts."""
-    return Choice.of(kept_states(model, model.start, model.independent), model.system.tree.n_q)
+    return Choice.of(kept_states(model, model.start, model.independent), model.system)
 
 
 def single_points() -> None:

@@ -85,6 +85,17 @@ class Scalar:
         """Return cos x."""
         return Scalar(ca.cos(self.node))
 
+    def limited(self, low: float, high: float) -> tuple[Any, Any]:
+        """Return x within two limits, and 1 where it is inside of them, 0 beyond; limits may be infinite."""
+        value, inside = self.node, ca.SX(1)
+        if low == high:
+            return low, 0.0
+        if np.isfinite(low):
+            value, inside = ca.fmax(value, low), ca.if_else(self.node < low, 0, inside)
+        if np.isfinite(high):
+            value, inside = ca.fmin(value, high), ca.if_else(self.node > high, 0, inside)
+        return Scalar(value), _number(inside)
+
     def sqrt(self) -> Scalar:
         """Return the square root."""
         return Scalar(ca.sqrt(self.node))

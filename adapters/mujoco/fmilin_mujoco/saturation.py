@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from fmilin.models.limits import limit_remarks, side_of
 from fmilin_mujoco.names import ACTUATOR, JOINT, name_of
 
 __all__ = ["Muscle", "Saturation", "muscles_of", "opened", "saturation_of"]
@@ -43,23 +44,13 @@ def saturation_of(model: Any, data: Any) -> Saturation:
         limits = _limits(model, i)
         if limits is not None:
             value = float(data.ctrl[_address(model, "actuator_ctrladr", i)])
-            side = _side(value, *limits)
+            side = side_of(value, *limits)
             if side == "beyond":
                 beyond.append(f"{name} ({value:.6g} is outside {limits[0]:.6g} .. {limits[1]:.6g})")
-            elif side:
+            elif side != "inside":
                 at.append((i, int(side == "upper"), f"{name} ({value:.6g})"))
-    said, pushed = [], _pushed(model, data)
-    if beyond:
-        said.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
-    if at:
-        told = "; ".join(text for _, _, text in at)
-        said.append(f"These controls stand at a limit, and their columns hold for changes inwards: {told}.")
-    if pushed:
-        said.append(
-            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
-            "keyframe or values at which they are not."
-        )
-    return Saturation(tuple((i, side) for i, side, _ in at), tuple(said))
+    remarks = limit_remarks(beyond, [text for _, _, text in at], _pushed(model, data))
+    return Saturation(tuple((i, side) for i, side, _ in at), remarks)
 
 
 def _pushed(model: Any, data: Any) -> list[str]:
@@ -68,11 +59,11 @@ def _pushed(model: Any, data: Any) -> list[str]:
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         if _takes_one(model, i):
             force = float(data.actuator_force[_address(model, "actuator_outadr", i)])
-            if _side(force, *model.actuator_forcerange[i]):
+            if side_of(force, *model.actuator_forcerange[i]) != "inside":
                 found.append(f"{name_of(model, ACTUATOR, i, 'actuator')} (force {force:.6g})")
     for j in np.flatnonzero(model.jnt_actfrclimited).tolist():
         force = float(data.qfrc_actuator[model.jnt_dofadr[j]])
-        if _side(force, *model.jnt_actfrcrange[j]):
+        if side_of(force, *model.jnt_actfrcrange[j]) != "inside":
             found.append(f"the joint {name_of(model, JOINT, j, 'joint')} (force {force:.6g})")
     return found
 
@@ -128,16 +119,6 @@ def _limits(model: Any, i: int) -> tuple[float, float] | None:
     if not model.actuator_ctrllimited[i] or model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL):
         return (0.0, 1.0) if model.actuator_dyntype[i] == MUSCLE else None
     return float(model.actuator_ctrlrange[i, 0]), float(model.actuator_ctrlrange[i, 1])
-
-
-def _side(value: float, low: float, high: float) -> str:
-    """Return "" inside a range, "lower" or "upper" at a limit, "beyond" outside."""
-    near = AT * max(abs(low), abs(high), high - low)
-    if low + near < value < high - near:
-        return ""
-    if not low - near <= value <= high + near:
-        return "beyond"
-    return "lower" if value <= low + near else "upper"
 
 
 def _address(model: Any, what: str, i: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fmilin.models.mechanism.description import (
+    Actuator,
     Body,
     Coupling,
     Force,
@@ -21,6 +22,7 @@ from fmilin.models.mechanism.description import (
     PointSpring,
     Sensor,
     Skate,
+    Tendon,
     Torque,
     Wheel,
 )
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from fmilin.models.mechanism.model import Mechanism
 
 __all__ = [
+    "Actuator",
     "Body",
     "Coupling",
     "Force",
@@ -43,6 +46,7 @@ __all__ = [
     "PointSpring",
     "Sensor",
     "Skate",
+    "Tendon",
     "Torque",
     "Wheel",
 ]

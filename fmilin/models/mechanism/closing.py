@@ -159,7 +159,7 @@ class Closing:
 
     def jacobian(self, q: Floats) -> Floats:
         """Return G of all constraints, those on positions first, shape (m, n)."""
-        no_input = np.zeros(len(self.description.inputs))
+        no_input = np.zeros(self.system.nu)
         return np.asarray(self.system.state(q, np.zeros(self.system.tree.n), no_input).G)
 
     def descended(self, q: Floats) -> Floats:

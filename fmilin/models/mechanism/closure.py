@@ -50,7 +50,8 @@ class Closure:
         now = system.markers.motion(at)
         W = system.rows.motion(now).W[..., system.places, :]
         slips = system.rows.slips(W, at.V, v, system.places)
-        return np.concatenate((system.g(now.p, now.e, q), slips), axis=-1)[..., self._order]
+        slips = slips if system.bends is None else system.bends.slips(slips, q, v)
+        return np.concatenate((system.gaps_at(now, q), slips), axis=-1)[..., self._order]
 
     def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
@@ -59,6 +60,7 @@ class Closure:
         now = system.markers.motion(at)
         wrenches = system.rows.motion(now)
         G = system.rows.jacobian(wrenches.W[..., system.places, :], at.S, system.places)
+        G = G if system.bends is None else system.bends.jacobian(G, q)
         slips = (G @ v[..., None])[..., 0]
         gradient = np.zeros((*q.shape[:-1], m_q + G.shape[-2], tree.n_q + tree.n))
         gradient[..., :m_q, : tree.n_q] = _along_coordinates(tree, q, G[..., :m_q, :])
@@ -67,9 +69,10 @@ class Closure:
             moving = motion(tree, at, accelerations(tree, at, v, system.gravity))
             slots = system.derivatives.slots(now)
             rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.places, :]
+            rate_q = rate_q if system.bends is None else system.bends.rate_columns(rate_q, q, v)
             gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
-        values = np.concatenate((system.g(now.p, now.e, q), slips), axis=-1)
-        return values[..., self._order], gradient[..., self._order, :]
+        values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
+        return values[..., self._order], self._with_activations(gradient[..., self._order, :])
 
     def gradient(self, solution: Solution, columns: Columns) -> Array:
         """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
@@ -78,7 +81,12 @@ class Closure:
         gaps = state.G[..., :m_q, :] @ to_displacement
         upper = np.concatenate((gaps, np.zeros((*gaps.shape[:-1], tree.n))), axis=-1)
         slips = np.concatenate((columns.rate_q @ to_displacement, state.G), axis=-1)
-        return np.concatenate((upper, slips), axis=-2)[..., self._order, :]
+        return self._with_activations(np.concatenate((upper, slips), axis=-2)[..., self._order, :])
+
+    def _with_activations(self, gradient: Array) -> Array:
+        """Return gradients for (q, v, activations): these move nothing."""
+        count = len(self.system.activation_names)
+        return np.concatenate((gradient, np.zeros((*gradient.shape[:-1], count))), axis=-1) if count else gradient
 
 
 def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:

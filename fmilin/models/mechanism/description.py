@@ -8,6 +8,7 @@ from typing import Any
 
 from fmilin.errors import ModelError, UnknownNameError
 from fmilin.models.feet import Contact
+from fmilin.models.mechanism.drives import Actuator, Tendon
 from fmilin.models.mechanism.elements import (
     Coupling,
     Force,
@@ -25,6 +26,7 @@ from fmilin.models.mechanism.placement import Placement, Vector, vector
 from fmilin.shown import html_of, text_of
 
 __all__ = [
+    "Actuator",
     "Body",
     "Coupling",
     "Force",
@@ -39,11 +41,12 @@ __all__ = [
     "PointSpring",
     "Sensor",
     "Skate",
+    "Tendon",
     "Torque",
     "Wheel",
 ]
 
-Input = JointForce | Force | Torque | LineForce
+Input = JointForce | Force | Torque | LineForce | Actuator
 
 BODY_QUANTITIES = (
     "position",
@@ -74,7 +77,8 @@ class MechanismDescription:
     couplings : sequence of Coupling
     wheels, skates : sequence of Wheel, Skate
     springs : sequence of PointSpring
-    inputs : sequence of JointForce, Force, Torque or LineForce
+    tendons : sequence of Tendon
+    inputs : sequence of JointForce, Force, Torque, LineForce or Actuator
         In the order of the model's inputs.
     sensors : sequence of Sensor
         In the order of the model's outputs.
@@ -124,6 +128,7 @@ class MechanismDescription:
     couplings: Sequence[Coupling] = ()
     markers: Sequence[Marker] = ()
     contacts: Sequence[Contact] = ()
+    tendons: Sequence[Tendon] = ()
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
@@ -151,14 +156,19 @@ def _repeated(d: MechanismDescription) -> list[str]:
     groups: list[tuple[str, list[str]]] = [
         ("bodies (the ground is one) or markers", [d.ground, *_names(d.bodies), *_names(d.markers)]),
         ("joints, loops, couplings, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
-        ("springs or inputs", [*_names(d.springs), *_names(d.inputs)]),
+        ("springs, tendons or inputs", [*_names(d.springs), *_names(d.tendons), *_names(d.inputs)]),
         ("outputs", [s.name for s in d.sensors]),
-        ("states or inputs", [*(n for j in d.joints for n in sum(j.state_names, ())), *(i.name for i in d.inputs)]),
+        ("states or inputs", [*_states(d), *_names(d.inputs)]),
     ]
     for what, names in groups:
         twice = dict.fromkeys(n for n in names if names.count(n) > 1)
         problems += [f"The name '{n}' is used for {names.count(n)} {what}." for n in twice]
     return problems
+
+
+def _states(d: MechanismDescription) -> list[str]:
+    acting = (a for a in d.inputs if isinstance(a, Actuator) and a.dynamics != "none")
+    return [*(n for j in d.joints for n in sum(j.state_names, ())), *(f"{a.name}.act" for a in acting)]
 
 
 def _names(parts: Iterable[Any]) -> list[str]:
@@ -180,6 +190,8 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
     one += [("marker", p) for p in d.markers]
     one += [("input", p) for p in d.inputs if isinstance(p, Force | Torque)]
     pairs += [(f"{what} '{p.name}'", p.body) for what, p in one]
+    pairs += [(f"tendon '{t.name}'", name) for t in d.tendons for name in t.bodies]
+    pairs += [(f"actuator '{a.name}'", a.body) for a in d.inputs if isinstance(a, Actuator) and a.body]
     for where, name in pairs:
         if name not in known:
             problems.append(f"In the {where}: {UnknownNameError.among(name, known, 'a body')}")
@@ -190,31 +202,64 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
 
 def _unknown_others(d: MechanismDescription) -> list[str]:
     joints = {j.name: j for j in d.joints}
-    lines = [s.name for s in d.springs] + [i.name for i in d.inputs if isinstance(i, LineForce)]
-    constraints = _constraint_names(d)
-    bodies = [d.ground, *(b.name for b in d.bodies)]
     problems = []
     for c in d.couplings:
-        for name in (c.joint, c.leader):
-            problems += _coordinate(f"coupling '{c.name}'", name, 0, joints)
-            if name in joints and len(SPEEDS[joints[name].type]) > 1:
-                problems.append(f"In the coupling '{c.name}': the joint '{name}' must have one freedom.")
+        for name in (c.joint, *([c.leader] if c.leader else ())):
+            problems += _one_freedom(f"coupling '{c.name}'", name, joints)
     for i in d.inputs:
         if isinstance(i, JointForce):
             problems += _coordinate(f"input '{i.name}'", i.joint, i.coordinate, joints)
+        elif isinstance(i, Actuator):
+            problems += _driven(i, d, joints)
+    for t in d.tendons:
+        for name in t.joints:
+            problems += _one_freedom(f"tendon '{t.name}'", name, joints)
     for s in d.sensors:
-        where = f"sensor '{s.name}'"
-        if s.quantity.startswith("joint_"):
-            problems += _coordinate(where, s.of, s.coordinate, joints)
-        elif s.quantity in BODY_QUANTITIES:
-            problems += _name(where, s.of, bodies, "a body")
-        elif s.quantity.startswith("distance"):
-            problems += _name(where, s.of, lines, "a spring or line force")
-        elif s.quantity in ("reaction", "contact"):
-            problems += _name(where, s.of, constraints, "a loop, coupling, wheel or skate")
-    states = [n for j in d.joints for n in sum(j.state_names, ())]
+        problems += _sensed(s, d, joints)
     for name in d.independent:
-        problems += _name("recommended states", name, states, "a state")
+        problems += _name("recommended states", name, _states(d), "a state")
+    return problems
+
+
+def _sensed(s: Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+    """Return what is wrong with what a sensor looks at."""
+    where, actuators = f"sensor '{s.name}'", _names(i for i in d.inputs if isinstance(i, Actuator))
+    if s.quantity.startswith("joint_"):
+        return _coordinate(where, s.of, s.coordinate, joints)
+    if s.quantity in BODY_QUANTITIES:
+        return _name(where, s.of, [d.ground, *_names(d.bodies)], "a body")
+    if s.quantity.startswith("distance"):
+        lines = [*_names(d.springs), *_names(i for i in d.inputs if isinstance(i, LineForce)), *_names(d.tendons)]
+        return _name(where, s.of, [*lines, *actuators], "a spring, tendon, line force or actuator")
+    if s.quantity == "actuator_force":
+        return _name(where, s.of, actuators, "an actuator")
+    if s.quantity in ("reaction", "contact"):
+        return _name(where, s.of, _constraint_names(d), "a loop, coupling, wheel or skate")
+    return []
+
+
+def _one_freedom(where: str, name: str, joints: dict[str, Joint]) -> list[str]:
+    problems = _coordinate(where, name, 0, joints)
+    if name in joints and len(SPEEDS[joints[name].type]) > 1:
+        problems.append(f"In the {where}: the joint '{name}' must have one freedom.")
+    return problems
+
+
+def _driven(a: Actuator, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+    """Return what is wrong with what an actuator drives."""
+    where = f"actuator '{a.name}'"
+    if a.tendon:
+        return _name(where, a.tendon, _names(d.tendons), "a tendon")
+    if not a.joint:
+        return []
+    problems = _coordinate(where, a.joint, 0, joints)
+    if not problems:
+        kind = joints[a.joint].type
+        freedoms = len(SPEEDS[kind])
+        if len(a.gear) > freedoms:
+            problems.append(f"In the {where}: 'gear' has {len(a.gear)} numbers for {freedoms} speeds of '{a.joint}'.")
+        if kind in ("spherical", "free") and (a.gain[1] or a.bias[1]):
+            problems.append(f"In the {where}: the {kind} joint '{a.joint}' has no length for gain and bias.")
     return problems
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -29,26 +30,29 @@ ZERO = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Coupling:
-    """Holds the coordinates of two joints with one freedom together: q = ratio q_leader + offset.
+    """Holds the coordinates of two joints with one freedom together: q = offset + ratio q_leader.
 
-    A gear, a belt, or a finger that mimics another one. One constraint on positions.
+    A gear, a belt, or a finger that mimics another one; with ``powers`` a cam. One constraint on positions.
 
     Parameters
     ----------
     name : str
     joint, leader : str
-        The joint that follows, and the one that it follows.
+        The joint that follows, and the one that it follows; without a leader it is held at the offset.
     ratio : float
         Without unit, or in m/rad or rad/m.
     offset : float
         In rad or m.
+    powers : sequence of float
+        Factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio.
     """
 
     name: str
     joint: str
-    leader: str
+    leader: str = ""
     ratio: float = 1.0
     offset: float = 0.0
+    powers: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name, "coupling")
@@ -57,6 +61,11 @@ class Coupling:
         for what in ("ratio", "offset"):
             if not np.isfinite(getattr(self, what)):
                 raise ModelError(f"'{what}' of the coupling '{self.name}' must be a finite number.")
+        object.__setattr__(self, "powers", tuple(float(p) for p in self.powers))
+        if not np.isfinite(self.powers).all():
+            raise ModelError(f"'powers' of the coupling '{self.name}' must be finite numbers.")
+        if self.powers and not self.leader:
+            raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader of which they could be.")
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,16 @@ def energy(system: System, state: State, what: str) -> Array:
     values = 0.0
     if what != "potential_energy":
         values = values + (state.at.V * state.inertia.momentum).sum(axis=(-1, -2)) / 2
+        if system.armature.any():
+            values = values + (system.armature * state.v * state.v).sum(axis=-1) / 2
     if what != "kinetic_energy":
         weight = state.inertia.P[..., :3, 3].sum(axis=-2) @ system.gravity
         joints = system.forces.joints
         stretch = state.q[..., joints.coordinate] - joints.rest
         springs = (joints.k * stretch * stretch).sum(axis=-1) / 2
         values = values + system.forces.energy(system.stretch(state)[0]) + springs - weight
+        if system.paths is not None and state.drives is not None:
+            values = values + system.paths.energy(state.drives)
     return values
 
 
@@ -51,4 +55,9 @@ def _potential(system: System, state: State) -> Array:
     L = np.sqrt((d * d).sum(axis=-1))
     G = system.rows.jacobian(state.rows.W[..., forces.rows, :], S, forces.rows)
     pull = forces.k * np.where(forces.L_0 > 0, (L - forces.L_0) / np.where(L > 0, L, 1.0), 1.0)
-    return joints.k * stretch - moved @ system.gravity + (pull[..., None] * G).sum(axis=-2)
+    tendons = 0.0
+    if system.paths is not None and state.drives is not None:
+        R = system.rows.jacobian(state.rows.W, S)
+        stretched = system.paths.stretch(state.drives)
+        tendons = (stretched[..., None] * system.paths.length_columns(state.drives, R)).sum(axis=-2)
+    return joints.k * stretch - moved @ system.gravity + (pull[..., None] * G).sum(axis=-2) + tendons

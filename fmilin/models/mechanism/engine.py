@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
 from fmilin.models.feet import Contact, Foot
 from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.drives import Actuator
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.holding import held, loop_of, without_undetermined
 from fmilin.models.mechanism.independence import independence_of, require_mass
+from fmilin.models.mechanism.limits import at_limits, opened
 from fmilin.models.mechanism.outputs import CONTACT, constraint_of
 from fmilin.models.mechanism.parameters import changed, geometric, parameters_of
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
@@ -88,12 +90,37 @@ class MechanismEngine(AdjustableEngine):
         if geometric(self.description).intersection(values):
             return type(self)(description)
         other = copy(self)
-        other.__dict__.pop("available", None)
+        for kept in ("available", "_seen", "_plain"):
+            other.__dict__.pop(kept, None)
         other.description, other.parameters = description, parameters_of(description)
         other.system = System(description, self.independence.vanishing)
         if any(name.endswith(".mass") for name in values):
             require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
         return other
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
+        del t
+        if not any(isinstance(i, Actuator) for i in self.description.inputs):
+            return self
+        evaluator: MechanismEvaluator = self._plain
+        at, remarks = at_limits(evaluator.system, evaluator.state(x, u))
+        if not remarks:
+            return self
+        if (at, remarks) not in self._seen:
+            other = self._seen[at, remarks] = type(self)(opened(self.description, at, remarks))
+            other.info, other.start_points = self.info, self.start_points
+        return self._seen[at, remarks]
+
+    @cached_property
+    def _seen(self) -> dict[tuple[Any, tuple[str, ...]], Self]:
+        """What :meth:`seen_at` has returned."""
+        return {}
+
+    @cached_property
+    def _plain(self) -> MechanismEvaluator:
+        """An evaluator without outputs."""
+        return self.evaluator((), ())
 
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismEvaluator:
         """Return what computes these quantities.
@@ -117,10 +144,9 @@ class MechanismEngine(AdjustableEngine):
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with feet held where they are at a point, which becomes its start."""
         del t
-        n_q = self.system.tree.n_q
         # The system's own description has virtual links beside what was described.
         system = System(self.description)
-        found = type(self)(held(system, feet, x[:n_q], x[n_q:], u))
+        found = type(self)(held(system, feet, *system.parts(x)[:2], u))
         less = without_undetermined(found.description, found.independence)
         return found if less is found.description else type(self)(less)
 

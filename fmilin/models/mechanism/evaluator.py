@@ -8,11 +8,11 @@ import numpy as np
 
 from fmilin.model.interface import SecondOrderForm
 from fmilin.models.mechanism.closure import Closure
-from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
+from fmilin.models.mechanism.kinematics import coordinate_columns, displacement_of
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.second_order_form import accelerations_along, separated
-from fmilin.models.mechanism.system import Solution, State, System
+from fmilin.models.mechanism.system import Solution, State, System, rates_of
 from fmilin.models.native_engine import Quantity, QuantityEvaluator
 from fmilin.signals import FloatArray
 
@@ -45,8 +45,12 @@ class MechanismEvaluator(QuantityEvaluator):
 
     def state(self, x: Array, u: Array) -> State:
         """Return what x (..., N) and all inputs u (..., nu) determine without solving."""
-        n_q = self.system.tree.n_q
-        return self.system.state(x[..., :n_q], x[..., n_q:], u)
+        q, v, a = self.system.parts(x)
+        if len(self.system.activation_names):
+            shape = np.broadcast_shapes(u.shape[:-1], a.shape[:-1])
+            both = (np.broadcast_to(part, (*shape, part.shape[-1])) for part in (u, a))
+            u = np.concatenate(tuple(both), axis=-1)
+        return self.system.state(q, v, u)
 
     def solution(self, x: Array, u: Array) -> Solution:
         """Return accelerations and multipliers, with everything on the way.
@@ -60,9 +64,7 @@ class MechanismEvaluator(QuantityEvaluator):
 
     def values(self, solution: Solution) -> tuple[Array, Array, Array]:
         """Return rates, outputs and observed quantities at a solution."""
-        state = solution.state
-        rates = np.concatenate((coordinate_rates(self.system.tree, state.q, state.v), solution.v_dot), axis=-1)
-        return rates, self.outputs.values(solution), self.observing.values(solution)
+        return rates_of(self.system, solution), self.outputs.values(solution), self.observing.values(solution)
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rates, outputs and observed quantities at a point, or at many: x (..., N), u (..., nu)."""
@@ -78,7 +80,8 @@ class MechanismEvaluator(QuantityEvaluator):
         solution = self.solution(x, u)
         columns = system.columns(solution)
         q, v = solution.state.q, solution.state.v
-        dq, dv = dx[:n_q], dx[n_q:]
+        dq, dv, da = dx[:n_q], dx[n_q : n_q + system.tree.n], dx[n_q + system.tree.n :]
+        du = np.concatenate((du, da))
         theta = displacement_of(system.tree, q, dq)
         dv_dot, dl = accelerations_along(solution, columns, theta, dv, du)
         E, E_q = coordinate_columns(system.tree, q, v)
@@ -86,18 +89,20 @@ class MechanismEvaluator(QuantityEvaluator):
             o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ du
             for o in (self.outputs.columns(solution, columns), self.observing.columns(solution, columns))
         )
-        return np.concatenate((E_q @ dq + E @ dv, dv_dot)), out, dz
+        return np.concatenate((E_q @ dq + E @ dv, dv_dot, system.activation_columns(solution.state.u) @ du)), out, dz
 
     def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return gaps and slips from positions and velocities alone; None when something else is observed."""
         del t, u
-        n_q = self.system.tree.n_q
-        return None if self.closure is None else self.closure.values(x[..., :n_q], x[..., n_q:])
+        return None if self.closure is None else self.closure.values(*self.system.parts(x)[:2])
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return M, G and the forces at a point, also where G loses rank; None with quaternions, wheels or skates."""
+        """Return M, G and the forces at a point, also where G loses rank.
+
+        None with quaternions, wheels, skates or activations.
+        """
         del t
         system = self.system
-        if len(system.tree.balls) or system.m_q < len(system.loop_constraints):
+        if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):
             return None
         return separated(system, self.outputs, self.state(x, u))

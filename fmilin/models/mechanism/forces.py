@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.drives import Actuator
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Torque
 from fmilin.models.mechanism.markers import Markers
 from fmilin.models.mechanism.rows import FixedRows, Rows
@@ -85,6 +86,16 @@ class ForceColumns:
     q: Array
     v: Array
     u: Array
+
+    def with_rows(self, rows: NDArray[np.intp], further: tuple[Array, Array, Array]) -> ForceColumns:
+        """Return the same with what others add to some rows."""
+        found = []
+        for mine, more in zip((self.q, self.v, self.u), further, strict=True):
+            shape = np.broadcast_shapes(mine.shape[:-2], more.shape[:-2])
+            both = np.broadcast_to(mine, (*shape, *mine.shape[-2:])).astype(np.result_type(mine, more))
+            both[..., rows, :] += more
+            found.append(both)
+        return ForceColumns(self.s, *found)
 
 
 @dataclass(frozen=True)
@@ -164,12 +175,13 @@ class FixedForces:
 def collect_forces(description: MechanismDescription, tree: Tree, markers: Markers, rows: Rows) -> Forces:
     """Add the rows of springs and inputs."""
     inputs = description.inputs
+    activations = sum(isinstance(a, Actuator) and a.dynamics != "none" for a in inputs)
     springs = [_rod(s, markers, rows) for s in description.springs]
     k = [s.stiffness for s in description.springs]
     L_0 = [s.length for s in description.springs]
     c = [s.damping for s in description.springs]
     spring_inputs, row_inputs = {}, {}
-    B = np.zeros((tree.n, len(inputs)))
+    B = np.zeros((tree.n, len(inputs) + activations))
     for i, force in enumerate(inputs):
         if isinstance(force, JointForce):
             B[tree.speeds_of[force.joint][force.coordinate], i] = 1.0
@@ -177,7 +189,7 @@ def collect_forces(description: MechanismDescription, tree: Tree, markers: Marke
             spring_inputs[len(springs)] = i
             springs.append(_rod(force, markers, rows))
             k, L_0, c = [*k, 0.0], [*L_0, 0.0], [*c, 0.0]
-        else:
+        elif not isinstance(force, Actuator):  # those have paths
             row_inputs[_row(force, description.ground, markers, rows)] = i
     return Forces(springs, k, L_0, c, spring_inputs, row_inputs, _joint_forces(description, tree, B))
 

@@ -91,7 +91,7 @@ def normalized(system: System, q: Floats) -> Floats:
 
 def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
     zero = np.zeros(system.tree.n)
-    state = system.state(q, zero, np.zeros(len(system.description.inputs)))
+    state = system.state(q, zero, np.zeros(system.nu))
     gaps, G = system.gaps(state), state.G[: system.m_q]
     lost = np.flatnonzero(~(np.isfinite(gaps) & np.isfinite(G).all(axis=1)))
     if len(lost):
@@ -142,7 +142,7 @@ def _vanishing(system: System, closed: Floats, random: np.random.Generator) -> N
 
 
 def _jacobian(system: System, q: Floats) -> Floats:
-    state = system.state(q, np.zeros(system.tree.n), np.zeros(len(system.description.inputs)))
+    state = system.state(q, np.zeros(system.tree.n), np.zeros(system.nu))
     return np.asarray(state.G)
 
 
@@ -187,7 +187,7 @@ def require_mass(system: System, found: Independence, q: Floats) -> None:
     """
     tree = system.tree
     beside = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
-    state = system.state(beside, np.zeros(tree.n), np.zeros(len(system.description.inputs)))
+    state = system.state(beside, np.zeros(tree.n), np.zeros(system.nu))
     G = state.G[found.all]
     K = np.linalg.svd(G)[2][len(G) :].T if len(G) else np.eye(tree.n)
     masses, shapes = np.linalg.eigh(K.T @ state.M @ K)

@@ -26,10 +26,10 @@ import numpy as np
 from fmilin.errors import NumericalError
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.models.mechanism.independence import Independence
-from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
+from fmilin.models.mechanism.kinematics import coordinate_columns, displacement_of
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.system import Columns, Solution, System
+from fmilin.models.mechanism.system import Columns, Solution, System, rates_of
 
 __all__ = ["Choice", "Matrices", "MechanismEquations", "MechanismSlopes", "matrices", "matrices_of"]
 
@@ -39,15 +39,25 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Choice:
-    """Which positions and velocities are kept, by number among q and v."""
+    """Which positions and velocities are kept, by number among q and v, and all activations."""
 
     q: tuple[int, ...]
     v: tuple[int, ...]
+    a: int = 0
 
     @classmethod
-    def of(cls, states: Sequence[int], n_q: int) -> Choice:
-        """Return the choice that keeps these states of (q, v)."""
-        return cls(tuple(i for i in states if i < n_q), tuple(i - n_q for i in states if i >= n_q))
+    def of(cls, states: Sequence[int], system: System) -> Choice:
+        """Return the choice that keeps these states of (q, v, activations)."""
+        n_q, n = system.tree.n_q, system.tree.n
+        return cls(
+            tuple(i for i in states if i < n_q),
+            tuple(i - n_q for i in states if n_q <= i < n_q + n),
+            len(system.activation_names),
+        )
+
+    def states(self, n_q: int, n: int) -> list[int]:
+        """Return the kept states by number: positions, velocities, activations."""
+        return [*self.q, *(n_q + i for i in self.v), *range(n_q + n, n_q + n + self.a)]
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,12 @@ class MechanismEquations:
     independence: Independence
     outputs: Outputs
     inputs: list[int]
+
+    @property
+    def driving(self) -> list[int]:
+        """Columns of (inputs, activations) in the order of linear models: activations are states and stand first."""
+        first = self.system.nu - len(self.system.activation_names)
+        return [*range(first, self.system.nu), *self.inputs]
 
 
 @dataclass(frozen=True)
@@ -103,8 +119,8 @@ class Matrices:
     @property
     def kept(self) -> list[int]:
         """The kept states by number, positions first."""
-        n_q = self.T.shape[-2] - self.K.shape[-2]
-        return [*self.choice.q, *(n_q + i for i in self.choice.v)]
+        n = self.K.shape[-2]
+        return self.choice.states(self.T.shape[-2] - n - self.choice.a, n)
 
     @property
     def A(self) -> Array:
@@ -160,15 +176,15 @@ class MechanismSlopes(ExactSlopes):
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order."""
         tree = self._equations.system.tree
-        choice = Choice.of(independent, tree.n_q)
+        choice = Choice.of(independent, self._equations.system)
         terms = _all_terms(self._equations, self._solution, self._columns, choice)
-        order = _places([*choice.q, *(tree.n_q + i for i in choice.v)], independent)
+        order = _places(choice.states(tree.n_q, tree.n), independent)
         columns = [*order, *range(len(order), terms.lower.shape[-1])]
         rates, seen = (
             _rates(self._equations, self._solution, terms),
             _outputs(self._equations, self._solution, self._columns, terms),
         )
-        T = _tangent(terms)
+        T = _tangent(terms, choice.a)
         return Tangent(T[:, order], np.zeros((len(T), len(columns) - len(order))), rates[:, columns], seen[:, columns])
 
 
@@ -200,15 +216,14 @@ def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) 
     NumericalError
         When the coordinates are singular at a point.
     """
-    state, columns = solution.state, equations.system.columns(solution)
+    columns = equations.system.columns(solution)
     terms = _all_terms(equations, solution, columns, choice)
-    rates = coordinate_rates(equations.system.tree, state.q, state.v)
     return Matrices(
         choice=choice,
         derivatives=_rates(equations, solution, terms),
         outputs=_outputs(equations, solution, columns, terms),
-        T=_tangent(terms),
-        rates=np.concatenate((rates, solution.v_dot), axis=-1),
+        T=_tangent(terms, choice.a),
+        rates=rates_of(equations.system, solution),
         values=equations.outputs.values(solution),
         K_q=terms.K_q,
         K=terms.K,
@@ -228,7 +243,7 @@ def _places(names: Sequence[int], wanted: Sequence[int]) -> list[int]:
 
 
 def _rates(equations: MechanismEquations, solution: Solution, terms: _Terms) -> Array:
-    """Return the slopes of (q', v') along the kept states and the inputs, shape (..., N, P + nu)."""
+    """Return the slopes of all rates along the kept states and the inputs, shape (..., N, P + nu)."""
     tree, state, dv = equations.system.tree, solution.state, terms.dv
     p_q, p = terms.dq.shape[-1], dv.shape[-1]
     if len(tree.balls):
@@ -238,13 +253,25 @@ def _rates(equations: MechanismEquations, solution: Solution, terms: _Terms) -> 
     else:
         upper = dv[..., tree.speeds_at(range(tree.n_q)), :]  # q' = v: E only says which speed belongs to which
     zero = np.zeros((*upper.shape[:-1], terms.lower.shape[-1] - p))
-    return np.concatenate((np.concatenate((upper, zero), axis=-1), terms.dv_dot), axis=-2)
+    found = np.concatenate((np.concatenate((upper, zero), axis=-1), terms.dv_dot), axis=-2)
+    if not equations.system.activation_names:
+        return found
+    own = equations.system.activation_columns(state.u)[..., equations.driving]
+    own = np.broadcast_to(own, (*found.shape[:-2], *own.shape[-2:]))
+    still = np.zeros((*own.shape[:-1], p))
+    return np.concatenate((found, np.concatenate((still, own), axis=-1)), axis=-2)
 
 
-def _tangent(terms: _Terms) -> Array:
+def _tangent(terms: _Terms, activations: int) -> Array:
     """Return T, shape (..., N, P)."""
     zero = np.zeros((*terms.dq.shape[:-1], terms.K.shape[-1]))
-    return np.concatenate((np.concatenate((terms.dq, zero), axis=-1), terms.dv), axis=-2)
+    moving = np.concatenate((np.concatenate((terms.dq, zero), axis=-1), terms.dv), axis=-2)
+    if not activations:
+        return moving
+    *stack, n, p = moving.shape
+    T = np.zeros((*stack, n + activations, p + activations))
+    T[..., :n, :p], T[..., n:, p:] = moving, np.eye(activations)
+    return T
 
 
 def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
@@ -259,7 +286,7 @@ def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, 
         (
             columns.rho_q @ K_q + columns.rho_v @ K_dot + M @ K_ddot,
             columns.rho_v @ K + M @ K_dot_twice,
-            columns.rho_u[..., equations.inputs],
+            columns.rho_u[..., equations.driving],
         ),
         axis=-1,
     )
@@ -287,7 +314,7 @@ def _open_terms(equations: MechanismEquations, solution: Solution, columns: Colu
     del choice
     M = solution.state.M
     one, none = np.broadcast_to(np.eye(M.shape[-1]), M.shape), np.zeros(M.shape)
-    pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., equations.inputs]), axis=-1)
+    pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., equations.driving]), axis=-1)
     lower = -solution.factors.accelerations(pushes)
     multipliers = np.zeros((*lower.shape[:-2], len(equations.system.loop_constraints), lower.shape[-1]))
     return _Terms(one, one, one, none, none, none, lower, lower, multipliers)
@@ -300,7 +327,7 @@ def _outputs(equations: MechanismEquations, solution: Solution, columns: Columns
     seen = o.v_dot @ terms.dv_dot + o.multipliers @ terms.multipliers
     seen[..., :p_q] += o.q @ terms.dq + o.theta @ terms.K_q
     seen[..., :p] += o.v @ terms.dv
-    seen[..., p:] += o.u[..., equations.inputs]
+    seen[..., p:] += o.u[..., equations.driving]
     return seen
 
 

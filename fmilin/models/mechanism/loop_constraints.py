@@ -58,7 +58,9 @@ class LoopConstraint:
     constant : float
         Subtracted from the value.
     terms : tuple of (str, float)
-        Of a coupling: joints and the factors of their coordinates.
+        Of a coupling: joints and the factors of their coordinates; the leader last.
+    powers : tuple of float
+        Of a coupling: the factors of the leader's second and higher powers.
     """
 
     of: str
@@ -68,6 +70,7 @@ class LoopConstraint:
     base: int = 0
     constant: float = 0.0
     terms: tuple[tuple[str, float], ...] = ()
+    powers: tuple[float, ...] = ()
 
 
 def with_virtual_links(description: MechanismDescription) -> MechanismDescription:
@@ -137,10 +140,12 @@ def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
 
 
 def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> LoopConstraint:
-    terms = ((coupling.joint, 1.0), (coupling.leader, -coupling.ratio))
+    terms: tuple[tuple[str, float], ...] = ((coupling.joint, 1.0),)
+    if coupling.leader:
+        terms = (*terms, (coupling.leader, -coupling.ratio))
     freedoms = tuple((rows.tree.speeds_of[name][0], factor) for name, factor in terms)
     row = rows.coupling(ground, markers.direction(ground, (0.0, 0.0, 1.0)), freedoms)
-    return LoopConstraint(coupling.name, 1, row, constant=coupling.offset, terms=terms)
+    return LoopConstraint(coupling.name, 1, row, constant=coupling.offset, terms=terms, powers=tuple(coupling.powers))
 
 
 def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:

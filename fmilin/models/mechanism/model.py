@@ -128,15 +128,16 @@ class Mechanism(NativeModel):
             along: Array = g.states + g.observed @ closure.gradient(solution, columns)
             return along
 
-        return MechanismSlopes(self.equations, solution, values, gradient)
+        slopes = MechanismSlopes(self.equations, solution, values, gradient)
+        slopes.smooth = self.system.paths is None or self.system.paths.smooth
+        return slopes
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals and their gradient from positions and velocities alone, also at many points."""
         closure, constraints = self._evaluator.closure, self.constraints
         if closure is None or (x.ndim > 1 and constraints.variables is None):
             return None
-        n_q = self.system.tree.n_q
-        observed, dz = closure.values_and_gradient(x[..., :n_q], x[..., n_q:])
+        observed, dz = closure.values_and_gradient(*self.system.parts(x)[:2])
         residuals = self._residuals(t, x, u, observed)
         if constraints.variables is None:
             g = constraints.partials(t, x, u, observed)
@@ -169,7 +170,7 @@ class Mechanism(NativeModel):
         """
         x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
         kept = kept_states(self, points[0], self.independent if independent is None else independent)
-        choice = Choice.of(kept, self.system.tree.n_q)
+        choice = Choice.of(kept, self.system)
         return matrices_of(self.equations, lambda some: self.solution(x[some], u[some]), len(x), choice)
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:

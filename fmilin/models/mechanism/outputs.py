@@ -14,6 +14,7 @@ from fmilin.models.mechanism.elements import LineForce, Sensor
 from fmilin.models.mechanism.energy import energy, energy_columns
 from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_rates
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
+from fmilin.models.mechanism.paths import PathColumns, PathMotion
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System
 from fmilin.models.native_engine import Quantity
@@ -73,6 +74,8 @@ class Outputs:
         self._dots: list[tuple[int, str, int, int]] = []
         """(output, kind of vector, its number, direction) of what is a component of a vector."""
         self._lines: list[tuple[int, str, int]] = []
+        self._paths: list[tuple[int, str, int]] = []
+        """(output, quantity, path) of what is measured at tendons and actuators."""
         self._energies: list[tuple[int, str]] = []
         self._forces: list[tuple[int, int]] = []
         for i, entry in enumerate(entries):
@@ -81,8 +84,8 @@ class Outputs:
                 continue
             kind, place = entry.source
             if kind in ("state", "rate"):
-                n_q = tree.n_q
-                kind, place = (f"q_{kind}", place) if place < n_q else (f"v_{kind}", place - n_q)
+                level = "q" if place < tree.n_q else "v" if place < tree.n_q + tree.n else "a"
+                kind, place = f"{level}_{kind}", place - {"q": 0, "v": tree.n_q, "a": tree.n_q + tree.n}[level]
             self._direct.append((i, kind, place))
 
     def _add(self, i: int, sensor: Sensor) -> None:
@@ -101,6 +104,8 @@ class Outputs:
             self._dots.append((i, kind, number, axis))
         elif quantity.startswith("joint_"):
             self._add_joint(i, sensor)
+        elif sensor.of in (paths := self.system.path_names):
+            self._paths.append((i, quantity, paths.index(sensor.of)))
         elif quantity.startswith("distance"):
             names = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
             self._lines.append((i, quantity, names.index(sensor.of)))
@@ -155,8 +160,11 @@ class Outputs:
             parts.append((a * b).sum(axis=-1))
         if self._lines:
             parts.append(self._line_values(solution))
+        if self._paths and state.drives is not None:
+            parts.append(np.stack([self._of_path(state.drives, what)[..., j] for _, what, j in self._paths], axis=-1))
         if self._forces:
             forces = self.system.forces.joints(state.q, state.v, state.u)
+            forces = forces if state.drives is None else forces + state.drives.joints
             parts.append(forces[..., [f[1] for f in self._forces]])
         if self._energies:
             parts.append(np.stack([energy(self.system, state, what) for _, what in self._energies], axis=-1))
@@ -172,7 +180,8 @@ class Outputs:
         """Where each output stands when they are computed by their kinds, as :meth:`values` does."""
         of_arrays = [rows for rows, _ in self._by_kind.values()]
         others = [
-            [entry[0] for entry in entries] for entries in (self._dots, self._lines, self._forces, self._energies)
+            [entry[0] for entry in entries]
+            for entries in (self._dots, self._lines, self._paths, self._forces, self._energies)
         ]
         return np.argsort([i for rows in (*of_arrays, *others) for i in rows])
 
@@ -180,6 +189,8 @@ class Outputs:
         state = solution.state
         if kind == "q_rate":
             return coordinate_rates(self.system.tree, state.q, state.v)
+        if kind == "a_rate":
+            return self.system.activation_rates(state.u)
         if kind == "gap":
             return self.system.gaps(state)
         if kind == "slip":
@@ -189,6 +200,7 @@ class Outputs:
             "v_state": state.v,
             "v_rate": solution.v_dot,
             "input": state.u,
+            "a_state": state.u[..., len(self.system.description.inputs) :],
             "multiplier": solution.multipliers,
             "opposite_multiplier": -solution.multipliers,
         }[kind]
@@ -212,6 +224,19 @@ class Outputs:
                 vectors.append((state.at.V if kind == "w" else solution.A)[..., number, :3])
         return np.stack(vectors, axis=-2), state.now.e[..., [dot[3] for dot in self._dots], :]
 
+    @staticmethod
+    def _of_path(drives: PathMotion, what: str) -> Array:
+        return {"distance": drives.L, "distance_rate": drives.L_rate, "actuator_force": drives.F}[what]
+
+    @staticmethod
+    def _path_columns(drives: PathColumns, what: str) -> tuple[Array, Array, Array]:
+        """Return the derivatives by theta, v and u of lengths, rates or forces of all paths."""
+        zero = np.zeros_like(drives.F_q)
+        if what == "actuator_force":
+            return drives.F_q, drives.F_v, drives.F_u
+        none = np.zeros_like(drives.F_u)
+        return (drives.L_q, zero, none) if what == "distance" else (drives.rate_q, drives.J, none)
+
     def _line_values(self, solution: Solution) -> Array:
         d, L_rate = self.system.stretch(solution.state)
         L = np.sqrt((d * d).sum(axis=-1))
@@ -231,12 +256,23 @@ class Outputs:
             self._dot_columns(solution, columns, out)
         if self._lines:
             self._line_columns(solution, columns, out)
-        joints = system.forces.joints
+        joints, drives = system.forces.joints, columns.drives
+        if drives is not None:
+            for i, what, j in self._paths:
+                theta, v, by_u = self._path_columns(drives, what)
+                out.theta[..., i, :], out.v[..., i, :], out.u[..., i, :] = (
+                    theta[..., j, :],
+                    v[..., j, :],
+                    by_u[..., j, :],
+                )
+            for i, speed in self._forces:
+                out.theta[..., i, :] = drives.joints_q[..., speed, :]
+                out.v[..., i, :], out.u[..., i, :] = drives.joints_v[..., speed, :], drives.joints_u[..., speed, :]
         for i, speed in self._forces:
             if joints.k[speed]:
-                out.theta[..., i, speed] = -joints.k[speed]
-            out.v[..., i, speed] = -joints.d[speed]
-            out.u[..., i, :] = joints.B[speed]
+                out.theta[..., i, speed] -= joints.k[speed]
+            out.v[..., i, speed] -= joints.d[speed]
+            out.u[..., i, :] += joints.B[speed]
         for i, what in self._energies:
             theta, v = energy_columns(system, solution.state, what)
             out.theta[..., i, :], out.v[..., i, :] = theta, v
@@ -252,6 +288,10 @@ class Outputs:
                 out.theta[..., rows, :] = state.G[..., places, :]
             elif kind == "slip":
                 out.theta[..., rows, :], out.v[..., rows, :] = columns.rate_q[..., places, :], state.G[..., places, :]
+            elif kind == "a_state":
+                out.u[..., rows, [len(self.system.description.inputs) + place for place in places]] = 1.0
+            elif kind == "a_rate":
+                out.u[..., rows, :] = self.system.activation_columns(state.u)[..., places, :]
             else:
                 arrays = {"q_state": out.q, "v_state": out.v, "v_rate": out.v_dot, "input": out.u}
                 target: Array = arrays.get(kind, out.multipliers)

@@ -61,6 +61,7 @@ Quantity = Literal[
     "joint_force",
     "distance",
     "distance_rate",
+    "actuator_force",
     "reaction",
     "contact",
     "kinetic_energy",
@@ -204,6 +205,10 @@ class Joint:
     stiffness, rest, damping : float or sequence of floats
         Force -stiffness (q - rest) - damping v on each coordinate, in N/m, N m/rad, ..; one value per speed. A
         quaternion takes no stiffness.
+    armature : float or sequence of floats
+        Inertia that each coordinate feels beside that of what it moves, of a rotor behind a gear, in kg m2 or kg.
+    drive_limits : 2 floats, optional
+        Where the force of all actuators together on each coordinate ends, in N or N m.
     names : sequence of str, optional
         Names of the states, positions first, instead of ``JOINT.q`` and ``JOINT.v``.
 
@@ -227,6 +232,8 @@ class Joint:
     stiffness: Any = 0.0
     rest: Any = 0.0
     damping: Any = 0.0
+    armature: Any = 0.0
+    drive_limits: Any = ()
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -238,8 +245,11 @@ class Joint:
         zero = [float(c == "e0") for c in COORDINATES[self.type]]
         object.__setattr__(self, "position", _values(self.position, n_q, zero, f"position of {where}"))
         object.__setattr__(self, "velocity", _values(self.velocity, n_v, [0.0] * n_v, f"velocity of {where}"))
-        for what in ("stiffness", "rest", "damping"):
+        for what in ("stiffness", "rest", "damping", "armature"):
             object.__setattr__(self, what, _values(getattr(self, what), n_v, [0.0] * n_v, f"{what} of {where}"))
+        if min(self.armature, default=0.0) < 0:
+            raise ModelError(f"The armature of {where} is negative: it is an inertia.")
+        _check_limits(self, where)
         if n_q != n_v and any(self.stiffness[-3:]):
             raise ModelError(f"The ball of {where} takes no stiffness: connect points by springs instead.")
         if n_q != n_v and not any(self.position[-4:]):
@@ -350,6 +360,14 @@ def unit(values: Any, what: str) -> Vector:
         raise ModelError(f"{what} must not be zero.")
     a = a / np.linalg.norm(a)
     return float(a[0]), float(a[1]), float(a[2])
+
+
+def _check_limits(joint: Joint, where: str) -> None:
+    limits = joint.drive_limits
+    if len(limits):
+        if len(limits) != 2 or np.isnan(limits).any() or not limits[0] <= limits[1]:
+            raise ModelError(f"'drive_limits' of {where} must be two numbers, the lower one first, not {limits!r}.")
+        object.__setattr__(joint, "drive_limits", (float(limits[0]), float(limits[1])))
 
 
 def _values(given: Any, count: int, default: list[float], what: str) -> tuple[float, ...]:

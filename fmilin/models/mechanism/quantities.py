@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fmilin.models.mechanism.drives import Actuator
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Sensor
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.models.mechanism.system import System
@@ -36,7 +37,7 @@ LINEAR = {
 
 
 def state_signals(system: System) -> Signals:
-    """Return the states: positions of all joints, then velocities."""
+    """Return the states: positions of all joints, then velocities, then activations."""
     positions, speeds = [], []
     for joint in system.description.joints:
         for name, what, value in zip(joint.state_names[0], COORDINATES[joint.type], joint.position, strict=True):
@@ -45,7 +46,9 @@ def state_signals(system: System) -> Signals:
         for i, (name, value) in enumerate(zip(joint.state_names[1], joint.velocity, strict=True)):
             unit = "m/s" if speed_is_linear(joint, i) else "rad/s"
             speeds.append(Signal(name, unit, None, value, f"{SPEEDS[joint.type][i]} of {joint.name}"))
-    return Signals([*positions, *speeds])
+    acting = [a for a in system.description.inputs if isinstance(a, Actuator) and a.dynamics != "none"]
+    activations = [Signal(f"{a.name}.act", "", None, a.activation, f"activation of {a.name}") for a in acting]
+    return Signals([*positions, *speeds, *activations])
 
 
 def input_signals(system: System) -> Signals:
@@ -53,6 +56,9 @@ def input_signals(system: System) -> Signals:
     joints = {j.name: j for j in system.description.joints}
     found = []
     for force in system.description.inputs:
+        if isinstance(force, Actuator):  # its unit depends on its law
+            found.append(Signal(force.name, "", None, force.start))
+            continue
         linear = isinstance(force, Force | LineForce)
         if isinstance(force, JointForce):
             linear = speed_is_linear(joints[force.joint], force.coordinate)
@@ -94,7 +100,10 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
             for axis, e in AXES.items():
                 name = f"{marker.name}.{letter}{axis}"
                 found[name] = _of(Sensor(name, quantity, marker.body, marker.point, e))  # type: ignore[arg-type]
-    lines = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
+    lines = [*(s.name for s in d.springs), *(t.name for t in d.tendons)]
+    lines += [f.name for f in d.inputs if isinstance(f, LineForce)]
+    for actuator in (a for a in d.inputs if isinstance(a, Actuator)):
+        found[f"{actuator.name}.force"] = _of(Sensor(f"{actuator.name}.force", "actuator_force", actuator.name))
     for line in lines:
         found[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
     for energy in ("kinetic_energy", "potential_energy", "energy"):

@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from fmilin.models.mechanism.drives import ActuatorDynamics
 from fmilin.models.mechanism.parts import JointType, LoopType, Quantity
 
 __all__ = ["MechanismFile", "json_schema", "reference"]
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Triple = Annotated[list[Number], Field(min_length=3, max_length=3)]
+Limits = Annotated[list[float], Field(max_length=2)]
 Four = Annotated[list[Number], Field(min_length=4, max_length=4)]
 Rows = Annotated[list[Triple], Field(min_length=3, max_length=3)]
 
@@ -109,6 +111,10 @@ class JointTable(Table):
     stiffness: Numbers = Field(0.0, description="Of a spring on each coordinate, in N/m or N m/rad.")
     rest: Numbers = Field(0.0, description="Where that spring has no force, in m or rad.")
     damping: Numbers = Field(0.0, description="On each coordinate, in N s/m or N m s/rad.")
+    armature: Numbers = Field(0.0, description="Inertia of rotors on each coordinate, in kg m2 or kg.")
+    drive_limits: Limits = Field(
+        [], description="Where the force of all actuators together on each coordinate ends, in N or N m."
+    )
     names: list[str] = Field([], description="Names of the states, positions first, instead of `NAME.q`, `NAME.v`.")
 
 
@@ -141,13 +147,14 @@ class LoopTable(Table):
 
 
 class CouplingTable(Table):
-    """Two joints with one freedom that move together: q = ratio q_leader + offset."""
+    """Two joints with one freedom that move together: q = offset + ratio q_leader."""
 
     name: str = Field(description="Name of the coupling.")
     joint: str = Field(description="The joint that follows.")
-    leader: str = Field(description="The joint that it follows.")
+    leader: str = Field("", description="The joint that it follows; without one it is held at the offset.")
     ratio: Number = Field(1.0, description="Without unit, or in m/rad or rad/m.")
     offset: Number = Field(0.0, description="In rad or m.")
+    powers: list[Number] = Field([], description="Factors of q_leader^2, q_leader^3, ..., for cams.")
 
 
 class WheelTable(Table):
@@ -194,17 +201,33 @@ class SpringTable(Table):
     damping: Number = Field(0.0, description="In N s/m.")
 
 
+class TendonTable(Table):
+    """A length that several joints or points share, with a spring and a damper along it."""
+
+    name: str = Field(description="Name of the tendon.")
+    joints: list[str] = Field([], description="Over joints: those with one freedom each that it runs over.")
+    factors: list[Number] = Field([], description="Over joints: L = sum factor q.")
+    bodies: list[str] = Field([], description="Along points: the bodies that it is attached to, in order.")
+    points: list[Triple] = Field([], description="Along points: where, in the frames of the bodies, in m.")
+    weights: list[Number] = Field(
+        [], description="Along points: how much each stretch counts; 1 when left out, 0 where it does not run."
+    )
+    stiffness: Number = Field(0.0, description="In N/m.")
+    damping: Number = Field(0.0, description="In N s/m.")
+    rest: Numbers = Field(0.0, description="Length without force, in m; or two lengths between which it is slack.")
+
+
 class InputTable(Table):
     """An input: a force or torque. Which keys apply follows from its kind."""
 
-    kind: Literal["joint_force", "force", "torque", "line_force"] = Field(
-        description="On a joint's coordinate, at a point of a body, on a body, or between points of two bodies "
-        "(positive when it pushes them apart)."
+    kind: Literal["joint_force", "force", "torque", "line_force", "actuator"] = Field(
+        description="On a joint's coordinate, at a point of a body, on a body, between points of two bodies "
+        "(positive when it pushes them apart), or a motor or servo on a joint, tendon or body."
     )
     name: str = Field(description="Name of the input.")
-    joint: str | None = Field(None, description="joint_force: the joint.")
+    joint: str | None = Field(None, description="joint_force, actuator: the joint.")
     coordinate: int = Field(0, ge=0, description="joint_force: which speed of the joint, from 0.")
-    body: str | None = Field(None, description="force, torque: the body.")
+    body: str | None = Field(None, description="force, torque, actuator: the body.")
     point: Triple = Field([0.0, 0.0, 0.0], description="force: in the body's frame, in m.")
     direction: Triple | None = Field(None, description="force (x when left out), torque (z when left out).")
     frame: Literal["ground", "body"] = Field("ground", description="force, torque: where the direction is fixed.")
@@ -212,6 +235,16 @@ class InputTable(Table):
     second: str | None = Field(None, description="line_force: another one.")
     first_point: Triple = Field([0.0, 0.0, 0.0], description="line_force: in the frame of the first body, in m.")
     second_point: Triple = Field([0.0, 0.0, 0.0], description="line_force: in the frame of the second body, in m.")
+    tendon: str | None = Field(None, description="actuator: the tendon.")
+    gear: Numbers = Field(1.0, description="actuator: of a tendon, of each speed of a joint, of force and torque.")
+    placement: PlacementTable | None = Field(None, description="actuator: on a body, where the wrench acts.")
+    gain: Triple = Field([1.0, 0.0, 0.0], description="actuator: force by control, by L control and by L' control.")
+    bias: Triple = Field([0.0, 0.0, 0.0], description="actuator: force by itself, by L and by L'.")
+    dynamics: ActuatorDynamics = Field("none", description="actuator: before the force; its state is `NAME.act`.")
+    time_constant: Number = Field(0.0, description="actuator: of a filter, in s.")
+    control_limits: Limits = Field([], description="actuator: the control goes no further.")
+    force_limits: Limits = Field([], description="actuator: the force goes no further.")
+    activation: Number = Field(0.0, description="actuator: initial value of its state.")
     start: Number = Field(0.0, description="Initial value, in N or N m.")
 
 
@@ -220,7 +253,10 @@ class SensorTable(Table):
 
     name: str = Field(description="Name of the output.")
     quantity: Quantity = Field(description="What is measured.")
-    of: str = Field("", description="The body, joint, spring, line force, loop, wheel or skate; empty for the whole.")
+    of: str = Field(
+        "",
+        description="The body, joint, spring, tendon, line force, actuator, loop, wheel or skate; empty for the whole.",
+    )
     point: Triple = Field([0.0, 0.0, 0.0], description="In the body's frame, in m.")
     axis: Triple = Field([1.0, 0.0, 0.0], description="In the ground (accelerometer, gyroscope: in the body).")
     pointer: Triple = Field([1.0, 0.0, 0.0], description="`direction` only: the vector of the body that is looked at.")
@@ -246,6 +282,7 @@ class MechanismFile(Table):
     wheel: list[WheelTable] = Field([], description="Rolling contacts.")
     skate: list[SkateTable] = Field([], description="Knife edges.")
     spring: list[SpringTable] = Field([], description="Springs and dampers between points.")
+    tendon: list[TendonTable] = Field([], description="Lengths over joints or along points.")
     input: list[InputTable] = Field([], description="The inputs, in order.")
     sensor: list[SensorTable] = Field([], description="The outputs, in order.")
     marker: list[MarkerTable] = Field([], description="Points with names: feet.")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "ad", "along", "cross", "inertia_tensor", "moment_of", "pseudo_inertia", "root"]
+__all__ = ["Array", "ad", "along", "cross", "inertia_tensor", "limited", "moment_of", "pseudo_inertia", "root"]
 
 Array = Any
 """An array of the array API standard, real or complex."""
@@ -86,6 +86,24 @@ def root(a: Array) -> Array:
         return np.sqrt(a)
     flat = [x.sqrt() if hasattr(x, "sqrt") else float(np.sqrt(x)) for x in a.ravel()]
     return np.array([*flat, None], dtype=object)[:-1].reshape(a.shape)
+
+
+def limited(a: Array, limits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Array, Array]:
+    """Return the elements a (..., k) within their limits (k, 2), and 1 where they are inside of them, 0 beyond."""
+    if not np.isfinite(limits).any():
+        return a, np.ones(len(limits))
+    low, high = limits.T
+    if a.dtype != object:
+        inside = (np.real(a) >= low) & (np.real(a) <= high)
+        return np.where(inside, a, np.where(np.real(a) < low, low, high)), inside.astype(float)
+    found = [_within(x, *pair) for x, pair in zip(a, limits.tolist(), strict=True)]
+    values, insides = (np.array([*(pair[i] for pair in found), None], dtype=object)[:-1] for i in (0, 1))
+    return values, insides
+
+
+def _within(x: Any, low: float, high: float) -> tuple[Any, Any]:
+    """Return a symbol or a plain number within limits, and 1 where it is inside."""
+    return x.limited(low, high) if hasattr(x, "limited") else (min(max(x, low), high), float(low <= x <= high))
 
 
 def pseudo_inertia(mass: float, center: Array, J: Array) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.models.mechanism.bends import bends_of
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.dynamics import (
     Inertia,
@@ -25,9 +26,10 @@ from fmilin.models.mechanism.dynamics import (
     torque_columns,
 )
 from fmilin.models.mechanism.forces import ForceColumns, collect_forces
-from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, motion, velocities
+from fmilin.models.mechanism.kinematics import Motion, Velocities, accelerations, coordinate_rates, motion, velocities
 from fmilin.models.mechanism.loop_constraints import collect_loop_constraints, values_of, with_virtual_links
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
+from fmilin.models.mechanism.paths import PathColumns, PathMotion, collect_paths
 from fmilin.models.mechanism.row_columns import RowDerivatives
 from fmilin.models.mechanism.rows import RowMotion, Rows
 from fmilin.models.mechanism.screws import Array
@@ -35,7 +37,7 @@ from fmilin.models.mechanism.tree import tree_of
 from fmilin.saddle_point.factors import require_regular
 from fmilin.saddle_point.null_space import NullSpaceFactors
 
-__all__ = ["Columns", "Solution", "State", "System"]
+__all__ = ["Columns", "Solution", "State", "System", "rates_of"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class State:
     Attributes
     ----------
     q, v, u : array, shape (..., n_q), (..., n), (..., nu)
+        u are the inputs, then the activations of actuators.
     at : Velocities
     inertia : Inertia
     I_c : array, shape (..., n, 6, 6)
@@ -60,6 +63,8 @@ class State:
         tau - tau_NE(q, v, 0).
     c : array, shape (..., m)
         Gdot v.
+    drives : PathMotion or None
+        Of tendons and actuators.
     """
 
     q: Array
@@ -76,6 +81,7 @@ class State:
     G: Array
     F: Array
     c: Array
+    drives: PathMotion | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,7 @@ class Columns:
     stretch : tuple of two arrays, shape (..., ns, n)
         Of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta.
     forces : ForceColumns
+    drives : PathColumns or None
     """
 
     rho_q: Array
@@ -132,6 +139,15 @@ class Columns:
     motion: Motion
     stretch: tuple[Array, Array]
     forces: ForceColumns
+    drives: PathColumns | None = None
+
+
+def rates_of(system: System, solution: Solution) -> Array:
+    """Return the rates of all states, shape (..., N)."""
+    state = solution.state
+    parts = (coordinate_rates(system.tree, state.q, state.v), solution.v_dot, system.activation_rates(state.u))
+    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts], axis=-1)
 
 
 class System:
@@ -153,6 +169,12 @@ class System:
         Their rows.
     g : PositionValues
     gravity : array, shape (3,)
+    armature : array, shape (n,)
+    paths : FixedPaths or None
+        Of tendons and actuators.
+    activation_names : tuple of str
+    nu : int
+        Number of inputs and activations.
     acceleration_names : list of str
         ``der(v)`` for each velocity.
     """
@@ -170,6 +192,10 @@ class System:
             places = rows.keep([loop.row for loop in kept])
             self.loop_constraints = [replace(loop, row=place) for loop, place in zip(kept, places, strict=True)]
         forces = collect_forces(description, self.tree, self.collector, rows)
+        self._paths = collect_paths(description, self.tree, self.collector, rows)
+        self.activation_names = self._paths.state_names
+        self.nu = len(description.inputs) + len(self.activation_names)
+        self.armature = np.array([a for joint in description.joints for a in joint.armature])
         self._rows, self._forces = rows, forces
         self.finish()
 
@@ -178,15 +204,37 @@ class System:
         self.markers = self.collector.finished(self._rows.links)
         self.rows = self._rows.finished(self.markers)
         self.forces = self._forces.finished(self.rows)
+        self.paths = self._paths.finished(self.rows, self.tree, len(self.description.inputs))
         self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
         self.places = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
         self.g = values_of(self.loop_constraints, self.rows, self.tree)
+        self.bends = bends_of(self.loop_constraints, self.tree)
         self.rods = self.forces.rows - self.rows.sizes[0]
+
+    @property
+    def path_names(self) -> list[str]:
+        """Tendons, then actuators: the order of the paths."""
+        return [*(t.name for t in self._paths.tendons), *(a.name for a in self._paths.actuators)]
 
     @property
     def m_q(self) -> int:
         """Number of constraints on positions."""
         return len(self.g.places)
+
+    def parts(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return positions, velocities and activations out of all states (..., N)."""
+        n_q, n = self.tree.n_q, self.tree.n
+        return x[..., :n_q], x[..., n_q : n_q + n], x[..., n_q + n :]
+
+    def activation_rates(self, u: Array) -> Array:
+        """Return the rates of the activations, shape (..., s), for u with them at its end."""
+        return u[..., :0] if self.paths is None else self.paths.activation_rates(u)
+
+    def activation_columns(self, u: Array) -> Array:
+        """Return the slopes of these rates by u, shape (..., s, nu)."""
+        if self.paths is None:
+            return np.zeros((*u.shape[:-1], 0, u.shape[-1]))
+        return self.paths.activation_columns(u)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -200,10 +248,19 @@ class System:
         now = self.markers.motion(at)
         wrenches = rows.motion(now)
         s = self.forces.sizes(*self._stretch(at, now, wrenches), u)
+        tau, drives, M = self.forces.joints(q, v, u), None, mass_matrix(tree, at.S, I_c)
+        if self.paths is not None:
+            drives = self.paths.motion(q, v, u, (now, wrenches, at.V), rows)
+            tau, s = tau + drives.joints, self._with_drives(s, drives)
+        if self.armature.any():
+            M = M + np.diag(self.armature)
         outside = rows.spread @ (s[..., None] * wrenches.W)
         tau_NE = generalized(tree, at.S, net_forces(inertia, A) - outside)
         W, W_dot = wrenches.W[..., self.places, :], wrenches.W_dot[..., self.places, :]
         c = (W * rows.relative(A, self.places)).sum(-1) + (W_dot * rows.relative(at.V, self.places)).sum(-1)
+        G = rows.jacobian(W, at.S, self.places)
+        if self.bends is not None:
+            G, c = self.bends.jacobian(G, q), self.bends.drift(c, q, v)
         return State(
             q=q,
             v=v,
@@ -215,15 +272,31 @@ class System:
             rows=wrenches,
             A=A,
             s=s,
-            M=mass_matrix(tree, at.S, I_c),
-            G=rows.jacobian(W, at.S, self.places),
-            F=self.forces.joints(q, v, u) - tau_NE,
+            M=M,
+            G=G,
+            F=tau - tau_NE,
             c=c,
+            drives=drives,
         )
+
+    def _with_drives(self, s: Array, drives: PathMotion) -> Array:
+        """Return the sizes of all rows with those of tendons and actuators."""
+        assert self.paths is not None  # noqa: S101 - it made them
+        if not len(self.paths.rows):
+            return s
+        shape = np.broadcast_shapes(s.shape[:-1], drives.sizes.shape[:-1])
+        s = np.broadcast_to(s, (*shape, s.shape[-1])).astype(np.result_type(s, drives.sizes))
+        s[..., self.paths.rows] += drives.sizes
+        return s
 
     def gaps(self, state: State) -> Array:
         """Return g of the constraints on positions, shape (..., m_q)."""
-        return self.g(state.now.p, state.now.e, state.q)
+        return self.gaps_at(state.now, state.q)
+
+    def gaps_at(self, now: MarkerMotion, q: Array) -> Array:
+        """Return g from markers and coordinates, shape (..., m_q)."""
+        gaps = self.g(now.p, now.e, q)
+        return gaps if self.bends is None else self.bends.gaps(gaps, q)
 
     def rates(self, state: State) -> Array:
         """Return G v, shape (..., m)."""
@@ -274,21 +347,33 @@ class System:
         springs = self.forces.rows
         along = G[..., springs, :], of_rows.rate_q[..., springs, :]
         forces = self.forces.columns(*self.stretch(state), state.u, along)
-        s = forces.s.copy()
+        s, drives, on_joints = state.s.copy(), None, None
+        if self.paths is not None and state.drives is not None:
+            drives = self.paths.columns(state.drives, G, of_rows.rate_q)
+            forces = forces.with_rows(self.paths.rows, (drives.s_q, drives.s_v, drives.s_u))
+            on_joints = drives.joints_q, drives.joints_v, drives.joints_u
         s[..., these] = s[..., these] - solution.multipliers
         outside = rows.spread @ (s[..., None] * state.rows.W)
         tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
         G_t = np.swapaxes(G, -1, -2)
         joints = self.forces.joints
+        on_q, on_v, on_u = on_joints or (0.0, 0.0, 0.0)
         loads = self.derivatives.load_columns(at, slots, s)
+        rho_q = tau.q - loads - G_t @ forces.q + np.diag(joints.k) - on_q
+        c_q, c_v, rate_q = (a[..., these, :] for a in (of_rows.c_q, of_rows.c_v, of_rows.rate_q))
+        if self.bends is not None:
+            rho_q = self.bends.loads(rho_q, state.q, solution.multipliers)
+            c_q, c_v = self.bends.columns(c_q, c_v, (state.q, state.v, solution.v_dot))
+            rate_q = self.bends.rate_columns(rate_q, state.q, state.v)
         return Columns(
-            rho_q=tau.q - loads - G_t @ forces.q + np.diag(joints.k),
-            rho_v=tau.v - G_t @ forces.v + np.diag(joints.d),
-            rho_u=-(G_t @ forces.u) - joints.B,
-            c_q=of_rows.c_q[..., these, :],
-            c_v=of_rows.c_v[..., these, :],
-            rate_q=of_rows.rate_q[..., these, :],
+            rho_q=rho_q,
+            rho_v=tau.v - G_t @ forces.v + np.diag(joints.d) - on_v,
+            rho_u=-(G_t @ forces.u) - joints.B - on_u,
+            c_q=c_q,
+            c_v=c_v,
+            rate_q=rate_q,
             motion=moving,
             stretch=along,
             forces=forces,
+            drives=drives,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import ModelError, nearest_names
 from fmilin.models.mechanism.description import (
+    Actuator,
     Body,
     Coupling,
     Force,
@@ -25,6 +26,7 @@ from fmilin.models.mechanism.description import (
     PointSpring,
     Sensor,
     Skate,
+    Tendon,
     Torque,
     Wheel,
 )
@@ -47,12 +49,19 @@ PARTS: dict[str, tuple[str, type[Any] | None]] = {
     "wheel": ("wheels", Wheel),
     "skate": ("skates", Skate),
     "spring": ("springs", PointSpring),
+    "tendon": ("tendons", Tendon),
     "input": ("inputs", None),
     "sensor": ("sensors", Sensor),
     "marker": ("markers", Marker),
 }
 """Of each array of tables: the field of a description, and what its entries are; inputs say it themselves."""
-INPUTS: dict[str, type[Input]] = {"joint_force": JointForce, "force": Force, "torque": Torque, "line_force": LineForce}
+INPUTS: dict[str, type[Input]] = {
+    "joint_force": JointForce,
+    "force": Force,
+    "torque": Torque,
+    "line_force": LineForce,
+    "actuator": Actuator,
+}
 _PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
 
 

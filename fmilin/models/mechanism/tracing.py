@@ -22,10 +22,10 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.codegen.scalars import column_of, matrix_of, scalars
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import Independence
-from fmilin.models.mechanism.kinematics import coordinate_rates, displacement_of
+from fmilin.models.mechanism.kinematics import displacement_of
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
-from fmilin.models.mechanism.system import Solution, State, System
+from fmilin.models.mechanism.system import Solution, State, System, rates_of
 from fmilin.models.native_engine import Quantity
 from fmilin.signals import Signals
 
@@ -59,7 +59,6 @@ def in_graph(
     seen = column_of(evaluator.observing.values(solution)).elements()
     named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
     matrix, right = _saddle_point(state, found.all)
-    rates = coordinate_rates(system.tree, state.q, state.v)
     return ImplicitSystem(
         name=system.description.name,
         time=ca.SX.sym("time"),
@@ -70,7 +69,7 @@ def in_graph(
         unknown_names=tuple(unknowns),
         matrix=matrix_of(matrix),
         right_hand_side=column_of(right),
-        derivatives=ca.vertcat(column_of(rates), column_of(solution.v_dot)),
+        derivatives=column_of(rates_of(system, solution)),
         outputs=column_of(evaluator.outputs.values(solution)),
         further=named,
         slopes=matrix_of(_slopes(system, found, solution)),
@@ -86,7 +85,7 @@ def _unknowns(system: System, found: Independence, states: Signals) -> list[str]
     """Return the names of accelerations and multipliers."""
     n_q, loop_constraints = system.tree.n_q, [system.loop_constraints[i] for i in found.all]
     return [
-        *(f"der({name})" for name in states.names[n_q:]),
+        *(f"der({name})" for name in states.names[n_q : n_q + system.tree.n]),
         *(f"{loop.of}.reaction[{loop.index}]" for loop in loop_constraints),
     ]
 
@@ -116,7 +115,9 @@ def _slopes(system: System, found: Independence, solution: Solution) -> Any:
     used = found.all
     columns, q = system.columns(solution), solution.state.q
     theta = displacement_of(system.tree, q, np.eye(len(q)))
-    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, columns.rho_u))
+    inputs = len(system.description.inputs)
+    by_u = np.hstack((columns.rho_u[:, inputs:], columns.rho_u[:, :inputs]))  # activations are states
+    pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, by_u))
     bends = np.hstack((columns.c_q[used] @ theta, columns.c_v[used], np.zeros((len(used), columns.rho_u.shape[1]))))
     return -np.vstack((pushes, bends))
 

@@ -11,6 +11,7 @@ import pytest
 
 from fmilin.errors import ModelError
 from fmilin.models.mechanism import (
+    Actuator,
     Body,
     Force,
     Joint,
@@ -258,7 +259,7 @@ def test_the_schema_knows_every_field_and_its_default(table: type[schema.Table],
 
 
 def test_inputs_in_the_schema_have_the_fields_of_all_kinds() -> None:
-    fields = {f.name for kind in (JointForce, Force, Torque, LineForce) for f in dataclasses.fields(kind)}
+    fields = {f.name for kind in (JointForce, Force, Torque, LineForce, Actuator) for f in dataclasses.fields(kind)}
     assert set(schema.InputTable.model_fields) == fields | {"kind"}
 
 
