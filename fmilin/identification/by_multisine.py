@@ -1,11 +1,11 @@
 """Method c, for models too noisy for pulses: frequency response by multisines, then a subspace fit of it.
 
-All M frequencies w_m = 2 pi m / M (m = 1 .. M/2 - 1) are excited at once, with Schroeder's phases, until the motion is
-periodic; the inputs are held during each step, so that the quotient of the transforms is G(exp(i w)) of the discrete
-model itself. Averages over periods lower the noise, and what differs between them measures it. The inverse transform of
-G gives Markov parameters wrapped around at M; their Hankel matrix has the same column space as that of the true ones
-(McKelvey, Akcay and Ljung 1996, algorithm 1), which gives A and C; B and D follow by least squares over all
-frequencies.
+All M frequencies w_m = 2 pi m / M (m = 1 .. M/2 - 1) and all inputs are excited at once, with Schroeder's phases that
+are orthogonal from experiment to experiment, until the motion is periodic; the inputs are held during each step, so
+that the quotient of the transforms is G(exp(i w)) of the discrete model itself. Averages over periods lower the noise,
+and what differs between them measures it. The inverse transform of G gives Markov parameters wrapped around at M; their
+Hankel matrix has the same column space as that of the true ones (McKelvey, Akcay and Ljung 1996, algorithm 1), which
+gives A and C; B and D follow by least squares over all frequencies.
 """
 
 from __future__ import annotations
@@ -31,10 +31,16 @@ __all__ = ["ByMultisine"]
 LENGTH = 256
 """M, steps per period."""
 PERIODS = 8
+"""Of all experiments together; each has at least FEWEST."""
+FEWEST = 3
 SETTLING = 6
 """Periods at most until the motion must be periodic."""
 PERIODIC = 1e-3
 """Periods must not differ by more than this, beyond noise, relative to the answer."""
+NOTHING = 0.1
+"""Mean square of what a fit leaves, in sizes of noise and rounding: below this no higher order can be told."""
+MOST_NUMBERS = 640
+"""Rows and columns of the wrapped Hankel matrix, about."""
 PART = 0.1
 """Amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted."""
 
@@ -88,32 +94,44 @@ class ByMultisine(ByResponse):
         return probe.reading(step, [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes.tolist())])
 
     def _measured(self, step: float, reading: str) -> _Frequencies:
+        """Return G, from as many experiments as there are inputs: all move in each, with orthogonal phases."""
         nu = len(self.runner.scales)
-        columns = [self._column(j, step, reading) for j in range(nu)]
-        return _Frequencies(*(np.stack(parts, axis=2) for parts in zip(*columns, strict=True)))
+        waves = _orthogonal(LENGTH, nu) * (PART * self.runner.scales)[None, :, None]  # (experiments, nu, M)
+        periods = max(FEWEST, -(-PERIODS // nu))
+        settling, spectra = SETTLING, []
+        for wave in waves:
+            answers, settling = self._periods(wave, step, reading, settling, periods)
+            spectra.append(np.fft.fft(answers, axis=1))
+        answered = np.stack(spectra, axis=3)  # (periods, M, ny + N, experiments)
+        excited = np.moveaxis(np.fft.fft(waves, axis=2), 2, 0)  # (M, experiments, nu)
+        G = np.swapaxes(np.linalg.solve(excited[None], np.swapaxes(answered, 2, 3)), 2, 3)
+        error = np.std(G, axis=0) / np.sqrt(periods - 1)
+        return _Frequencies(np.mean(G, axis=0), np.mean(G[: max(1, periods // 2)], axis=0), error)
 
-    def _column(self, j: int, step: float, reading: str) -> tuple[np.ndarray, np.ndarray, FloatArray]:
-        """Return G[:, :, j], the same from half of the periods, and the errors, shapes (M, ny + N)."""
-        wave = _multisine(LENGTH)
-        amplitude = PART * float(self.runner.scales[j])
-        deviations = np.zeros((LENGTH * (SETTLING + PERIODS), len(self.runner.scales)))
-        deviations[:, j] = amplitude * np.tile(wave, SETTLING + PERIODS)
+    def _periods(
+        self, wave: FloatArray, step: float, reading: str, settling: int, periods: int
+    ) -> tuple[FloatArray, int]:
+        """Return the answers to a wave (nu, M) in periods of which the motion is periodic, shape (periods, M, ny + N).
+
+        Also after how many periods it was: other experiments need no more, but for one.
+        """
+        deviations = np.tile(wave.T, (settling + periods, 1))
         up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
         outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]
         states = [np.vstack((np.tile(self.point.states, (1, 1)), r.states[:-1])) for r in (up, down)]
-        shown = [np.hstack(pair).reshape(SETTLING + PERIODS, LENGTH, -1) for pair in zip(outputs, states, strict=True)]
-        periods = (shown[0] - shown[1]) / 2
-        self._require_periodic(periods, (shown[0] + shown[1]) / 2)
-        spectra = np.fft.fft(periods[SETTLING:], axis=1) / np.fft.fft(amplitude * wave)[None, :, None]
-        mean = np.mean(spectra, axis=0)
-        error = np.std(spectra, axis=0) / np.sqrt(PERIODS - 1)
-        return mean, np.mean(spectra[: PERIODS // 2], axis=0), error
+        shown = [np.hstack(pair).reshape(settling + periods, LENGTH, -1) for pair in zip(outputs, states, strict=True)]
+        answers = (shown[0] - shown[1]) / 2
+        self._require_periodic(answers[settling:], (shown[0] + shown[1])[settling:] / 2)
+        apart = np.linalg.norm(answers - answers[-1], axis=1)
+        settled = apart <= 2 * np.max(apart[settling:], axis=0) + 1e-3 * PERIODIC * np.linalg.norm(answers[-1], axis=0)
+        first = int(np.argmax(settled.all(axis=1)))
+        return answers[settling:], min(settling, first + 1)
 
     def _require_periodic(self, answers: FloatArray, rest: FloatArray) -> None:
         """Tell a transient from noise: noise is the same in half the sum of both runs, where the answer cancels."""
-        moving = np.linalg.norm(np.std(answers[SETTLING:], axis=0), axis=0)
-        noise = np.linalg.norm(np.std(rest[SETTLING:], axis=0), axis=0)
-        size = np.linalg.norm(np.mean(answers[SETTLING:], axis=0), axis=0)
+        moving = np.linalg.norm(np.std(answers, axis=0), axis=0)
+        noise = np.linalg.norm(np.std(rest, axis=0), axis=0)
+        size = np.linalg.norm(np.mean(answers, axis=0), axis=0)
         bad = (moving > 2 * noise + PERIODIC * size) | ~np.isfinite(size)
         if bad.any():
             i = int(np.argmax(bad))
@@ -135,7 +153,7 @@ class ByMultisine(ByResponse):
         most = max(1, self._significant(s, noise))
         orders = [self.stepping.order] if self.stepping.order is not None else range(1, most + 1)
         weights = 1.0 / np.maximum(noise, 1e-9)
-        fits = [_subspace(G, P, n, weights) for n in orders]
+        fits = _fits(G, P, orders, weights)
         losses = np.array([loss + fit.size_penalty for fit, loss in fits])
         best = fits[int(np.argmin(losses))][0]
 
@@ -160,6 +178,8 @@ class ByMultisine(ByResponse):
 class _Fit:
     matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
     size_penalty: float
+    leaves_nothing: bool
+    """Whether what is left is far below noise and rounding."""
 
 
 def _multisine(length: int) -> FloatArray:
@@ -175,12 +195,40 @@ def _multisine(length: int) -> FloatArray:
     return scaled
 
 
+def _orthogonal(length: int, count: int) -> FloatArray:
+    """Return ``count`` experiments with ``count`` multisines each, shape (experiments, inputs, length).
+
+    At every frequency the amplitudes form an orthogonal matrix: the phases of experiment e and input j differ by
+    those of the discrete Fourier transform, 2 pi e j / count (Dobrowiecki, Schoukens and Guillaume 2006). The two
+    frequencies at which a real signal has no phase take the signs of a matrix that is regular all the same.
+    """
+    spectrum = np.fft.rfft(_multisine(length))
+    e = np.arange(count)
+    turned = np.exp(-2j * np.pi * np.outer(e, e) / count)
+    signs = np.where(np.eye(count, dtype=bool), 1.0, -1.0 / max(count, 2))
+    spectra = turned[:, :, None] * spectrum
+    spectra[:, :, [0, -1]] = signs[:, :, None] * spectrum[[0, -1]].real
+    waves = np.fft.irfft(spectra, n=length, axis=2)
+    scaled: FloatArray = waves / np.max(np.abs(waves), axis=2, keepdims=True).max(axis=(0, 1))
+    return scaled
+
+
+def _fits(G: np.ndarray, P: FloatArray, orders: Sequence[int], weights: FloatArray) -> list[tuple[_Fit, float]]:
+    """Return fits of rising order, up to the first that leaves nothing but rounding."""
+    fits: list[tuple[_Fit, float]] = []
+    for n in orders:
+        fits.append(_subspace(G, P, n, weights))
+        if fits[-1][0].leaves_nothing:
+            break
+    return fits
+
+
 def _column_space(G: np.ndarray) -> tuple[FloatArray, FloatArray]:
     """Return the left singular vectors and the singular values of the wrapped Hankel matrix."""
     impulse = np.fft.ifft(G, axis=0).real  # (M, ny, nu): h[0] is D and what wraps around
     M, ny, nu = impulse.shape
-    rows = M // 2
-    columns = M - rows
+    rows = min(M // 2, max(MOST_NUMBERS // ny, 2))
+    columns = min(M - rows, max(MOST_NUMBERS // nu, 2))
     H = np.array([[impulse[1 + i + j] for j in range(columns - 1)] for i in range(rows)])  # (i, j, ny, nu)
     tall = np.moveaxis(H, 2, 1).reshape(rows * ny, (columns - 1) * nu)
     P, s, _ = np.linalg.svd(tall, full_matrices=False)
@@ -208,4 +256,4 @@ def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> tupl
     count = 2 * M * ny * nu
     # negative log likelihood with the noise level unknown, and one parameter per number of a canonical form
     likelihood = count * float(np.log(max(loss, 1e-300) / count))
-    return _Fit((A, B, C, D), 2.0 * n * (ny + nu)), likelihood
+    return _Fit((A, B, C, D), 2.0 * n * (ny + nu), loss < NOTHING * count), likelihood

@@ -7,6 +7,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.errors import NumericalError, UsageError
+from fmilin.identification.by_multisine import LENGTH, _orthogonal
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Cadence, Response, Stepping
 from tests.identification.toys import ByEuler, Linear, Toy, oscillators, transfer
@@ -281,3 +282,15 @@ def test_a_coarse_solver_is_told_from_the_plant() -> None:
     exact = fl.linearize(Toy(plant))
     assert "own solver" not in remark(exact, "fit") + remark(exact, "accuracy")
     assert exact.accuracy.A < 1e-6
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 15])
+def test_experiments_with_all_inputs_at_once_tell_the_inputs_apart(count: int) -> None:
+    """At no frequency is the matrix of amplitudes close to singular, and every wave stays within its size."""
+    waves = _orthogonal(LENGTH, count)
+    assert waves.shape == (count, count, LENGTH)
+    assert np.max(np.abs(waves)) <= 1.0
+    amplitudes = np.moveaxis(np.fft.rfft(waves, axis=2), 2, 0)
+    conditions = np.linalg.cond(amplitudes)
+    np.testing.assert_allclose(conditions[1:-1], 1.0, atol=1e-9)
+    assert np.max(conditions) < 3 * count
