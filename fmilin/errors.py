@@ -60,7 +60,7 @@ class UnknownNameError(UsageError):
 
     @classmethod
     def among(cls, name: str, known: Iterable[str], what: str) -> UnknownNameError:
-        """Build the error for ``name``, which should have been ``what`` (``"an input"``) out of ``known``."""
+        """Return the error for ``name``, which should have been ``what`` (``"an input"``) out of ``known``."""
         known = list(known)
         suggestions = nearest_names(name, known)
         if suggestions:

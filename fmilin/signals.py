@@ -48,7 +48,7 @@ class Signal:
     aliases: tuple[str, ...] = ()
 
     def starting_at(self, value: float) -> Signal:
-        """Return the same signal with another start value."""
+        """Return the same signal with another start ``value``, in its unit."""
         if value == self.start:
             return self
         return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases)
@@ -111,7 +111,7 @@ class Signals(Sequence[Signal]):
         return name in self.positions
 
     def index_of(self, name: str, what: str = "a known signal") -> int:
-        """Return the position of ``name``.
+        """Return the position of ``name``, which should be ``what``: words for the message.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class Signals(Sequence[Signal]):
         return np.array([s.start for s in self._items], dtype=np.float64)
 
     def scales(self, values: FloatArray | None = None) -> FloatArray:
-        """Return a positive size for each signal, shape (n,): its nominal, else ``max(|value|, 1)``."""
+        """Return a positive size for each signal, shape (n,): its nominal, else ``max(|v|, 1)`` of ``values``, (n,)."""
         if values is None:
             values = self.starts
         usable, declared = self._nominals

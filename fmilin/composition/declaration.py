@@ -25,6 +25,7 @@ class Connection:
     target : str
         ``member.input``.
     factor, offset : float
+        The offset is in the unit of the target.
     convert_units : bool
         Whether units are compared and converted. Without it the factor stands in for the conversion.
     """

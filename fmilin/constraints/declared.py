@@ -58,6 +58,20 @@ class Constraint:
     def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:
         """Parse ``text``, an expression, the name of a variable, or an equation: ``a = b`` means a - (b).
 
+        Parameters
+        ----------
+        text : str
+        level : {"position", "velocity"}
+            Whether a hidden constraint on velocities belongs to it.
+        name : str
+            What it is called in messages.
+        rate : str
+            The variable that is its time derivative, where the model has one.
+
+        Returns
+        -------
+        Constraint
+
         Raises
         ------
         ConstraintError

@@ -74,13 +74,22 @@ class KalmanFilter:
         return found
 
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the estimate a sample later, with the inputs ``u`` held meanwhile; absolute values, shape (P,)."""
+        """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
         found: FloatArray = s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0)
         return found
 
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the estimate after a measurement, and the innovation; ``u`` is what was applied at that time."""
+        """Return the estimate after a measurement, shape (P,), and the innovation, shape (m,).
+
+        Parameters
+        ----------
+        y : array, shape (P,)
+            What was predicted; absolute values, as all of these.
+        u : array, shape (nu,)
+            What was applied at that time.
+        measured : array, shape (m,)
+        """
         s = self.sampled
         innovation: FloatArray = measured - self._m0 - s.C @ (y - s.y0) - s.D @ (u - self._u0)
         return y + self.gain @ innovation, innovation
@@ -96,6 +105,10 @@ class KalmanFilter:
             At the samples, absolute values.
         start : array, shape (P,), optional
             What is predicted for the first sample; that of the operating point by default.
+
+        Returns
+        -------
+        Estimates
 
         Raises
         ------

@@ -109,14 +109,14 @@ class KalmanRegulator:
         self._estimate = self._predicted
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
-        """Correct the estimate, and return u."""
+        """Return u, shape (len(drives),), for what was ``read``, shape (m,), at ``t`` seconds."""
         del t
         self._estimate, _ = self.filter.correct(self._predicted, self._inputs, read)
         found: FloatArray = self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0)
         return found
 
     def applied(self, outputs: FloatArray) -> None:
-        """Predict with what is really applied."""
+        """Predict with the ``outputs``, shape (len(drives),), that are really applied."""
         self._inputs = self._u0.copy()
         self._inputs[self._columns] = outputs
         self._predicted = self.filter.predict(self._estimate, self._inputs)
@@ -161,11 +161,11 @@ class FunctionRegulator:
         """Tell the function nothing: it has no states that are known here."""
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
-        """Ask the function."""
+        """Return what the function answers to what was ``read``, shape (len(reads),), at ``t`` seconds: shape (k,)."""
         return np.atleast_1d(np.asarray(self.function(t, read), dtype=np.float64))
 
     def applied(self, outputs: FloatArray) -> None:
-        """Tell the function nothing."""
+        """Tell the function nothing of the ``outputs``, shape (k,), that are really applied."""
 
 
 def state_feedback(

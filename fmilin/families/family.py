@@ -225,7 +225,7 @@ class LinearFamily(Sequence[LinearModel]):
         return self.linear_model(int(picked)) if np.ndim(picked) == 0 else self._part(key, picked)
 
     def linear_model(self, number: int) -> LinearModel:
-        """Return the linear model of a point, counted in the order of the grid.
+        """Return the linear model of the point with this ``number``, counted from 0 in the order of the grid.
 
         Raises
         ------
@@ -357,7 +357,7 @@ class LinearFamily(Sequence[LinearModel]):
 
     @classmethod
     def load(cls, path: str | Path) -> LinearFamily:
-        """Read a family that :meth:`save` wrote as .nc, .mat, .npz or .json.
+        """Return the family in the file ``path``, which :meth:`save` wrote as .nc, .mat, .npz or .json.
 
         Raises
         ------

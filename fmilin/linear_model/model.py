@@ -163,7 +163,7 @@ class LinearModel:
         return Plots(self)
 
     def eigenvalues(self) -> NDArray[np.complex128]:
-        """Return the P eigenvalues of A in 1/s, sorted by real part, then imaginary part."""
+        """Return the eigenvalues of A in 1/s, shape (P,), sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
 
@@ -276,7 +276,7 @@ class LinearModel:
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Read a model that :meth:`save` wrote as .mat, .npz, .json or .fmu, or a ``dslin.mat`` of Dymola.
+        """Return the model in the file ``path``: .mat, .npz, .json or .fmu of :meth:`save`, or Dymola's ``dslin.mat``.
 
         Raises
         ------

@@ -68,6 +68,11 @@ def operating_points(
     time : float, optional
         In seconds; the model's own start time by default.
 
+    Returns
+    -------
+    tuple of OperatingPoint
+        On the manifold.
+
     Raises
     ------
     UnknownNameError

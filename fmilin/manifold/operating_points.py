@@ -52,6 +52,11 @@ def operating_point(
         Accept start values that are off the manifold and take the nearest point. Without it, and when no
         state is named, the start values must satisfy the constraints within 1e-6.
 
+    Returns
+    -------
+    OperatingPoint
+        On the manifold.
+
     Raises
     ------
     UnknownNameError

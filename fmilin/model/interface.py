@@ -84,7 +84,7 @@ class OperatingPoint:
         Only those changed from the model's own values.
     adjusted : float
         How far the projection onto the manifold moved the states that were asked for: the largest
-        change, scaled by nominals; 0 when nothing moved.
+        change, relative to nominal values; 0 when nothing moved.
     remarks : tuple of Remark
         What is to be said of how the point was found; warnings of a linear model there.
     """
@@ -103,7 +103,7 @@ class OperatingPoint:
         return html_of(self)
 
     def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
-        """Return the same point with other states."""
+        """Return the same point with other ``states``, shape (N,), which were ``adjusted`` by so many nominal sizes."""
         return OperatingPoint(
             self.time,
             np.array(states, dtype=np.float64),
@@ -315,6 +315,7 @@ class Model(ABC):
         Parameters
         ----------
         t : float
+            In seconds.
         x : array, shape (N,)
         u : array, shape (nu,)
 
@@ -409,7 +410,7 @@ class Model(ABC):
         return None
 
     def formula(self, name: str) -> Expression | None:
-        """Return a quantity as an expression over states, inputs, parameters and time; None when it is not known."""
+        """Return the quantity ``name`` as an expression over states, inputs, parameters and time; None when unknown."""
         del name
         return None
 

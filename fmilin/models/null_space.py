@@ -209,7 +209,7 @@ class NullSpaceModel(_SaddlePointModel):
         return float(self.engine.factors.threshold)
 
     def singularity(self, t: float, x: FloatArray, u: FloatArray | None = None) -> Singularity:
-        """Say how near the configuration of the states ``x`` (N,) is to a singular one."""
+        """Return how near the configuration of the states ``x``, shape (N,), is to a singular one at ``t`` seconds."""
         inputs = self.start.inputs if u is None else u
         way: _ByNullSpace = self.engine.factors
         W, r = self._evaluator.numeric.equations(t, x, self._full(inputs), self.engine.p)

@@ -184,7 +184,7 @@ class SymbolicModel(NativeModel):
         return self.engine.system
 
     def formula(self, name: str) -> Expression | None:
-        """Return a known quantity as an expression over states, inputs, parameters and time.
+        """Return the quantity ``name`` as an expression over states, inputs, parameters and time.
 
         None when there is none: it is unknown, or needs accelerations or multipliers.
         """

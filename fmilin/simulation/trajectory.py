@@ -122,7 +122,7 @@ class Trajectory:
         raise UnknownNameError.among(name, known, "a state, output or input of the trajectory")
 
     def point(self, index: int = -1) -> OperatingPoint:
-        """Return a sample, by default the last one, as an operating point: to linearize there, or to go on from."""
+        """Return sample number ``index``, by default the last one, as an operating point: to linearize or to go on."""
         return OperatingPoint(
             float(self.times[index]), self.states[index].copy(), self.inputs[index].copy(), dict(self.parameters)
         )

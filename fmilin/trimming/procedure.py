@@ -116,6 +116,10 @@ def trim_each(
     fixed, steady, free, bounds, time
         As in :func:`trim`.
 
+    Returns
+    -------
+    tuple of TrimmedPoint
+
     Raises
     ------
     NumericalError

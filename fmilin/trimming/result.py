@@ -121,7 +121,7 @@ class TrimmedPoint(OperatingPoint):
     __repr__ = OperatingPoint.__repr__
 
     def same_place(self, other: TrimmedPoint) -> bool:
-        """Whether both are one solution, up to what two searches may differ by."""
+        """Whether the ``other`` point is the same solution, up to what two searches may differ by."""
         values, others = _everything(self), _everything(other)
         return bool(np.all(np.abs(values - others) <= 1e-6 * np.maximum(np.abs(values), 1.0)))
 

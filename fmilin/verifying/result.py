@@ -173,7 +173,7 @@ class Verification:
         return verification_text(self)
 
     def save_picture(self, path: str | Path) -> None:
-        """Draw both responses of each channel, and how far it holds, as a picture: .png or .svg.
+        """Draw both responses of each channel, and how far it holds, into the file ``path``: .png or .svg.
 
         Raises
         ------

@@ -193,7 +193,7 @@ class KaneModel(SymbolicModel):
     ) -> Matrices:
         """Return A and B with all that leads to them: C_0, C_1, C_2, P', A', B'.
 
-        The point is not verified. Arguments and errors as for :meth:`matrices_along`.
+        The ``point`` is not verified. It, ``independent`` and errors as for :meth:`matrices_along`.
         """
         return self.matrices_along([self.start if point is None else point], independent=independent)[0]
 
@@ -274,7 +274,7 @@ class KaneModel(SymbolicModel):
         require_consistent_point(self._to_check(point, rates), self.info.name)
 
     def partition(self, independent: Sequence[str]) -> Partition:
-        """Return the partition that keeps the named states.
+        """Return the partition that keeps the ``independent`` states.
 
         Raises
         ------
