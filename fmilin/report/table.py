@@ -35,6 +35,9 @@ __all__ = [
 MOST_SIGNALS = 24
 """Longer lists are cut, and say how much was left out."""
 
+MOST_ZEROS = 2
+"""Eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen."""
+
 _WORDS = 13
 """Columns of the words on the left."""
 
@@ -131,11 +134,15 @@ def order_text(linear: LinearModel) -> str:
 
 
 def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
-    """Return one line per real eigenvalue or pair of complex ones, slowest first."""
+    """Return one line per real eigenvalue or pair of complex ones, slowest first; many zeros share one."""
     table = simple_table()
     table.add_column("Eigenvalue [1/s]" + (" of the sampled motion" if sampled else ""), justify="right", no_wrap=True)
     for head in ("Frequency [rad/s]", "[Hz]", "Damping ratio"):
         table.add_column(head, justify="right")
+    zeros = [mode for mode in modes if not rounded(mode.eigenvalue)]
+    if len(zeros) > MOST_ZEROS:
+        table.add_row(f"0 ({len(zeros)} times)", "", "", "")
+        modes = [mode for mode in modes if rounded(mode.eigenvalue)]
     for mode in modes:
         pair = mode.is_oscillatory
         frequency = (f"{mode.frequency:.8g}", f"{mode.frequency_in_hertz:.8g}") if pair else ("", "")
