@@ -81,7 +81,7 @@ def _with_defaults(part: Any) -> dict[str, Any]:
     optional: dict[str, Any] = {}
     if isinstance(part, Joint):
         optional = dict.fromkeys(("position", "velocity", "second_axis")) | dict.fromkeys(
-            ("stiffness", "rest", "damping"), 0.0
+            ("stiffness", "rest", "damping", "armature"), 0.0
         )
     elif isinstance(part, Loop):
         optional = {"second_axis": None}
