@@ -16,6 +16,7 @@ import sympy
 from numpy.typing import NDArray
 
 from fmilin.manifold.frame import frame_at
+from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.models import SymbolicModel
 
 DIGITS = 50
@@ -39,8 +40,9 @@ class InManyDigits:
         self.w_count = m = len(system.unknowns)
         between = [symbol for symbol, _ in system.intermediate]
         self._between = [_function([*known, *between[:i]], [e]) for i, (_, e) in enumerate(system.intermediate)]
-        entries = [system.matrix.get((i, j), sympy.Integer(0)) for i in range(m) for j in range(m)]
-        self._linear = _function([*known, *between], [*entries, *system.right_hand_side])
+        matrix, right_hand_side = _linear(system)
+        entries = [matrix.get((i, j), sympy.Integer(0)) for i in range(m) for j in range(m)]
+        self._linear = _function([*known, *between], [*entries, *right_hand_side])
         self._rates = _function([*known, *between, *system.unknowns], system.derivatives)
         symbols = {str(s): s for s in known}
         rows = model.constraints.rows
@@ -104,6 +106,21 @@ def true_jacobian(model: SymbolicModel, independent: Sequence[str]) -> NDArray[n
     """Return A of a native model at its start in the coordinates ``independent``, shape (P, P)."""
     with mpmath.workdps(DIGITS):
         return InManyDigits(model, independent).jacobian()
+
+
+def _linear(system: SymbolicSystem) -> tuple[dict[tuple[int, int], Any], list[Any]]:
+    """Return W and r of W w = r, with the multipliers' G and Gdot v written out."""
+    W, r = dict(system.matrix), list(system.right_hand_side)
+    if system.laws is None:
+        return W, r
+    velocities, driven, n = system.laws.velocities, system.laws.driven, len(system.laws.velocities)
+    along = {system.time: sympy.Integer(1), **velocities, **driven}
+    for k, (law, level) in enumerate(system.laws.laws, start=n):
+        rate = law if level != "position" else sum(sympy.diff(law, s) * rate for s, rate in along.items())
+        for j, v in enumerate(velocities.values()):
+            W[k, j] = W[j, k] = sympy.diff(rate, v)
+        r[k] -= sum(sympy.diff(rate, s) * factor for s, factor in along.items())
+    return W, r
 
 
 def _function(arguments: Sequence[Any], expressions: Sequence[Any]) -> Any:
