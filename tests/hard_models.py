@@ -42,6 +42,10 @@ class Case:
     """Relative error that differences with the best step would have."""
     sizes: Array = field(default_factory=lambda: np.ones(0))
     """Of the states, where they are not 1."""
+    reach: float = np.inf
+    """How far from the point what is hard makes the difference; with ``levels`` it says what rounding hides."""
+    levels: Array = field(default_factory=lambda: np.ones(0))
+    """Sizes of what each row sums, shape (N + ny,)."""
 
 
 def cases() -> list[Case]:

@@ -15,6 +15,9 @@ __all__ = ["Verdict", "judged"]
 TENFOLD = 10.0
 """Times its estimate, that an entry may be wrong by."""
 
+SEEN = 100.0
+"""Units of rounding by which something hard must move a value at least, to be told from rounding in a few visits."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -30,11 +33,13 @@ class Verdict:
     honest: bool
     """Every entry within ten times its estimate, of one of the truths."""
     visits: int
+    hidden: bool = False
+    """Whether what is wrong, without a word, moves no value by more than :data:`SEEN` units of rounding."""
 
     @property
     def silent(self) -> bool:
-        """Whether a wrong number was let through without a word."""
-        return not (self.refusal or self.honest or {"accuracy", "memory"} & set(self.remarks))
+        """Whether a wrong number was let through without a word, though it could be seen."""
+        return not (self.hidden or self.refusal or self.honest or {"accuracy", "memory"} & set(self.remarks))
 
     @property
     def refused_in_vain(self) -> bool:
@@ -51,7 +56,7 @@ def judged(case: Case) -> Verdict:
     found, said = _blocks(linear.A, linear.B, linear.C, linear.D), linear.errors
     estimates = _blocks(said.A, said.B, said.C, said.D)
     kinds = tuple(w.kind for w in linear.warnings)
-    best: tuple[float, float, bool] = (np.inf, np.inf, False)
+    best: tuple[float, float, bool, bool] = (np.inf, np.inf, False, False)
     for truth in case.truths:
         wrong = np.abs(found - truth)
         honest = bool((wrong <= TENFOLD * estimates + np.finfo(float).eps * np.abs(truth)).all())
@@ -59,9 +64,13 @@ def judged(case: Case) -> Verdict:
         sizes[: len(case.sizes)] = case.sizes
         largest = np.max(np.abs(truth) * sizes, axis=1, keepdims=True)
         largest[largest == 0] = 1.0
-        score = float(np.max(wrong * sizes / largest)), float(np.max(estimates * sizes / largest)), honest
+        moved = np.where(wrong > TENFOLD * estimates, wrong * min(case.reach, 1e300), 0.0)
+        levels = case.levels if len(case.levels) else largest[:, 0]
+        hidden = bool((moved.max(axis=1) <= SEEN * np.finfo(float).eps * levels).all()) and not honest
+        score = float(np.max(wrong * sizes / largest)), float(np.max(estimates * sizes / largest)), honest, hidden
         best = min(best, score, key=lambda s: (not s[2], s[0]))
-    return Verdict(case, "", kinds, *best, linear.method.evaluations)
+    word = bool({"accuracy", "memory"} & set(kinds))
+    return Verdict(case, "", kinds, *best[:3], linear.method.evaluations, best[3] and not word)
 
 
 def _blocks(

@@ -83,16 +83,18 @@ class Neighbourhood:
     def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
         """What :attr:`forgets` says, and F at the places on the way, by their step along the common direction."""
         change, places = np.zeros(len(self.base)), {}
-        for step, times in ((FAR, 1), (-FAR, 2)):
+        for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last place, after odd and even numbers of visits
             for part in (1.0, 1 / 64):
                 try:
                     with np.errstate(all="ignore"):
-                        places[step * part] = self.at(step * part * direction_of(self.scales))
-                    break
+                        found = [self.at(step * part * direction_of(self.scales), again=bool(i)) for i in range(times)]
                 except (ModelError, NumericalError):
                     continue
-            for _ in range(times):
-                change = np.maximum(change, self.change_at_point())
+                places[step * part] = found[0]
+                if np.isfinite(found).all():
+                    change = np.maximum(change, np.abs(found[-1] - found[0]))
+                break
+            change = np.maximum(change, self.change_at_point())
         return change, places
 
     def seen_from(self, frame: Frame) -> Neighbourhood:
@@ -112,8 +114,14 @@ class Neighbourhood:
         """What is seen."""
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
-    def at(self, displacement: FloatArray) -> FloatArray:
+    def at(self, displacement: FloatArray, *, again: bool = False) -> FloatArray:
         """Return rates and outputs at a displacement of all columns, shape (P + nu,), on the manifold.
+
+        Parameters
+        ----------
+        displacement : array, shape (P + nu,)
+        again : bool
+            Whether the model is visited even where it has been.
 
         Raises
         ------
@@ -124,7 +132,10 @@ class Neighbourhood:
         u = self.point.inputs + displacement[self.p :]
         if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves):
             x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
-        visit = self.model.evaluate(t, x, u)
+        evaluate = self.model.evaluate
+        if again and isinstance(self.model, RememberingModel):
+            evaluate = self.model.evaluate_again
+        visit = evaluate(t, x, u)
         if len(self._indicators):
             crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
             if len(crossed):

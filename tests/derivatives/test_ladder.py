@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fmilin.derivatives.ladder import Climb, climbed, ladder_of
+from fmilin.derivatives.climb import Climb, climbed
+from fmilin.derivatives.ladder import ladder_of
 from fmilin.signals import FloatArray
 
 Scalar = Callable[[float], float]

@@ -12,6 +12,7 @@ import fmilin as fl
 from fmilin.models.function import FunctionModel
 from fmilin.signals import FloatArray, Signal, Signals
 from tests.hard_models import cases, model
+from tests.random_hard_models import random_cases
 from tests.verdicts import Verdict, judged
 
 FAMILIES = ("smooth", "stiff", "scaled", "narrow", "rounded", "tables", "noise", "memory", "kinks")
@@ -46,6 +47,14 @@ def test_smooth_models_are_as_accurate_and_as_cheap_as_before(verdicts: dict[str
     assert np.median([v.error for v in smooth]) <= 1e-12
     assert sum(v.visits for v in smooth) <= 1.5 * 3010
     assert Counter(kind for v in smooth for kind in v.remarks).keys() <= {"off-equilibrium"}
+
+
+def test_a_random_search_finds_no_number_that_is_wrong_without_a_word() -> None:
+    found = [judged(case) for case in random_cases(300)]
+    assert [(v.case.name, v.error, v.said) for v in found if v.silent] == []
+    assert sum(v.hidden for v in found) <= 6
+    good = sum(v.case.attainable <= 1e-6 for v in found)
+    assert sum(v.refused_in_vain for v in found) <= 0.02 * good
 
 
 # -- what is said ----------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_products_that_are_wrong_beside_noise_are_found(part: float, *, called_b
     """Noise of 1e-11 beside a slope of 1, then beside a rate of 1,000: one direction could tell too little of it."""
 
     def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
-        return np.array([t - s[0] + 1e-11 * np.sin(1e9 * s[0])])
+        return np.array([t - s[0] + 1e-11 * np.sin(1e16 * s[0])])
 
     def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.array([[-1.0 - part * (t > 0)]]), np.zeros((1, 0))
