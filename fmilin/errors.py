@@ -128,9 +128,20 @@ class KinkError(NumericalError):
 
 
 class ModelCrashError(FmilinError):
-    """The model's own code crashed, hung or was killed."""
+    """The model's own code crashed, hung or was killed.
+
+    Attributes
+    ----------
+    at_another_instance : bool
+        Whether that happened while another instance of its code was made: some code bears a single one.
+    """
 
     exit_status = 6
+    at_another_instance = False
+
+
+class AnotherInstanceError(ModelError):
+    """The model's code makes one instance, but refuses another."""
 
 
 def _resembling(name: str, known: list[str]) -> list[str]:

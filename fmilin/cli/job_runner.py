@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Protocol, TextIO, TypeVar
 
@@ -24,12 +25,18 @@ from fmilin.atomic import write_all
 from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.terminations import Terminated, termination_raises
-from fmilin.errors import FmilinError, ModelCrashError
+from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError
 from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
 from fmilin.temporary import remove_leftovers, temporary_place
 
 __all__ = ["Job", "JobRunner", "failure", "work"]
 
+
+INSTANCES = ("shared", "reloaded", "copied")
+"""Where an FMU's instances live: the next is tried when its code does not bear the one before."""
+
+ANOTHER_INSTANCE = -1
+"""The status of a child whose FMU refused another instance; never seen outside."""
 
 MOST_PRINTED = 20_000
 """Bytes of what foreign code prints that are shown."""
@@ -57,11 +64,14 @@ class JobRunner:
         What is closed at the end.
     home : Path or None
         The working directory at the beginning.
+    instances : str
+        Where the instances of an FMU's code live; see :class:`~fmilin.fmi.read.options.FmuOptions`.
     """
 
     results: TextIO
     borrowed: list[Closable] = field(default_factory=list)
     home: Path | None = None
+    instances: str = "shared"
     _files: dict[Path, bytes] = field(default_factory=dict)
     _said: list[str] = field(default_factory=list)
 
@@ -152,7 +162,7 @@ def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, l
     The parent forks before anything heavy or foreign is loaded, so that this costs a millisecond.
     """
 
-    def in_the_child(deliver: Callable[[bytes], None]) -> int:
+    def in_the_child(deliver: Callable[[bytes], None], instances: str) -> int:
         stderr = leave_parents_streams(printed.fileno())
         if width:
             os.environ.setdefault("COLUMNS", str(width))
@@ -163,33 +173,46 @@ def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, l
             return outcome.status
 
         try:
-            return _worked(job, width, send, debug=debug)
+            return _worked(job, width, send, debug=debug, instances=instances)
         finally:
             flush_c_streams()
 
-    try:
-        answer = in_a_child(in_the_child, limits)
-    except (ModelCrashError, KeyboardInterrupt) as error:
-        return failure(error, debug=debug)
-    status = _delivered(_Outcome.unpacked(answer.content), sys.stdout, debug=debug)
+    for instances in INSTANCES:
+        last = instances == INSTANCES[-1]
+        try:
+            answer = in_a_child(partial(in_the_child, instances=instances), limits)
+        except ModelCrashError as error:
+            if last or not error.at_another_instance:
+                return failure(error, debug=debug)
+            continue
+        except KeyboardInterrupt as error:
+            return failure(error, debug=debug)
+        outcome = _Outcome.unpacked(answer.content)
+        if last or outcome.status != ANOTHER_INSTANCE:
+            break
+    status = _delivered(outcome, sys.stdout, debug=debug)
     if answer.remark:
         _print(f"fmilin: {answer.remark}\n")
     return status
 
 
-def _worked(job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool) -> int:
+def _worked(
+    job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool, instances: str | None = None
+) -> int:
     """Do ``job`` here, have its outcome delivered, give back what was borrowed, and return the exit status.
 
     The results are laid out for a terminal of so many columns; 0: for a file or a pipe.
     """
     results = Results(to_terminal=width > 0)
-    runner = JobRunner(results, home=_working_directory())
+    runner = JobRunner(results, home=_working_directory(), instances=instances or INSTANCES[0])
     status, failed = 0, ""
     try:
         with elapsed_time(_command_name()):
             job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
+        if isinstance(error, AnotherInstanceError) and instances in INSTANCES[:-1]:
+            status = ANOTHER_INSTANCE
         if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
             results = Results()
             runner = JobRunner(results, runner.borrowed, runner.home)

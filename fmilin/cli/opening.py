@@ -35,7 +35,7 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
         settings=request.settings,
         time=request.time if fmu or is_system(request.source) else None,
         interface=request.interface,
-        fmu=_fmu_options(request),
+        fmu=_fmu_options(request, runner),
         options=request.options,
     )
     model = runner.borrow(load_as(request.source, wanted))
@@ -58,10 +58,11 @@ def _with_discovered(model: Model) -> Model:
     return model.with_constraints(found.declared)
 
 
-def _fmu_options(request: Request) -> FmuOptions | None:
+def _fmu_options(request: Request, runner: JobRunner) -> FmuOptions | None:
     """Return how the FMU is opened: for a discrete model its discrete-time numbers are wanted, too."""
-    if request.stepping is None or not request.stepping.lifted:
+    lifted = request.stepping is not None and request.stepping.lifted
+    if not lifted and runner.instances == "shared":
         return request.fmu
     from fmilin.fmi.read.options import FmuOptions
 
-    return replace(request.fmu or FmuOptions(), sampled=True)
+    return replace(request.fmu or FmuOptions(), sampled=lifted, instances=runner.instances)

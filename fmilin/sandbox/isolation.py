@@ -238,10 +238,12 @@ class _Watch:
     def _error(self, how: str, consequence: str) -> ModelCrashError:
         lines = [line for line in self._note.last_lines() if line]
         said = f' The model said last: "{" / ".join(lines)}".' if lines else ""
-        return ModelCrashError(
+        error = ModelCrashError(
             f"The model {how}. {consequence}{said} This is the FMU's own code, which ran in a separate process: "
             f"ask its maker, or export it again with another tool version, FMI version or solver."
         )
+        error.at_another_instance = self._note.another_instance
+        return error
 
 
 def how_it_ended(ending: Ending) -> str:

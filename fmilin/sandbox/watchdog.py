@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-__all__ = ["Note", "calling", "listener", "note", "only_here", "say", "write_to"]
+__all__ = ["Note", "another_instance", "calling", "listener", "note", "only_here", "say", "write_to"]
 
 _SLOT = 700  # bytes of a line
 _SLOTS = 4
@@ -24,7 +24,8 @@ _NAME = 256
 _CLOCK, _CODE, _COUNT, _TABLE = 0, 8, 16, 24  # where each stands on the page
 _FIRST = _TABLE + _NAMES * _NAME
 _OWNER = _FIRST + _SLOTS * _SLOT
-_SIZE = _OWNER + _NAME
+_AGAIN = _OWNER + _NAME  # one byte: whether another instance of the code is made, or takes the place of one
+_SIZE = _AGAIN + 1
 
 
 class Note:
@@ -57,6 +58,15 @@ class Note:
         """Say whose functions run from now on: one of several models."""
         line = _line(owner, _NAME)
         self._page[_OWNER : _OWNER + len(line)] = line
+
+    @property
+    def another_instance(self) -> bool:
+        """Whether one instance of the code was given up for another one meanwhile."""
+        return bool(self._page[_AGAIN])
+
+    @another_instance.setter
+    def another_instance(self, value: bool) -> None:
+        self._page[_AGAIN] = value
 
     @property
     def seconds(self) -> float | None:
@@ -129,6 +139,18 @@ def calling(text: str) -> Iterator[None]:
         only_here(own)
         if _Listener.note is not None:
             _Listener.note.done()
+
+
+@contextmanager
+def another_instance() -> Iterator[None]:
+    """Say that one instance of foreign code is given up for another one: what crashes now may not bear two."""
+    note = _Listener.note
+    if note is None:
+        yield
+        return
+    note.another_instance = True
+    yield
+    note.another_instance = False
 
 
 def only_here(own: int) -> None:

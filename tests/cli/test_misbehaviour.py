@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from fmilin.cli.main import main
 from tests.cli.conftest import Outcome, shell
 from tests.fmus.make import HERE, description_of, pack
+from tests.fmus.stepped import make as stepped
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
 PATIENCE = "60"
@@ -36,7 +38,6 @@ def linearize(fmu: Path, folder: Path, timeout: str = PATIENCE) -> Outcome:
             'SIGABRT: aborted) in fmi2GetDerivatives. Nothing was written. The model said last: "the table drag',
         ),
         ("overflows_the_stack", "crashed (SIGSEGV: segmentation fault) in fmi2GetDerivatives"),
-        ("crashes_twice_instantiated", "crashed (SIGSEGV: segmentation fault) in fmi2Instantiate"),
         ("hangs", "did not return from fmi2ExitInitializationMode within 3 s and was stopped. Nothing was written."),
         ("hangs_when_loaded", "did not return from the loading of the library within 3 s and was stopped"),
     ],
@@ -47,6 +48,50 @@ def test_what_ends_the_model_is_one_paragraph_and_status_6(name: str, said: str,
     assert done.is_one_paragraph()
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_code_that_crashes_at_a_second_instance_is_loaded_again_for_it(zoo: Zoo, tmp_path: Path) -> None:
+    done = shell(["linearize", zoo("crashes_twice_instantiated"), "--json"], tmp_path)
+    assert done.status == 0
+    found = json.loads(done.out)
+    assert found["A"] == pytest.approx(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+    said = [w["message"] for w in found["warnings"] if "does not bear a second instance" in w["message"]]
+    assert len(said) == 1
+    assert said[0].endswith("The library was loaded again for each.")
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("-DONLY_ONCE", "The library was loaded again for each."),
+        ("-DREFUSES_A_SECOND", "The library was loaded again for each."),
+        ("-DEVER_ONCE", "Every run is made in a copy of the process."),
+    ],
+)
+def test_runs_of_code_that_bears_a_single_instance(flag: str, said: str, tmp_path: Path) -> None:
+    """It cannot save its state, so every run needs an instance as it was at the start."""
+    kind = stepped.Kind(hidden=True, flags=(flag,), attributes='canHandleVariableCommunicationStepSize="true"')
+    done = shell(["linearize", stepped.build("motor", tmp_path, kind), "--json"], tmp_path)
+    assert done.status == 0
+    found = json.loads(done.out)
+    np.testing.assert_allclose(
+        np.array(found["eigenvalues"])[:, 0], [-4.618033988749895, -2.381966011250105, 0.0], atol=1e-6
+    )
+    assert sum(said in w["message"] for w in found["warnings"]) == 1
+
+
+def test_code_that_bears_a_single_instance_and_refuses_states_is_measured(tmp_path: Path) -> None:
+    """States that are refused between two steps would be start values of a fresh instance: there is none."""
+    attributes = 'canHandleVariableCommunicationStepSize="true"'
+    path = stepped.build("motor", tmp_path, stepped.Kind(flags=("-DEVER_ONCE", "-DSTRICT"), attributes=attributes))
+    done = shell(["linearize", path, "--json"], tmp_path)
+    assert done.status == 0
+    found = json.loads(done.out)
+    assert found["method"]["derivatives"] == "responses"
+    assert any("cannot be set between two steps" in w["message"] for w in found["warnings"])
+    refused = shell(["linearize", path, "--method", "direct"], tmp_path)
+    assert refused.status == 2
+    assert refused.is_one_paragraph()
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell a process's memory")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fmilin.errors import ModelError
+from fmilin.errors import AnotherInstanceError, ModelError
 from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
 from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.read.description import Description, is_true
@@ -19,6 +19,7 @@ from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.platforms import library_in
 from fmilin.fmi.read.settings import Setting
 from fmilin.fmi.read.variable_access import VariableAccess
+from fmilin.sandbox import watchdog
 from fmilin.signals import FloatArray
 
 __all__ = ["Event", "Instance"]
@@ -73,7 +74,7 @@ class Instance(VariableAccess):
         """Relative tolerance that the FMU's own solver is asked for; None: none is mentioned."""
         self._library = library_in(folder, description.model_identifier, self.binaries)
         self.component = self._component(self._library)
-        self.component.may_change = self._only_once
+        self.component.may_change = self._loads_afresh
         self._instances = 0
         self._folder = folder
         self._number_of_states = number_of_states
@@ -132,11 +133,15 @@ class Instance(VariableAccess):
         """
         self.sink.forget()
         self._time, self._standing = time, None
-        if self._instances and self._only_once:
+        if self._instances and self.component.may_change:
             self._load_afresh()
         self._instances += 1
         if not self._instantiate():
-            raise self._not_instantiated()
+            raise (
+                self._not_instantiated()
+                if self._instances == 1
+                else AnotherInstanceError(str(self._not_instantiated()))
+            )
         try:
             self._enter_initialization(time, settings)
             for setting in settings:
@@ -151,6 +156,11 @@ class Instance(VariableAccess):
             self.end()
             raise
         if spoilt:
+            self.begin_again(time, settings)
+
+    def begin_again(self, time: float, settings: Sequence[Setting]) -> None:
+        """End, and begin as a fresh instance."""
+        with watchdog.another_instance():
             self.end()
             self.begin(time, settings)
 
@@ -300,8 +310,12 @@ class Instance(VariableAccess):
     # ------------------------------------------------------------------ details
 
     @property
-    def _only_once(self) -> bool:
+    def _loads_afresh(self) -> bool:
         return is_true(self.description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
+
+    def load_afresh(self) -> None:
+        """Give every instance a library of its own, whatever the description says; before the first begins."""
+        self.component.may_change = True
 
     def _load_afresh(self) -> None:
         """Load the library again, for one more instance of code that allows a single one.

@@ -23,6 +23,10 @@ class FmuOptions:
         Whether C sources inside may be compiled with this machine's compiler when there is no binary for it.
     sampled : bool
         Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period.
+    instances : {"shared", "reloaded", "copied"}
+        Where the instances of its code live that are made one after the other: in one loaded library; in one each; or
+        a single one, of which a copy of the process is made for every run. The command line begins with the first, or
+        the second where the FMU says that it can be instantiated only once, and goes on when that crashes.
     solver_tolerance : float or None
         Relative tolerance that the solver inside a co-simulation FMU is asked for; None: its own.
     """
@@ -30,4 +34,5 @@ class FmuOptions:
     most_bytes: float = 4 * GIB
     compile_sources: bool = False
     sampled: bool = False
+    instances: str = "shared"
     solver_tolerance: float | None = SOLVER_TOLERANCE

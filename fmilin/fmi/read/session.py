@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from fmilin.fmi.read.tuning import Tuning
 from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Session"]
+
+_BEARS_ONE = "The model's code does not bear a second instance after the first."
 
 
 class Session:
@@ -74,6 +77,7 @@ class Session:
             description = replace(description, with_samples=True)
         kind = self._class_of_instances(description)
         given = {**parameters, **(settings or {})}
+        self.options = fmu.options
         self.layout = Layout(description, structural_sizes(description, given))
         self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
         self.start_time = description.start_time if time is None else time
@@ -101,6 +105,7 @@ class Session:
                 sink = LogSink(fmu.name, description.float_names)
                 instance = kind(self._folder, description, len(self.layout.states), sink)
                 self._instance = instance
+                self._choose_instances(instance)
                 if description.interface == "CoSimulation":
                     instance.tolerance = fmu.options.solver_tolerance
                 if library := unexpected_library(fmu, description, kind):
@@ -286,10 +291,27 @@ class Session:
 
     # ------------------------------------------------------------------ details
 
+    def _choose_instances(self, instance: Instance) -> None:
+        """Let instances live where the options say, and say so."""
+        if self.copies:
+            self.note(f"{_BEARS_ONE} Every run is made in a copy of the process.")
+        elif self.options.instances == "reloaded":
+            instance.load_afresh()
+            self.note(f"{_BEARS_ONE} The library was loaded again for each.")
+
+    @property
+    def copies(self) -> bool:
+        """Whether the one instance stays where it is, and what changes it happens in a copy of the process."""
+        return self.options.instances == "copied" and hasattr(os, "fork")
+
     def _begin_again(self, instance: Instance) -> None:
+        if self.copies:
+            raise ModelError(
+                f"'{self.layout.description.source}' met an error and would have to be started anew, but its code "
+                f"bears a single instance in a process. {instance.sink.last_words()} Choose another operating point."
+            )
         with undisturbed_process():
-            instance.end()
-            instance.begin(self.start_time, self.tuning.settings(self.settings))
+            instance.begin_again(self.start_time, self.tuning.settings(self.settings))
         self.generation += 1
         self.left_start = False
 
@@ -322,8 +344,7 @@ class Session:
             began_with = self.settings
             self.settings = settings_of(self.layout, self._beginning(given, settings))
             if self.settings != began_with:
-                instance.end()
-                instance.begin(self.start_time, self.settings)
+                instance.begin_again(self.start_time, self.settings)
 
     def _take_stock(self, instance: Instance) -> None:
         """Read back where the model starts."""

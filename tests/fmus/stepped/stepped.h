@@ -14,6 +14,8 @@
      REFUSES_STEPS=h  steps smaller than h are discarded
      ROLLS_BACK       a step that may be taken back is taken back before the next one
      ONLY_ONCE        a second instance in the same library ends the process
+     REFUSES_A_SECOND a second instance in the same library is refused
+     EVER_ONCE        a second instance in the same process ends it, whichever library it is in
      LOOSE            without a tolerance the solver takes one explicit Euler step per communication step
      SLOW=n           a step takes n nanoseconds more
      RETURNS_EARLY    (FMI 3.0) ticks are the FMU's own: it returns early from the step when one is due, and ticks in the
@@ -153,6 +155,14 @@ static Model *made(void) {
 #ifdef ONLY_ONCE
     static int instances;
     if (instances++) abort();
+#endif
+#ifdef EVER_ONCE
+    if (getenv("ZOO_HAS_BEGUN")) abort();
+    setenv("ZOO_HAS_BEGUN", "1", 1);
+#endif
+#ifdef REFUSES_A_SECOND
+    static int made_before;
+    if (made_before++) return NULL;
 #endif
     Model *m = calloc(1, sizeof(Model));
     begin(m);

@@ -17,6 +17,7 @@ from fmilin.fmi.read.model import FmuModel, model_on
 from fmilin.fmi.read.settings import Value
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
+from fmilin.sandbox.copied_process import in_a_copy
 from fmilin.signals import FloatArray
 
 __all__ = ["SteppedFmu", "open_stepped_fmu"]
@@ -82,6 +83,13 @@ class SteppedFmu(FmuModel, Stepped):
 
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run from the anchor; see :meth:`fmilin.model.stepping.Stepped.respond`."""
+        if self._session.copies:
+            response = in_a_copy(lambda: self._response(point, inputs, step))
+            self._session.steps += len(inputs)
+            return response
+        return self._response(point, inputs, step)
+
+    def _response(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         K, n, ny = len(inputs), len(self.states), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, n))
         self._aim(point.time, point.states, point.inputs if not K else inputs[0])
@@ -147,6 +155,9 @@ class SteppedFmu(FmuModel, Stepped):
         return reason
 
     def _why_states_are_not_kept(self, point: OperatingPoint) -> str:
+        return in_a_copy(lambda: self._kept(point)) if self._session.copies else self._kept(point)
+
+    def _kept(self, point: OperatingPoint) -> str:
         x, s = point.states, self.states.scales(point.states)
         for d in self._directions(len(x)):
             asked = x + d * s
@@ -180,7 +191,9 @@ class SteppedFmu(FmuModel, Stepped):
         session = self._session
         how = ""
         if not session.restores:
-            how = "The model cannot save its state, so every run starts from a fresh instance."
+            how = (
+                "" if session.copies else "The model cannot save its state, so every run starts from a fresh instance."
+            )
         difference = self._difference_of_runs(point, step)
         if difference and session.restores:
             session.restores_twice = True

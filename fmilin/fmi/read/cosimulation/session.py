@@ -90,7 +90,7 @@ class SteppedSession(Session):
     def come_back(self) -> SteppedInstance:
         """Return the instance, standing at the anchor, as nobody had ever stepped it further."""
         instance = self.stepped
-        if not self._away:
+        if not self._away or self.copies:  # a copy is made where it stands at the anchor
             return instance
         if self._saved is not None:
             instance.restore(self._saved)
@@ -127,7 +127,7 @@ class SteppedSession(Session):
     def set_states_by_start(self) -> bool:
         """Set states as start values of fresh instances from now on; False where that is impossible."""
         description = self.layout.description
-        self.sets_by_start = not self._legs and all(v.is_settable for v in description.states)
+        self.sets_by_start = not self.copies and not self._legs and all(v.is_settable for v in description.states)
         return self.sets_by_start
 
     def visit(self, buffers: Buffers, wanted: str = "everything") -> None:
@@ -208,7 +208,7 @@ class SteppedSession(Session):
         self._forget_saved()
         self._away = False
         self.anchor_time = instance.time
-        if not (self._restores and instance.can_save):
+        if self.copies or not (self._restores and instance.can_save):
             return
         try:
             self._saved = instance.save()
@@ -224,8 +224,7 @@ class SteppedSession(Session):
 
     def _begin_anew(self, instance: SteppedInstance) -> None:
         with undisturbed_process():
-            instance.end()
-            instance.begin(self.start_time, self.settings)
+            instance.begin_again(self.start_time, self.settings)
         self._follow(instance)
 
     def _follow(self, instance: SteppedInstance) -> None:
@@ -259,8 +258,7 @@ class SteppedSession(Session):
         own = [s for s in self.settings if s.variable not in states]
         self._forget_saved()
         with undisturbed_process():
-            instance.end()
-            instance.begin(self.start_time, (*own, *(Setting(v, tuple(x)) for v, x in states.items())))
+            instance.begin_again(self.start_time, (*own, *(Setting(v, tuple(x)) for v, x in states.items())))
         self.generation += 1
         instance.read_states(buffers)
         if not self._legs:
