@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import sympy
 
 import fmilin as fl
 from fmilin.errors import UsageError
+from fmilin.models.declaration import SymbolicConstraint
+from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.ode import OdeModel
-from fmilin.systems import cartesian_pendulum, four_bar, slider_crank
+from fmilin.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank, stewart_platform
 from fmilin.verifying import procedure as verifying
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
 from fmilin.verifying.reduced import reduced_model
@@ -158,7 +161,24 @@ def test_hours_of_integration_are_refused_with_what_takes_less(monkeypatch: pyte
         fl.linearize(model).verify(model)
 
 
-@pytest.mark.parametrize("make", [cartesian_pendulum, four_bar, slider_crank], ids=lambda make: make.__name__)
+def crane() -> LagrangeModel:
+    """Return a trolley on a rail with a load on a rope that swings both ways: 8 states, 6 of them independent."""
+    s, x, y, z, vs, vx, vy, vz, force = sympy.symbols("s px py pz vs vx vy vz F", real=True)
+    return LagrangeModel(
+        "crane",
+        {s: vs, x: vx, y: vy, z: vz},
+        sympy.diag(200, 500, 500, 500),
+        [force, 0, 0, -500 * 9.81],
+        constraints=[SymbolicConstraint(((x - s) ** 2 + y**2 + z**2 - 36) / 2, name="rope length")],
+        inputs=[force],
+        start={s: 0.0, x: 0.0, y: 0.0, z: -6.0},
+    )
+
+
+PLANTS = [cartesian_pendulum, four_bar, slider_crank, crane, double_wishbone, stewart_platform]
+
+
+@pytest.mark.parametrize("make", PLANTS, ids=lambda make: make.__name__)
 def test_a_verdict_takes_a_bounded_number_of_evaluations(make: Callable[[], fl.Model]) -> None:
     model = make()
     found = fl.linearize(model).verify(model)
