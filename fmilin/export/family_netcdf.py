@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import json
-import mmap
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -142,12 +141,11 @@ def _fill(file: Any, family: LinearFamily) -> None:
     for name, (dimension, values) in (_labels(family) | _coordinates(family)).items():
         _text_or_numbers(file, name, (dimension,), np.asarray(values))
     variables = {n: file.create_variable(n, _dimensions(family, n), "f8") for n in _variables(family)}
-    for block in layout.blocks(len(family)):
+    for block in layout.blocks(family.rows):
         rows = family.rows[block]
         for name, variable in variables.items():
             if layout.places[name].stop > layout.places[name].start:
                 _put(variable, block, shape, np.asarray(layout.part(rows, name)))
-        _forget(family.rows)
     file.create_variable("ok", _grid(family), "i1")[...] = family.ok.astype(np.int8)
     file.create_variable("chosen", _grid(family), "i4")[...] = family.chosen.reshape(shape).astype(np.int32)
     if layout.template.order:
@@ -177,13 +175,6 @@ def _put(variable: Any, block: slice, shape: tuple[int, ...], values: np.ndarray
             head = (*(int(i) for i in place[:-1]), slice(int(place[-1]), int(place[-1]) + count))
             variable[head] = values[at - block.start : at - block.start + count]
             at += count
-
-
-def _forget(rows: np.ndarray) -> None:
-    """Let go of the pages of a file that were read: the memory that a large family takes does not grow."""
-    base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
-    if base is not None and hasattr(base, "madvise"):
-        base.madvise(mmap.MADV_DONTNEED)
 
 
 def read(path: Path) -> LinearFamily:

@@ -57,6 +57,7 @@ class Gathering:
         self._kinds: list[Choice] = []
         self._chosen = np.full(grid.size, -1, dtype=np.intp)
         self._remarks: dict[int, tuple[Remark, ...]] = {}
+        self._same: dict[tuple[Remark, ...], tuple[Remark, ...]] = {}  # many points share theirs: kept once
 
     @property
     def good(self) -> int:
@@ -90,7 +91,7 @@ class Gathering:
         self._ok[k] = True
         self._chosen[k] = self._choice(outcome.states, outcome.method)
         if outcome.remarks:
-            self._remarks[k] = outcome.remarks
+            self._remarks[k] = self._same.setdefault(outcome.remarks, outcome.remarks)
 
     def _put(self, number: int, row: FloatArray) -> None:
         """Keep the row of a point."""

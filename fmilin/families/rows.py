@@ -6,6 +6,7 @@ the model's identity) stands once, in the template.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import cached_property
@@ -168,8 +169,21 @@ class Layout:
             errors=EntryErrors(**{name: v[f"error_{name}"] for name in ERRORS}),
         )
 
-    def blocks(self, count: int) -> Iterator[slice]:
-        """Yield runs of points whose rows take about 8 MiB."""
+    def blocks(self, rows: FloatArray) -> Iterator[slice]:
+        """Yield runs of points whose rows take about 8 MiB; rows that lie in a file are let go of behind each.
+
+        Parameters
+        ----------
+        rows : array, shape (n, width)
+        """
         step = max(1, 2**20 // max(self.width, 1))
-        for begin in range(0, count, step):
-            yield slice(begin, min(begin + step, count))
+        for begin in range(0, len(rows), step):
+            yield slice(begin, min(begin + step, len(rows)))
+            _forget(rows)
+
+
+def _forget(rows: FloatArray) -> None:
+    """Give back the pages of a file that were read: the memory that a large family takes does not grow."""
+    base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
+    if base is not None and hasattr(base, "madvise"):
+        base.madvise(mmap.MADV_DONTNEED)

@@ -201,7 +201,8 @@ class Store(Gathering):
             self._ok[k] = True
             self._chosen[k] = meanings[said[0] - 1]
             if len(said) > 1:
-                self._remarks[k] = tuple(meanings[i - 1] for i in said[1:])
+                remarks = tuple(meanings[i - 1] for i in said[1:])
+                self._remarks[k] = self._same.setdefault(remarks, remarks)
 
     def close(self) -> None:
         """Close the files; what is done stays."""

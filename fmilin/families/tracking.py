@@ -57,7 +57,7 @@ def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
     errors = np.full((len(rows), order), np.nan)
     shapes: dict[int, Complex] = {}  # of the points that others are compared with
     length = ok.shape[-1]
-    for block in layout.blocks(len(rows)):
+    for block in layout.blocks(rows):
         A, T, x0 = (layout.part(rows[block], name) for name in ("A", "T", "x0"))
         good = ok.ravel()[block]
         found = zip(*_eigen(A[good], T[good] / scales(x0[good])[..., None]), strict=True)

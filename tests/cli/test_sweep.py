@@ -178,21 +178,44 @@ def test_a_parameter_of_an_fmu_that_is_none(run: Run) -> None:
 
 
 def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fmilin", "sweep", PENDULUM, "--vary", "x=-0.9:0.9:2001", "-o", "family.nc"]
-    process = subprocess.Popen([*command, "--derivatives", "differences"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    asked = ["sweep", PENDULUM, "--vary", "x=-0.9:0.9:301", "--independent", "x,vx", "--derivatives", "differences"]
+    asked += ["-o", "family.nc"]
+    process = subprocess.Popen([sys.executable, "-m", "fmilin", *asked], cwd=tmp_path, stderr=subprocess.DEVNULL)
     journal = tmp_path / "family.nc.sweep" / "points.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (journal.is_file() and journal.stat().st_size > 3000):
-        time.sleep(0.05)
+        time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
     done = sum(len(json.loads(line).get("points", ())) for line in journal.read_text().splitlines()[:-1])
     assert done > 2
     assert not (tmp_path / "family.nc").exists()
-    refused = shell(["sweep", PENDULUM, "--vary", "x=-0.9:0.9:2001", "-o", "family.nc"], tmp_path)
+    refused = shell(asked, tmp_path)
     assert (refused.status, "Go on with it by --resume" in refused.err) == (2, True)
-    other = shell(["sweep", PENDULUM, "--vary", "x=-0.8:0.9:2001", "-o", "family.nc", "--resume"], tmp_path)
+    other = shell([*asked, "--vary", "F=[0,1]", "--resume"], tmp_path)
     assert (other.status, "its axes differs" in other.err) == (2, True)
+    assert shell([*asked, "--resume"], tmp_path).status == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["family.nc"]
+    family = fl.LinearFamily.load(tmp_path / "family.nc")
+    assert family.ok.all()
+    x = family.axes["x"]
+    np.testing.assert_allclose(family.A[:, 1, 0], -9.81 * (1 - 2 * x**2) / np.sqrt(1 - x**2), atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the memory of a child is asked by wait4()")
+def test_many_points_take_little_memory(tmp_path: Path) -> None:
+    """Rows lie in a file, and what was read of them is let go: 20,000 points of 1 kB each."""
+    script = "import sys; from fmilin.cli.main import main; main(sys.argv[1:])"
+    peaks = []
+    for count in (100, 20_000):
+        asked = ["sweep", "fmilin.systems:furuta_pendulum", "--vary", f"pendulum.q=0.1:3:{count}", "-o", f"{count}.nc"]
+        child = subprocess.Popen([sys.executable, "-c", script, *asked], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        peaks.append(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+    assert (tmp_path / "20000.nc").stat().st_size > 20e6
+    assert peaks[1] - peaks[0] < 25e6
 
 
 def test_what_is_kept_is_not_computed_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
