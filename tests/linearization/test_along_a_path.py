@@ -29,7 +29,9 @@ def test_tangent_coordinates_go_around_the_circle_without_a_jump() -> None:
     assert {lin.states.names for lin in models} == {("tangent[x]", "tangent[vx]")}
     directions = np.stack([lin.T[:2, 0] for lin in models])
     tangents = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    np.testing.assert_allclose(directions @ np.ones(2), tangents @ np.ones(2), atol=0.2)  # scales change with |x|
+    sizes = model.states.scales(points[0].states)[:2]  # of the first point, all the way
+    lengths = np.linalg.norm(tangents / sizes, axis=1, keepdims=True)
+    np.testing.assert_allclose(directions, tangents / lengths, atol=1e-12)
     assert (np.sum(directions[1:] * directions[:-1], axis=1) > 0).all()
 
 
