@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.derivatives.differences import Differences, EventCrossingError
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.errors import ConstraintError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.silence import with_remark_on_silence
@@ -183,6 +183,18 @@ def _general(model: Model, point: OperatingPoint, request: Request) -> LinearMod
 def _linearized(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> tuple[LinearModel, Frame]:
+    """Go the general way; at a singular configuration say so, whatever went wrong there."""
+    try:
+        return _step_by_step(model, point, request, previous)
+    except (ConstraintError, NumericalError):
+        if singular := singularity_of(model, point):
+            raise NumericalError(singular) from None
+        raise
+
+
+def _step_by_step(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
+) -> tuple[LinearModel, Frame]:
     """Go the way of any model that can be evaluated: the point, coordinates at it, slopes along them."""
     visited = RememberingModel(model)
     if request.derivatives in ("auto", "exact"):
@@ -230,21 +242,16 @@ def _frame(
             advised = model.independent
         elif previous is None:
             named = model.independent  # as if the user had named them: refused where they are singular
-    try:
-        return frame_at(
-            model,
-            point,
-            named=named,
-            advised=advised,
-            kind=request.coordinates,
-            previous=previous,
-            known=known,
-            inputs_too=False,
-        )
-    except FmilinError:
-        if singular := singularity_of(model, point):  # whatever went wrong, this is why
-            raise NumericalError(singular) from None
-        raise
+    return frame_at(
+        model,
+        point,
+        named=named,
+        advised=advised,
+        kind=request.coordinates,
+        previous=previous,
+        known=known,
+        inputs_too=False,
+    )
 
 
 def _slopes(model: Model, beside: Neighbourhood, request: Request, known: VerifiedFacts) -> TangentSlopes:

@@ -34,6 +34,9 @@ __all__ = ["Gradient", "Invariants"]
 BESIDE = 1e-2
 """How far beside a point, in sizes of the states, the rows of G are looked at for their usual size."""
 
+SUSPICIOUS = 1e-9
+"""A row of G smaller than this fraction of the largest may be what rounding leaves of terms that cancel."""
+
 BEYOND_ROUNDING = 1e-13
 """Noise larger than this fraction of the rates is the model's own: iterations or tables inside it."""
 
@@ -221,7 +224,8 @@ class Invariants:
             nothing = np.empty((0, len(x)))
             return Gradient(nothing, nothing, np.empty(0), np.empty(0), self.scales)
         G, error = self._residual_gradient(t, x, u)
-        reference = np.maximum(np.abs(G) @ self.scales, self._sizes_beside(t, x, u))
+        reference = np.abs(G) @ self.scales
+        reference = np.maximum(reference, self._sizes_beside(t, x, u, reference))
         if not self.hidden:
             return Gradient(G, error, reference, np.zeros(len(G)), self.scales)
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
@@ -241,12 +245,20 @@ class Invariants:
             self.scales,
         )
 
-    def _sizes_beside(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there."""
-        if not self._analytic:
-            return np.zeros(self.declared)
+    def _sizes_beside(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
+        """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there.
+
+        Where that costs visits it is asked only if a row is suspiciously small among those ``here`` (m,).
+        """
         beside = x + BESIDE * self.scales * _random_direction(len(x))
-        G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
+        if self._analytic:
+            G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
+        elif (here > SUSPICIOUS * here.max(initial=0.0)).all():
+            return np.zeros(self.declared)
+        else:
+            G = np.zeros((self.declared, len(x)))
+            with suppress(ModelError, NumericalError):
+                G = self._residual_gradient(t, beside, u)[0]
         sizes = np.abs(G) @ self.scales
         return sizes if np.isfinite(sizes).all() else np.nan_to_num(sizes, nan=0.0, posinf=0.0)
 
