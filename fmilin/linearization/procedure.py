@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.derivatives.differences import Differences, EventCrossingError
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.silence import with_remark_on_silence
@@ -186,7 +186,7 @@ def _linearized(
     """Go the general way; at a singular configuration say so, whatever went wrong there."""
     try:
         return _step_by_step(model, point, request, previous)
-    except (ConstraintError, NumericalError):
+    except FmilinError:
         if singular := singularity_of(model, point):
             raise NumericalError(singular) from None
         raise

@@ -9,6 +9,7 @@ import fmilin as fl
 from fmilin.linearization.singular import linearize_at_singularity
 from fmilin.manifold.singular import branch_frequencies
 from fmilin.models import NullSpaceModel
+from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.systems import cartesian_pendulum, five_bar, four_bar
 from tests.by_hand import pendulum
@@ -93,3 +94,19 @@ def test_what_it_cannot_do_is_said() -> None:
 def test_models_that_can_be_evaluated_there_are_refused_for_the_same_reason(model: SymbolicModel) -> None:
     with pytest.raises(fl.NumericalError, match=r"is a singular configuration: .* --at-singularity"):
         fl.linearize(model, fl.OperatingPoint(0.0, model.start.states, model.start.inputs))
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-16, 1e-10])
+def test_a_parallelogram_that_lies_flat_is_singular_and_nothing_else(angle: float) -> None:
+    """The row across is sin(pi): rounding, seen by its size beside the point. A torque pushes off what is left."""
+    bars = [Body(name, 1.0, (0.5, 0, 0), (0, 0.1, 0.1)) for name in ("crank", "coupler", "rocker")]
+    at_end = Placement((1.0, 0.0, 0.0))
+    joints = [
+        Joint("a", "revolute", "ground", "crank", position=angle),
+        Joint("b", "revolute", "crank", "coupler", at_end, position=-angle),
+        Joint("c", "revolute", "coupler", "rocker", at_end, position=np.pi + angle),
+    ]
+    pin = Loop("pin", "point_on_line", "ground", "rocker", at_end, at_end)
+    flat = MechanismDescription("flat", bars, joints, [pin], inputs=[JointForce("torque", "a")], gravity=(0, -9.81, 0))
+    with pytest.raises(fl.NumericalError, match=r"The point is a singular configuration: 1 .*, 2 beside it"):
+        fl.linearize(Mechanism(flat))
