@@ -7,20 +7,28 @@ with the solution of least |lambda| in the metric of M where constraints are red
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
 
 from fmilin.constraints.declared import Constraint
+from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
+from fmilin.models.feet import Foot, contact_signals
 from fmilin.saddle_point.factors import require_regular
 from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.tolerances import RANK
 from fmilin_mujoco.closing import anchored, closed_start
 from fmilin_mujoco.equalities import equalities
+from fmilin_mujoco.feet import held_feet
 from fmilin_mujoco.left_out import remarks, sensors_left_out
 from fmilin_mujoco.names import (
     QUATERNION,
@@ -51,6 +59,8 @@ class MujocoEngine(Engine):
     name : str
     start : Start, optional
         Where it starts; ``start_of(model)`` when left out.
+    feet : sequence of Foot
+        What is held where it is at the start.
 
     Raises
     ------
@@ -58,15 +68,20 @@ class MujocoEngine(Engine):
         When an equality constraint cannot be made ideal.
     """
 
-    def __init__(self, model: Any, name: str, start: Start | None = None) -> None:
+    def __init__(self, model: Any, name: str, start: Start | None = None, feet: Sequence[Foot] = ()) -> None:
         start = start_of(model) if start is None else start
+        self._given, self._feet = model, tuple(feet)
         self._m = m = copy(model)
         self._seen: dict[Saturation, MujocoEngine] = {}
         self._muscles: tuple[Muscle, ...] = ()
         anchors = anchored(m, start)
-        self._equalities = equalities(m)
-        start, said = closed_start(m, start, self._equalities)
-        self.notes = [*start.remarks, *anchors, *said, *remarks(m, start)]
+        loops = equalities(m)
+        start, said = closed_start(m, start, loops)
+        held = held_feet(m, start, self._feet)
+        self._equalities = [*loops, *(foot.equality for foot in held)]
+        self._start, self.contacts = start, tuple(foot.contact for foot in held)
+        airborne = [foot.remark for foot in held if foot.remark]
+        self.notes = [*start.remarks, *anchors, *said, *airborne, *remarks(m, start, [foot.body for foot in held])]
         for flag in _OFF:
             m.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
         self._d = mujoco.MjData(m)
@@ -85,10 +100,21 @@ class MujocoEngine(Engine):
             for e in self._equalities
             for i, u in enumerate(e.units)
         ]
+        forces = Signals(signal for foot in self._feet for signal in contact_signals(foot))
+        self._forces = len(forces)
         self.quantities = Signals(
-            [*sensors, *(Signal(g, unit) for g, _, unit in gaps), *(Signal(r, f"{unit}/s") for _, r, unit in gaps)]
+            [
+                *sensors,
+                *forces,
+                *(Signal(g, unit) for g, _, unit in gaps),
+                *(Signal(r, f"{unit}/s") for _, r, unit in gaps),
+            ]
         )
-        self.outputs = sensors.names or tuple(self.states.names[: m.nq])
+        known: Sequence[bool] = self._determined().tolist() if forces else []
+        self.outputs = (
+            *(sensors.names or self.states.names[: m.nq]),
+            *(name for name, is_known in zip(forces.names, known, strict=True) if is_known),
+        )
         closed = (Constraint.from_text(f"`{g}`", name=g, rate=f"`{r}`") for g, r, _ in gaps)
         unit = (
             Constraint.from_text(  # its rate is zero whatever the states are: nothing is hidden
@@ -99,7 +125,7 @@ class MujocoEngine(Engine):
         self.constraints = (*closed, *unit)
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rates of all states, the sensors, and gap and rate of each constraint."""
+        """Return the rates of all states, the sensors, the contact forces, and gap and rate of each constraint."""
         m, d = self._m, self._d
         self._place(t, x, u)
         for flag in self._flags:
@@ -111,14 +137,41 @@ class MujocoEngine(Engine):
         mujoco.mj_fwdActuation(m, d)
         mujoco.mj_fwdAcceleration(m, d)
         g, G = self._rows()
-        a = self._accelerations(G, self._change(d.qvel))
+        a, multipliers = self._accelerations(G, self._change(d.qvel))
         d.qacc[:] = a
         mujoco.mj_rnePostConstraint(m, d)
         mujoco.mj_sensorAcc(m, d)
         for muscle in self._muscles:
             d.act_dot[muscle.activation] = muscle.rate(d.ctrl, d.act)
         rates = np.concatenate((self._position_rates(), a, d.act_dot))
-        return rates, np.concatenate((d.sensordata[self._sensors], g, G @ d.qvel))
+        forces = -multipliers[len(G) - self._forces :]  # the rows of the feet are the last ones
+        return rates, np.concatenate((d.sensordata[self._sensors], forces, g, G @ d.qvel))
+
+    def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
+        """Return the model with feet held where they are at a point, which becomes its start."""
+        nq, nv = self._m.nq, self._m.nv
+        if twice := [foot.name for foot in feet if any(foot.name == other.name for other in self._feet)]:
+            raise ModelError(f"The foot '{twice[0]}' is held already.")
+        start = replace(self._start, time=t, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
+        return MujocoEngine(self._given, self.info.name, start, (*self._feet, *feet))
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
+        """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
+        values = self.visit(t, x, u)[1][len(self._sensors) :][: self._forces]
+        values = np.where(self._determined(), values, np.nan)
+        sizes = [6 if foot.flat else 3 for foot in self._feet]
+        parts = np.split(values, np.cumsum(sizes)[:-1])
+        return {foot.name: part for foot, part in zip(self._feet, parts, strict=True)}
+
+    def _determined(self) -> NDArray[np.bool_]:
+        """Return which contact forces rigid bodies determine, at the start: those in no self-stress of G."""
+        self._d.qpos[:] = self._start.qpos
+        mujoco.mj_kinematics(self._m, self._d)
+        mujoco.mj_comPos(self._m, self._d)
+        G = self._rows()[1]
+        stress = linalg.null_space(G.T, rcond=RANK)
+        size = np.abs(stress).max(axis=1, initial=0.0)
+        return np.asarray(size[len(G) - self._forces :] < np.sqrt(RANK))
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
         """Return the engine with limits opened at which controls stand, and remarks on what is saturated."""
@@ -159,7 +212,7 @@ class MujocoEngine(Engine):
             d.qvel[:] = move
             mujoco.mj_fwdVelocity(m, d)
             changes[:, column] = self._change(v)
-        unknown = np.full((len(self._sensors), dx.shape[1]), np.nan)
+        unknown = np.full((len(self._sensors) + self._forces, dx.shape[1]), np.nan)
         rates = np.full((len(x), dx.shape[1]), np.nan)
         return rates, np.vstack((unknown, G @ moves, changes + G @ dv))
 
@@ -189,15 +242,16 @@ class MujocoEngine(Engine):
             moves[dof : dof + 3] /= np.linalg.norm(q[place : place + 4])
         return moves
 
-    def _accelerations(self, G: FloatArray, bias: FloatArray) -> FloatArray:
-        """Return v' = a - M^-1 G' lambda with G v' = -bias, in Gauss's sense nearest to the free accelerations a."""
+    def _accelerations(self, G: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return v' = a - M^-1 G' lambda with G v' = -bias, nearest to the free accelerations a, and lambda."""
         free: FloatArray = self._d.qacc_smooth.copy()
         if not len(G):
-            return free
+            return free, np.empty(0)
         M = self._mass_matrix()
         factors = NullSpaceFactors(M, G)
         require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[self._m.nq :])
-        return factors.solve(np.concatenate((M @ free, -bias)))[: len(free)]
+        found = factors.solve(np.concatenate((M @ free, -bias)))
+        return found[: len(free)], found[len(free) :]
 
     def _mass_matrix(self) -> FloatArray:
         m, d = self._m, self._d

@@ -15,7 +15,7 @@ from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 from fmilin_mujoco.names import name_of
 
-__all__ = ["Equality", "equalities"]
+__all__ = ["Connect", "Equality", "Weld", "equalities", "held_to_world"]
 
 SITE = mujoco.mjtObj.mjOBJ_SITE
 ROUNDING = 1e-13
@@ -158,6 +158,12 @@ class JointCoupling(Equality):
     def _position(self, data: Any, joint: int) -> float:
         place = self.model.jnt_qposadr[joint]
         return float(data.qpos[place] - self.model.qpos0[place])
+
+
+def held_to_world(model: Any, data: Any, body: int, p: FloatArray) -> _Anchors:
+    """Return a point of a body, p (3,) in the world, and where it is now."""
+    of_body = data.xmat[body].reshape(3, 3).T @ (p - data.xpos[body])
+    return _Anchors(model, (body, 0), (of_body, p.copy()))
 
 
 def equalities(model: Any) -> list[Equality]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import mujoco
@@ -17,14 +18,15 @@ _OF_CONTACTS = ("TOUCH", "CONTACT", "TACTILE", "JOINTLIMITPOS", "JOINTLIMITVEL",
 _OF_FORCES = ("FORCE", "TORQUE")
 
 
-def remarks(model: Any, start: Start) -> list[str]:
+def remarks(model: Any, start: Start, held: Collection[int] = ()) -> list[str]:
     """Return what a user should know, a sentence each.
 
-    Contacts and limits at the start, dry friction, and sensors of these are left out.
+    Contacts and limits at the start, dry friction, and sensors of these are left out. The contacts of the bodies
+    ``held`` are not.
     """
     found = []
     data = placed(model, start)
-    touching = _touching(model, data)
+    touching = _touching(model, data, {int(model.body_weldid[b]) for b in held})
     if touching:
         found.append(f"Contacts are left out; at the start these bodies touch: {_listed(touching)}.")
     limited = _at_limits(model, data)
@@ -46,11 +48,12 @@ def sensors_left_out(model: Any, constrained: bool) -> set[int]:  # noqa: FBT001
     return {i for i, name in enumerate(names) if name in kinds}
 
 
-def _touching(model: Any, data: Any) -> list[str]:
+def _touching(model: Any, data: Any, held: Collection[int]) -> list[str]:
     pairs = []
     for i in range(data.ncon):
         bodies = [int(model.geom_bodyid[g]) for g in data.contact[i].geom if g >= 0]
-        pairs.append(" and ".join(name_of(model, mujoco.mjtObj.mjOBJ_BODY, b, "body") for b in bodies))
+        if not any(int(model.body_weldid[b]) in held for b in bodies):
+            pairs.append(" and ".join(name_of(model, mujoco.mjtObj.mjOBJ_BODY, b, "body") for b in bodies))
     return list(dict.fromkeys(pairs))
 
 

@@ -1,0 +1,172 @@
+"""Feet held on the ground: sites, geoms and bodies that stay where they are, with what MuJoCo knows of the contact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from fmilin.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.models.feet import Contact, Foot
+from fmilin.signals import FloatArray
+from fmilin_mujoco.equalities import Connect, Equality, Weld, held_to_world
+from fmilin_mujoco.start import Start, placed
+
+__all__ = ["HeldFoot", "held_feet"]
+
+OBJECT = mujoco.mjtObj
+KINDS = (OBJECT.mjOBJ_SITE, OBJECT.mjOBJ_GEOM, OBJECT.mjOBJ_BODY)
+NEAR = 0.01
+"""How far above the ground a foot still stands on it, in sizes of the model."""
+SAID = 1e-3
+"""How far a foot hovers or is pressed in before it is said, in sizes of the model."""
+AT_REST = 1e-6
+"""Speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)."""
+
+
+@dataclass(frozen=True)
+class HeldFoot:
+    """A foot with what holds it.
+
+    Attributes
+    ----------
+    contact : Contact
+    equality : Equality
+    body : int
+    remark : str
+        That it is in the air; empty where it stands on something.
+    """
+
+    contact: Contact
+    equality: Equality
+    body: int
+    remark: str
+
+
+@dataclass(frozen=True)
+class _Touch:
+    """Where a foot touches what does not move.
+
+    Attributes
+    ----------
+    points : array, shape (k, 3)
+    normal : array, shape (3,)
+        Towards the foot.
+    friction : float
+    distance : float
+        Between the surfaces; negative where they overlap.
+    """
+
+    points: FloatArray
+    normal: FloatArray
+    friction: float
+    distance: float
+
+
+def held_feet(model: Any, start: Start, feet: Sequence[Foot]) -> list[HeldFoot]:
+    """Return what holds each foot where it is at the start.
+
+    A site and a body are held at their origins, a geom and a body that touch the ground where they touch it.
+
+    Raises
+    ------
+    UnknownNameError
+        With the nearest names.
+    ModelError
+        When a foot is fixed to the world.
+    ConstraintError
+        When a foot moves.
+    """
+    if not feet:
+        return []
+    near = copy(model)
+    near.geom_margin[:] = NEAR * model.stat.extent
+    data = placed(near, start)
+    return [_held(near, data, foot) for foot in feet]
+
+
+def _held(model: Any, data: Any, foot: Foot) -> HeldFoot:
+    kind, index = _find(model, foot.name)
+    body = index if kind == OBJECT.mjOBJ_BODY else int(_body_of(model, kind)[index])
+    if model.body_weldid[body] == 0:
+        raise ModelError(f"The foot '{foot.name}' is fixed to the world: nothing needs to hold it.")
+    touch = _touch(model, data, body, index if kind == OBJECT.mjOBJ_GEOM else None)
+    p = _anchor(data, kind, index, touch)
+    _require_rest(model, data, foot, body, p)
+    g = np.array(model.opt.gravity)
+    up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
+    remark = ""
+    size = float(model.stat.extent)
+    if touch is None:
+        contact = Contact(foot, up)
+        remark = f"The foot '{foot.name}' touches nothing at the start: it is held where it is, in the air."
+    else:
+        contact = Contact(foot, touch.normal, touch.friction, touch.points - p)
+        if abs(touch.distance) > SAID * size:
+            where = "above the ground" if touch.distance > 0 else "inside the ground"
+            remark = f"The foot '{foot.name}' is {abs(touch.distance):.3g} m {where} at the start: it is held there."
+    anchors = held_to_world(model, data, body, p)
+    name = f"{foot.name}.contact"
+    if not foot.flat:
+        return HeldFoot(contact, Connect(name, anchors), body, remark)
+    back = np.array(data.xquat[body]) * np.array([1.0, -1.0, -1.0, -1.0])
+    return HeldFoot(contact, Weld(name, anchors, back), body, remark)
+
+
+def _find(model: Any, name: str) -> tuple[Any, int]:
+    for kind in KINDS:
+        index = mujoco.mj_name2id(model, kind, name)
+        if index >= 0:
+            return kind, index
+    counts = (model.nsite, model.ngeom, model.nbody)
+    names = [mujoco.mj_id2name(model, k, i) for k, n in zip(KINDS, counts, strict=True) for i in range(n)]
+    known = list(dict.fromkeys(n for n in names if n and n != "world"))
+    raise UnknownNameError.among(name, known, "a site, geom or body of the model that could be held")
+
+
+def _body_of(model: Any, kind: Any) -> Any:
+    return model.site_bodyid if kind == OBJECT.mjOBJ_SITE else model.geom_bodyid
+
+
+def _touch(model: Any, data: Any, body: int, geom: int | None) -> _Touch | None:
+    """Return where a geom, or any geom that moves with a body, touches what does not move; None where nowhere."""
+    points, normals, friction, distances = [], [], [], []
+    weld = model.body_weldid[model.geom_bodyid]
+    mine = np.arange(model.ngeom) == geom if geom is not None else weld == model.body_weldid[body]
+    for i in range(data.ncon):
+        contact = data.contact[i]
+        first, second = (int(g) for g in contact.geom)
+        if min(first, second) < 0 or mine[first] == mine[second] or weld[second if mine[first] else first] != 0:
+            continue
+        points.append(np.array(contact.pos))
+        normals.append(np.array(contact.frame[:3]) * (1.0 if mine[second] else -1.0))
+        friction.append(float(contact.friction[0]) if contact.dim > 1 else 0.0)
+        distances.append(float(contact.dist))
+    if not points:
+        return None
+    normal = np.mean(normals, axis=0)
+    return _Touch(np.array(points), normal / np.linalg.norm(normal), min(friction), min(distances, key=abs))
+
+
+def _anchor(data: Any, kind: Any, index: int, touch: _Touch | None) -> FloatArray:
+    if kind == OBJECT.mjOBJ_SITE:
+        return np.array(data.site_xpos[index])
+    if touch is not None:
+        return np.asarray(touch.points.mean(axis=0))
+    return np.array((data.geom_xpos if kind == OBJECT.mjOBJ_GEOM else data.xpos)[index])
+
+
+def _require_rest(model: Any, data: Any, foot: Foot, body: int, p: FloatArray) -> None:
+    J_p, J_r = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+    mujoco.mj_jac(model, data, J_p, J_r, p, body)
+    J = np.vstack((J_p, J_r)) if foot.flat else J_p
+    speed = float(np.linalg.norm(J @ data.qvel))
+    if speed > AT_REST * max(1.0, float(np.abs(data.qvel).max(initial=0.0))):
+        raise ConstraintError(
+            f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a point "
+            "where it rests."
+        )
