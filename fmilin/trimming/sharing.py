@@ -16,12 +16,15 @@ from scipy import linalg
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK_MEASURED
+from fmilin.tolerances import RANK
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.solver import Solution
 from fmilin.trimming.unknowns import Place
 
 __all__ = ["shared"]
+
+STEP = 1e-3
+"""Of the inputs: rates are affine in them up to limits, which are further away."""
 
 
 @dataclass(frozen=True)
@@ -77,17 +80,20 @@ def shared(equations: Equations, solution: Solution) -> tuple[Solution, tuple[Re
 def _smallest(balance: _Balance, z0: FloatArray) -> tuple[FloatArray, int]:
     """Return the inputs, and in how many directions they may change."""
     base = balance.at(z0)
-    unit = max(1.0, float(np.abs(z0).max(initial=0.0)))
-    beside = [balance.at(z0 + unit * e) for e in np.eye(len(z0))]
-    slopes = [np.stack([(at[k] - base[k]) / unit for at in beside], axis=1) for k in range(3)]
-    open_ = linalg.null_space(slopes[0], rcond=RANK_MEASURED)
+    h = STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))
+    beside = [balance.at(z0 + h * e) for e in np.eye(len(z0))]
+    slopes = [np.stack([(at[k] - base[k]) / h for at in beside], axis=1) for k in range(3)]
+    open_ = linalg.null_space(slopes[0], rcond=RANK)
     z, choices = z0, open_.shape[1]
+    firm = linalg.null_space(open_.T) if choices else np.empty((len(z0), 0))
     for L, wrench in ((slopes[1], base[1]), (slopes[2], base[2]), (np.eye(len(z0)), z0)):
         if not open_.shape[1] or not len(L):
             continue
         U, s, Vh = linalg.svd(L @ open_)
-        rank = int((s > RANK_MEASURED * max(float(np.abs(L).max()), 1e-300)).sum())
+        rank = int((s > RANK * max(float(np.abs(L).max()), 1e-300)).sum())
         now = wrench + L @ (z - z0)
         z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))
         open_ = open_ @ Vh[rank:].T
+    for _ in range(2 if firm.size else 0):  # what rounding of the slopes has moved
+        z = z - firm @ linalg.lstsq(slopes[0] @ firm, balance.at(z)[0] - base[0])[0]
     return z, choices

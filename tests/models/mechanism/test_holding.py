@@ -12,7 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin.cli.main import main
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
-from fmilin.models.feet import inside
+from fmilin.models.feet import Contact, Foot, contact_remarks, inside
 from fmilin.models.mechanism import (
     Body,
     Force,
@@ -124,6 +124,16 @@ def test_a_foot_that_slides_is_named(friction: float | None, side: float, slides
     assert ("it slides there" in found) == slides
     if slides:
         assert ("few grounds have that" if friction is None else f"the contact has {friction:.3g}") in found
+
+
+@pytest.mark.parametrize(("torque", "tips"), [(-1.9, False), (-2.1, True), (1.9, False), (2.1, True)])
+def test_a_flat_foot_that_tips_over_its_edge_is_named(torque: float, tips: bool) -> None:
+    """10 N on a sole of 0.4 m, 0.1 m below its anchor: the torque about y moves the centre of pressure along x."""
+    sole = np.array([[x, y, -0.1] for x in (-0.2, 0.2) for y in (-0.1, 0.1)])
+    contact = Contact(Foot("sole", flat=True), np.array([0.0, 0.0, 1.0]), 0.8, sole)
+    wrench = np.array([1.0, 0.0, 10.0, 0.0, torque - 0.1, 0.0])  # 1 N along x, 0.1 m below
+    remarks = contact_remarks([contact], {"sole": wrench})
+    assert any("tips over" in r.message and "0.21" in r.message.replace("-", "") for r in remarks) == tips
 
 
 def test_the_hull_of_a_sole() -> None:

@@ -1,0 +1,218 @@
+"""Feet on MuJoCo's ground: a quadruped's stance against an independent null space, contacts, and a push."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.signals import FloatArray
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "standing_robot"
+ROBOT = EXAMPLE / "quadruped.xml"
+LEGS = ("FL", "FR", "RL", "RR")
+TRUNK = tuple(f"trunk.{name}" for name in ("x", "y", "z", "qx", "qy", "qz", "vx", "vy", "vz", "wx", "wy", "wz"))
+FORCES = [f"{leg}.f{axis}" for leg in LEGS for axis in "xyz"]
+
+
+@pytest.fixture(scope="module")
+def standing() -> tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel]:
+    model = fl.load(ROBOT, options={"keyframe": "stance", "hold": list(LEGS)})
+    stance = fl.trim(model, free=model.inputs.names)
+    return model, stance, fl.linearize(model, stance, independent=TRUNK, outputs=FORCES)
+
+
+class NullSpace:
+    """The stance in the trunk's coordinates by MuJoCo's mass matrix, bias and Jacobians alone."""
+
+    def __init__(self, stance: fl.TrimmedPoint) -> None:
+        self.m = mujoco.MjModel.from_xml_path(str(ROBOT))
+        self.m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        self.d = mujoco.MjData(self.m)
+        self.q, self.u = stance.states[:19].copy(), stance.inputs
+        self.d.qpos[:] = self.q
+        mujoco.mj_forward(self.m, self.d)
+        self.shanks = [self.m.geom_bodyid[mujoco.mj_name2id(self.m, mujoco.mjtObj.mjOBJ_GEOM, leg)] for leg in LEGS]
+        # A foot is a ball of 25 mm: it touches the floor below its middle.
+        middles = [self.d.geom_xpos[mujoco.mj_name2id(self.m, mujoco.mjtObj.mjOBJ_GEOM, leg)] for leg in LEGS]
+        self.ground = [middle - (0, 0, 0.025) for middle in middles]
+        self.points = [self.frame(b).T @ (p - self.d.xpos[b]) for b, p in zip(self.shanks, self.ground, strict=True)]
+
+    def frame(self, body: int) -> FloatArray:
+        return np.asarray(self.d.xmat[body].reshape(3, 3))
+
+    def feet(self) -> tuple[FloatArray, FloatArray]:
+        """Return how far the feet are off their places (12,), and their Jacobian (12, 18)."""
+        mujoco.mj_forward(self.m, self.d)
+        gaps, rows = [], []
+        for body, point, ground in zip(self.shanks, self.points, self.ground, strict=True):
+            p = self.d.xpos[body] + self.frame(body) @ point
+            J = np.zeros((3, 18))
+            mujoco.mj_jac(self.m, self.d, J, None, p, body)
+            gaps.append(p - ground)
+            rows.append(J)
+        return np.concatenate(gaps), np.vstack(rows)
+
+    def accelerations(self, y: FloatArray, speeds: FloatArray) -> FloatArray:
+        """Return the trunk's accelerations (6,); y is x, y, z, qx, qy, qz. Squares of speeds are left out."""
+        d = self.d
+        d.qpos[:], d.qvel[:], d.ctrl[:] = self.q, 0.0, self.u
+        d.qpos[:3], d.qpos[4:7] = y[:3], y[3:]
+        d.qpos[3] = np.sqrt(1.0 - y[3:] @ y[3:])
+        for _ in range(8):
+            gap, J = self.feet()
+            d.qpos[7:] -= np.linalg.solve(J[:, 6:], gap)
+        J = self.feet()[1]
+        K = np.vstack((np.eye(6), -np.linalg.solve(J[:, 6:], J[:, :6])))
+        d.qvel[:] = K @ speeds
+        mujoco.mj_forward(self.m, d)
+        M = np.zeros((18, 18))
+        try:
+            mujoco.mj_fullM(self.m, d, M)
+        except TypeError:
+            mujoco.mj_fullM(self.m, M, d.qM)
+        force = d.qfrc_passive + d.qfrc_actuator - d.qfrc_bias
+        return np.asarray(np.linalg.solve(K.T @ M @ K, K.T @ force))
+
+
+def slope(function: Any, h: float) -> Any:
+    one, two = (function(h) - function(-h)) / (2 * h), (function(2 * h) - function(-2 * h)) / (4 * h)
+    return (4 * one - two) / 3
+
+
+def test_the_stance_has_twelve_states_and_is_that_of_an_independent_null_space(
+    standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel],
+) -> None:
+    _, stance, lin = standing
+    assert lin.A.shape == (12, 12)
+    by_hand = NullSpace(stance)
+    y0, rest = stance.states[[0, 1, 2, 4, 5, 6]], np.zeros(6)
+    assert np.abs(by_hand.accelerations(y0, rest)).max() < 1e-9
+    of_q = np.stack([slope(lambda s, e=e: by_hand.accelerations(y0 + s * e, rest), 3e-4) for e in np.eye(6)], axis=1)
+    of_v = np.stack([slope(lambda s, e=e: by_hand.accelerations(y0, s * e), 1e-2) for e in np.eye(6)], axis=1)
+    rates = np.diag([1, 1, 1, 0.5, 0.5, 0.5])  # a quaternion near 1 turns at half the angular velocity
+    A = np.block([[np.zeros((6, 6)), rates], [of_q, of_v]])
+    assert np.abs(lin.A - A).max() <= 1e-9 * np.abs(A).max()
+
+
+def test_contact_forces_of_the_stance_carry_the_weight_as_mujocos_contacts_do(
+    standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel],
+) -> None:
+    """MuJoCo's soft contacts, settled under the same set points, share the load in the same way."""
+    model, stance, lin = standing
+    forces = np.array([lin.point.outputs[name] for name in FORCES]).reshape(4, 3)
+    m = mujoco.MjModel.from_xml_path(str(ROBOT))
+    assert forces.sum(axis=0) == pytest.approx([0, 0, m.body_mass.sum() * 9.81], rel=1e-9, abs=1e-9)
+    said = {r.kind: r.message for r in stance.report.remarks}
+    assert "6 of 12 free inputs are redundant" in said["least-squares"]
+    assert "needs no friction" in said["standing"]
+    d = mujoco.MjData(m)
+    d.qpos[:], d.ctrl[:] = stance.states[:19], stance.inputs
+    for _ in range(3000):
+        mujoco.mj_step(m, d)
+    wrench, carried = np.zeros(6), dict.fromkeys(LEGS, 0.0)
+    for i in range(d.ncon):
+        mujoco.mj_contactForce(m, d, i, wrench)
+        foot = max(d.contact[i].geom)
+        carried[mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_GEOM, foot)] += wrench[0]
+    assert np.array(list(carried.values())) == pytest.approx(forces[:, 2], rel=0.03)
+    assert not [note for note in model.notes if "Contacts are left out" in note]
+
+
+def test_lqr_on_the_stance_halves_what_a_push_does(
+    standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLE)
+    example = runpy.run_path(str(EXAMPLE / "run.py"))
+    _, stance, lin = standing
+    gain = example["regulator"](lin, np.repeat([10.0, 10.0, 0.1, 0.1], 3), 0.01)
+    for force in ((60.0, 0.0, 0.0), (0.0, 60.0, 0.0)):
+        without, with_lqr = example["quadruped_pushed"](lin, stance, gain, force)
+        assert without.excursion.max() > 0.03
+        assert with_lqr.excursion.max() <= 0.5 * without.excursion.max()
+        assert with_lqr.tilt.max() <= 0.5 * without.tilt.max()
+
+
+SCENE = """
+<mujoco><worldbody>
+  <geom name="floor" type="plane" size="2 2 0.1" friction="0.3"/>
+  <body name="box" pos="0 0 {height}"><freejoint name="box"/>
+    <geom name="sole" type="box" size="0.2 0.1 0.05" mass="2" friction="0.3"/><site name="corner" pos="0.2 0.1 -0.05"/>
+    <body name="lid" pos="0 0 0.05"><joint name="lid" axis="0 1 0" damping="1"/><geom size="0.02" mass="0.1"/></body>
+  </body>
+  <body name="rock" pos="1 1 0"><geom name="rock" size="0.1"/></body>
+</worldbody>
+<actuator><motor name="side" site="corner" refsite="" gear="1 0 0 0 0 0"/></actuator></mujoco>
+""".replace(' refsite=""', "")
+
+
+def scene(folder: Path, height: float = 0.05) -> fl.Model:
+    path = folder / "scene.xml"
+    path.write_text(SCENE.format(height=height))
+    return fl.load(path)
+
+
+def test_a_site_a_geom_and_a_body_are_held(tmp_path: Path) -> None:
+    loose = scene(tmp_path)
+    assert fl.linearize(loose).A.shape == (14, 14)
+    assert fl.linearize(loose.with_held(["corner"])).A.shape == (8, 8)
+    flat = loose.with_held(["sole:flat"])
+    assert flat.outputs.names[-6:] == ("sole.fx", "sole.fy", "sole.fz", "sole.tx", "sole.ty", "sole.tz")
+    (standing,) = (r.message for r in flat.remarks_at(flat.start) if r.kind == "standing")
+    assert "sole carries 20.6 N and needs no friction" in standing
+    assert fl.linearize(loose.with_held(["box", "corner"])).A.shape == (4, 4)  # it turns about the line between them
+
+
+def test_what_a_held_foot_could_not_do_is_said(tmp_path: Path) -> None:
+    """The box weighs 20.6 N: 6.2 N are what its friction of 0.3 holds; a push at its edge tips it."""
+    model = scene(tmp_path).with_held(["sole:flat"])
+
+    def said(force: float) -> str:
+        point = fl.operating_point(model, {"side": force})
+        return " ".join(r.message for r in model.remarks_at(point) if r.kind == "contact")
+
+    assert said(6.1) == ""
+    assert "needs a friction of 0.305" in said(6.28)
+    assert "and the contact has 0.3: it slides there" in said(6.28)
+
+
+def test_a_foot_in_the_air_is_held_there_and_that_is_said(tmp_path: Path) -> None:
+    model = scene(tmp_path, height=0.5).with_held(["sole"])
+    assert "The foot 'sole' touches nothing at the start: it is held where it is, in the air." in model.notes
+    assert fl.linearize(model).A.shape == (8, 8)
+    hovering = scene(tmp_path, height=0.056).with_held(["sole"])
+    assert any("The foot 'sole' is 0.006 m above the ground at the start" in note for note in hovering.notes)
+
+
+@pytest.mark.parametrize(
+    ("feet", "error", "message"),
+    [
+        (["soul"], fl.UnknownNameError, r"'soul' is not a site, geom or body of the model .*'sole'"),
+        (["rock"], fl.ModelError, r"The foot 'rock' is fixed to the world"),
+        (["sole", "sole:flat"], fl.UsageError, r"'sole' is to be held twice"),
+    ],
+)
+def test_what_cannot_be_held(tmp_path: Path, feet: list[str], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        scene(tmp_path).with_held(feet)
+
+
+def test_a_foot_that_moves_or_is_held_already_is_refused(tmp_path: Path) -> None:
+    model = scene(tmp_path)
+    with pytest.raises(fl.ConstraintError, match=r"The foot 'corner' cannot be held at this point: it moves"):
+        model.with_held(["corner"], fl.operating_point(model, {"box.vx": 0.1}))
+    with pytest.raises(fl.ModelError, match=r"The foot 'corner' is held already"):
+        model.with_held(["corner"]).with_held(["corner:flat"])
+
+
+def test_more_feet_than_needed_leave_forces_undetermined(tmp_path: Path) -> None:
+    model = scene(tmp_path).with_held(["sole:flat", "corner"])
+    assert not [name for name in model.outputs.names if name.startswith(("sole.f", "corner.f"))]
+    assert fl.linearize(model).A.shape == (2, 2)
+    (standing,) = (r.message for r in model.remarks_at(model.start) if r.kind == "standing")
+    assert "how sole, corner share their load is not determined" in standing
