@@ -31,6 +31,7 @@ from fmilin.cli.options import (
     time_option,
 )
 from fmilin.cli.request import Request
+from fmilin.cli.sources import opened_result, refuse_points
 from fmilin.errors import FmilinError, UsageError
 
 if TYPE_CHECKING:
@@ -182,7 +183,6 @@ def command(
 
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Return the picture's file."""
-    from fmilin.cli.sources import opened_result
     from fmilin.families.family import LinearFamily
     from fmilin.report.figures import rendered
 
@@ -199,30 +199,13 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
             "MODEL.toml or fmilin.systems:loader."
         )
     else:
-        _refuse_points(source, request, drawing)
+        refuse_points(source, request, drawing.against, channels=True)
         figure = (
             _of_family(found, source, drawing)
             if isinstance(found, LinearFamily)
             else _of_linear(found, source, drawing, request, runner)
         )
     return rendered(figure, drawing.output.suffix)
-
-
-def _refuse_points(source: str, request: Request, drawing: Drawing) -> None:
-    """Refuse what says where to linearize a model: a linear model stands where it was made."""
-    given = {
-        "--set": request.settings and drawing.against is None,
-        "--point": request.point,
-        "--trim": request.trim,
-        "--time": request.time is not None,
-        "--independent": request.independent,
-        "--project": request.project,
-        "--constraint": (request.constraints or request.constraints_file) and drawing.against is None,
-    }
-    if wrong := [option for option, value in given.items() if value]:
-        raise UsageError(
-            f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
-        )
 
 
 def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:

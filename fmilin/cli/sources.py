@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from fmilin.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
+    from fmilin.cli.request import Request
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
 
-__all__ = ["opened_result"]
+__all__ = ["opened_result", "refuse_points"]
 
 READABLE = (".mat", ".npz", ".json", ".nc")
 WRITTEN_ONLY = {".m": "a program", ".mo": "a Modelica model", ".tex": "a text", ".txt": "a text", ".csv": "a table"}
@@ -58,3 +59,36 @@ def _opened(path: Path) -> LinearModel | LinearFamily:
     from fmilin.linear_model.model import LinearModel
 
     return LinearModel.load(path)
+
+
+def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
+    """Refuse what says where to linearize a model: a linear model stands where it was made.
+
+    Parameters
+    ----------
+    source : str
+    request : Request
+    against : str or None
+        The nonlinear model beside the file: parameters and constraints are for it.
+    channels : bool
+        Whether inputs and outputs may be chosen all the same.
+
+    Raises
+    ------
+    UsageError
+    """
+    given = {
+        "--set": request.settings and against is None,
+        "--point": request.point,
+        "--trim": request.trim,
+        "--time": request.time is not None,
+        "--independent": request.independent,
+        "--project": request.project,
+        "--constraint": (request.constraints is not None or request.constraints_file) and against is None,
+        "--inputs": request.inputs is not None and not channels,
+        "--outputs": request.outputs is not None and not channels,
+    }
+    if wrong := [option for option, value in given.items() if value]:
+        raise UsageError(
+            f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
+        )

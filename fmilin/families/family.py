@@ -355,6 +355,23 @@ class LinearFamily(Sequence[LinearModel]):
 
         save(self, path)
 
+    def save_report(self, path: str | Path) -> None:
+        """Write everything about the family as one HTML file that needs no network: tables and pictures.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in .html.
+
+        Raises
+        ------
+        UsageError
+            When the file does not end in .html, or cannot be written.
+        """
+        from fmilin.report.web.saving import save_report
+
+        save_report(self, path)
+
     @classmethod
     def load(cls, path: str | Path) -> LinearFamily:
         """Return the family in the file ``path``, which :meth:`save` wrote as .nc, .mat, .npz or .json.

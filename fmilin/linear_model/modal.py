@@ -178,7 +178,7 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
     group, with a basis from Schur's form: eigenvectors say nothing there.
     """
     size = float(np.linalg.norm(A, 2)) or 1.0
-    relative = max(len(A) * EPS, float(np.linalg.norm(error, 2)) / size)
+    relative = min(max(len(A) * EPS, len(A) * float(error.max()) / size), 1.0)
     values, left, right = eigenvectors(A)
     sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
     worst = np.cbrt(relative) * size
@@ -247,12 +247,13 @@ def _missing(s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, 
     """Return by how much the rank of [A - lambda I, columns] falls short on the subspace of an eigenvalue."""
     basis, on_it = (s.right, s.on_right.T) if seen else (s.left, s.on_left)
     count = int(basis.shape[1])
-    lengths = np.linalg.norm(columns, axis=0)
-    used = lengths > np.linalg.norm(noise, axis=0)
+    lengths, blur = np.abs(columns).max(axis=0, initial=0.0), noise.max(axis=0, initial=0.0)
+    used = lengths > blur
     if not used.any():
         return count if count == 1 else count - _rank(on_it - s.eigenvalue * np.eye(count), s.uncertainty)
     unit = columns[:, used] / lengths[used]
-    blurred = float(np.max(np.linalg.norm(noise, axis=0)[used] / lengths[used]))
+    unit = unit / np.linalg.norm(unit, axis=0)
+    blurred = float(np.max(blur[used] / lengths[used]))
     coupling = (basis.T if seen else basis.conj().T) @ unit * size
     block = np.hstack((on_it - s.eigenvalue * np.eye(count), coupling)) if count > 1 else coupling
     return count - _rank(block, max(s.uncertainty, SLACK * max(len(basis) * EPS, blurred) * size))

@@ -274,6 +274,29 @@ class LinearModel:
 
         save(self, path)
 
+    def save_report(
+        self, path: str | Path, *, verification: Verification | None = None, model: Model | None = None
+    ) -> None:
+        """Write everything about the model as one HTML file that needs no network: tables and pictures.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in .html.
+        verification : Verification, optional
+            Of this linear model: goes in, too.
+        model : Model, optional
+            The nonlinear model: its constraints are listed, and a mechanism is drawn.
+
+        Raises
+        ------
+        UsageError
+            When the file does not end in .html, or cannot be written.
+        """
+        from fmilin.report.web.saving import save_report
+
+        save_report(self, path, verification, model)
+
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
         """Return the model in the file ``path``: .mat, .npz, .json or .fmu of :meth:`save`, or Dymola's ``dslin.mat``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fmilin.report.figures import gridded, new_figure, plain
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
+    from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
     from fmilin.families.family import LinearFamily
@@ -104,7 +105,8 @@ def surface_figure(family: LinearFamily, quantity: str) -> Figure:
     shown = np.ma.masked_invalid(values[np.argsort(rows)][:, np.argsort(columns)])
     figure = new_figure(7.5, 5.6, layout="constrained")
     axes = figure.subplots()
-    title = f"{label.split(' [')[0].capitalize() if quantity in QUANTITIES else label}"
+    what = label.split(" [")[0] if quantity in QUANTITIES else label
+    title = what[0].upper() + what[1:]
     name = plain(family.template.model.name or "sweep", 40)
     figure.suptitle(f"{title}: {name}", x=0.01, ha="left", fontweight="bold", fontsize=12)
     if quantity in ("growth", "damping") and shown.min() < 0 < shown.max():
@@ -113,8 +115,8 @@ def surface_figure(family: LinearFamily, quantity: str) -> Figure:
                                 shading="nearest")  # fmt: skip
         axes.contour(x, y, shown, levels=[0.0], colors="black", linewidths=2.0)
     else:
-        image = axes.pcolormesh(x, y, shown, cmap="viridis", shading="nearest")
-    if min(shown.shape) > 2 and float(np.ptp(shown.compressed())) > 0:
+        image = axes.pcolormesh(x, y, shown, cmap="viridis", shading="nearest", norm=_norm(shown, quantity))
+    if quantity != "accuracy" and min(shown.shape) > 2 and float(np.ptp(shown.compressed())) > 0:
         lines = axes.contour(x, y, shown, levels=8, colors="black", linewidths=0.6, alpha=0.6)
         axes.clabel(lines, fontsize=8, fmt="%.3g")
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
@@ -122,6 +124,14 @@ def surface_figure(family: LinearFamily, quantity: str) -> Figure:
     gridded(axes)
     axes.grid(visible=False)
     return figure
+
+
+def _norm(shown: np.ma.MaskedArray[Any, Any], quantity: str) -> LogNorm | None:
+    """Return a logarithmic scale for errors of different sizes."""
+    from matplotlib.colors import LogNorm
+
+    low, high = float(shown.min()), float(shown.max())
+    return LogNorm(low, high) if quantity == "accuracy" and 0 < low < 0.5 * high else None
 
 
 def axis_label(family: LinearFamily, name: str) -> str:

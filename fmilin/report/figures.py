@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +91,12 @@ def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
-    if suffix.lower() == ".svg":
-        with rc_context({"svg.hashsalt": "fmilin"}):
+    with rc_context({"svg.hashsalt": "fmilin"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # of names: a box stands in its place
+        if suffix.lower() == ".svg":
             figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    else:
-        figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": ""})
+        else:
+            figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": ""})
     return buffer.getvalue()
 
 

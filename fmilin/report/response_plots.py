@@ -30,6 +30,9 @@ MOST_CHANNELS = 4
 GENTLE = 0.1
 """How far a step moves the state that moves most, in its size, where no amplitude is given."""
 
+MOST_SAMPLES = 5000
+"""Of a sampled model's step."""
+
 SILENT = 1e-12
 """A transfer function smaller than this part of its terms is zero."""
 
@@ -124,7 +127,8 @@ def step_figure(
 
     u, out = _channels(linear, inputs, outputs)
     size = _checked(amplitude, stop_time) or 1.0
-    response = control.step_response(linear.to_control()[out, u], T=stop_time, squeeze=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        response = control.step_response(linear.to_control()[out, u], T=_times(linear, stop_time), squeeze=False)
     figure, grid = _step_grid(linear, "Steps", u, out)
     draw = "steps-post" if linear.sample_time > 0 else "default"
     for column, j in enumerate(u):
@@ -228,9 +232,19 @@ def _point(linear: LinearModel, model: Model) -> OperatingPoint:
     return OperatingPoint(linear.point.time, x, np.array([inputs[n] for n in model.inputs.names]))
 
 
+def _times(linear: LinearModel, stop_time: float | None) -> np.ndarray | float | None:
+    """Return the times of a step; None where python-control finds them, which it does well unless something grows."""
+    if stop_time is None and all(m.eigenvalue.real <= 1e-9 * abs(m.eigenvalue) for m in linear.modes()):
+        return None
+    horizon = _horizon(linear) if stop_time is None else stop_time
+    if linear.sample_time == 0:
+        return horizon
+    return linear.sample_time * np.arange(min(max(int(horizon / linear.sample_time), 1), MOST_SAMPLES) + 1)
+
+
 def _horizon(linear: LinearModel) -> float:
     """Return how long a step is followed, in seconds: as long as its slow modes need, within reason."""
-    s = linear.eigenvalues()
+    s = np.array([m.eigenvalue for m in linear.modes() if np.isfinite(m.eigenvalue)])
     rates = np.abs(s[np.abs(s) > 1e-9 * np.abs(s).max(initial=0.0)])
     if not len(rates):
         return 1.0
@@ -286,6 +300,7 @@ def _say_silent(axes: Axes) -> None:
     """Say that a channel has no response, in the place of its curve."""
     for line in list(axes.lines):
         line.remove()
+    axes.relim()
     axes.text(0.5, 0.5, "no response", transform=axes.transAxes, ha="center", va="center", color=QUIET)
 
 
@@ -324,7 +339,7 @@ def _restyled(axes: np.ndarray) -> None:
 
 def _quiet_grid(axes: Axes) -> None:
     axes.grid(visible=True, which="major", color="#c9ccd1", linewidth=0.7)
-    axes.grid(visible=True, which="minor", color="#eceef0", linewidth=0.5)
+    axes.grid(visible=False, which="minor")
 
 
 def _channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[int], list[int]]:

@@ -26,6 +26,7 @@ __all__ = [
     "cut_list",
     "eigenvalue_table",
     "fact",
+    "facts_of",
     "order_text",
     "print_table",
     "show_linear",
@@ -149,6 +150,12 @@ def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
         damping = f"{-rounded(mode.eigenvalue).real / mode.frequency + 0.0:.6g}" if pair else ""
         table.add_row(eigenvalue_text(mode.eigenvalue, pair=pair), *frequency, damping)
     return table
+
+
+def facts_of(linear: LinearModel) -> Iterator[tuple[str, str]]:
+    """Yield the same facts as pairs of a word, empty where the one before goes on, and what is said."""
+    for word, pieces in _facts(linear, None):
+        yield word, ", ".join(pieces)
 
 
 def _facts(linear: LinearModel, adjusted: float | None) -> Iterator[Fact]:

@@ -1,0 +1,152 @@
+"""``fmilin report FILE|MODEL -o FILE.html``: everything about a linear model or a family, as one page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fmilin.cli.file_options import FileOptions, file_options
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.options import (
+    MODEL,
+    POINT,
+    PROJECT,
+    Constraints,
+    Running,
+    constraints_options,
+    names_option,
+    new_file_option,
+    number_option,
+    running_options,
+    settings_option,
+    time_option,
+)
+from fmilin.cli.progress import progress_bar
+from fmilin.cli.request import Request
+from fmilin.cli.sources import opened_result, refuse_points
+from fmilin.errors import UsageError
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model
+    from fmilin.verifying.result import Verification
+
+__all__ = ["command"]
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin report plant.mat -o report.html",
+        "fmilin report plant.mat --against four_bar.fmu --horizon 2 -o report.html",
+        "fmilin report family.nc -o family.html",
+    ],
+)
+@MODEL
+@new_file_option("-o", "--output", suffix=(".html", ".htm"), required=True, help="The page.")
+@click.option("--against", metavar="MODEL", help="The nonlinear model: verifies the linear one beside it.")
+@click.option("--verify", is_flag=True, help="Of a model: verify its linear model against it.")
+@number_option("--horizon", metavar="T", help="How long responses are followed to verify, in seconds.")
+@names_option("--inputs", "Of a model: a choice and an order.")
+@names_option("--outputs", "Of a model: a choice and an order.")
+@constraints_options("Of a model: treat all states as independent.")
+@file_options
+@names_option("--independent", "Of a model: states to keep as coordinates.")
+@settings_option("Of a model: a start value, parameter or input.")
+@time_option()
+@POINT
+@click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point.")
+@PROJECT
+@running_options
+def command(
+    model: str,
+    output: Path,
+    against: str | None,
+    horizon: float | None,
+    constrained: Constraints,
+    opened: FileOptions,
+    settings: dict[str, float],
+    running: Running,
+    *,
+    verify: bool,
+    **asked: Any,
+) -> int:
+    """Write everything about a linear model or a family as one HTML file that needs no network.
+
+    MODEL is a file of a linear model (.mat .npz .json, .fmu of one), of a family (.nc .mat .npz .json), or what 'fmilin
+    linearize' takes, which is linearized first. The page's path is printed.
+    """
+    source = against or model
+    request = Request(
+        source=source,
+        fmu=running.fmu(),
+        settings=settings,
+        constraints=constrained.asked(),
+        constraints_file=constrained.constraints,
+        options=opened.asked(),
+        **asked,
+    )
+    if horizon is not None and against is None and not verify:
+        raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
+
+    def job(runner: JobRunner) -> None:
+        from fmilin.families.family import LinearFamily
+        from fmilin.report.web.saving import report_html
+
+        found, plant = _found(model, request, runner, against)
+        verification = None
+        if against is not None or verify:
+            if plant is None or isinstance(found, LinearFamily):
+                what = "a family: its points are verified one by one" if isinstance(found, LinearFamily) else "a file"
+                raise UsageError(
+                    f"'{model}' is {what}, and --verify needs the model: --against MODEL goes with a file."
+                )
+            verification = _verified(found, plant, horizon)
+        runner.restore_directory()
+        runner.write_files({output: report_html(found, verification, plant).encode("utf-8")})
+        runner.results.write(f"{output}\n")
+
+    return running.work(job, source)
+
+
+def _found(
+    source: str, request: Request, runner: JobRunner, against: str | None
+) -> tuple[LinearModel | LinearFamily, Model | None]:
+    """Return what the report is about, and the nonlinear model where there is one."""
+    from fmilin.families.family import LinearFamily
+
+    found = opened_result(source)
+    if found is None:
+        if against is not None:
+            raise UsageError(
+                f"--against goes with a file of a linear model, and '{source}' is a model itself: --verify verifies it."
+            )
+        return _linearized(request, runner)
+    refuse_points(source, request, against)
+    if against is None or isinstance(found, LinearFamily):
+        return found, None
+    from fmilin.cli.opening import open_model
+
+    at = {**found.point.parameters, **request.settings}
+    plant, _ = open_model(replace(request, settings=at, time=found.point.time), runner)
+    return found, plant
+
+
+def _linearized(request: Request, runner: JobRunner) -> tuple[LinearModel, Model]:
+    import fmilin as fl
+    from fmilin.cli.points import at_point
+
+    model, point = at_point(request, runner)
+    return fl.linearize(model, point, inputs=request.inputs, outputs=request.outputs, **request.how()), model
+
+
+def _verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
+    from fmilin.verifying.procedure import verify
+
+    with progress_bar("verifying", 0.0, 1.0, "") as progress:
+        return verify(model, linear, horizon=horizon, progress=progress)
