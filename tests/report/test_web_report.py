@@ -82,7 +82,7 @@ def test_a_mechanism_is_drawn() -> None:
     assert 'alt="The mechanism and its modes"' in page
 
 
-@pytest.mark.parametrize("shape", [(0, 0, 0, 0), (3, 1, 0, 2), (3, 0, 2, 0), (30, 4, 3, 3)])
+@pytest.mark.parametrize("shape", [(0, 0, 0, 0), (3, 1, 0, 2), (9, 4, 2, 0)])
 def test_any_size_has_a_report(shape: tuple[int, int, int, int]) -> None:
     assert report_html(sized(*shape)).count("<h2>") >= 6
 
