@@ -16,6 +16,12 @@ PENDULUM = "fmilin.systems:cartesian_pendulum"
 
 
 @pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports whose pictures are drawn, and not painted, which other tests look at."""
+    monkeypatch.setattr("fmilin.report.web.blocks.rendered", lambda *_: b"picture")
+
+
+@pytest.fixture
 def files(run: Run) -> Path:
     """Files of a linear model and of a family in the working directory."""
     del run
@@ -24,7 +30,7 @@ def files(run: Run) -> Path:
     return Path()
 
 
-@pytest.mark.usefixtures("files")
+@pytest.mark.usefixtures("files", "unpainted")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

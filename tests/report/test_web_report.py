@@ -43,6 +43,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield found
 
 
+@pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports whose pictures are drawn, and not painted: that takes most of the time, and other tests look at it."""
+    monkeypatch.setattr("fmilin.report.web.blocks.rendered", lambda *_: b"picture")
+
+
 def words(page: str) -> str:
     """A page without its tags."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.split("<main>")[1]))
@@ -67,6 +73,7 @@ def test_a_mode_that_an_input_cannot_move_is_named() -> None:
     assert "Mode 1 (0 (6 times) 1/s): 2 of its 6 motions cannot be moved by any input." in said
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_family_says_where_it_grows_and_why_points_are_missing() -> None:
     said = words(report_html(fl.sweep(cartesian_pendulum(), {"x": [0.0, 0.3, 1.4], "F": [0.0, 1.0]})))
     assert "4 of 6 have a linear model; grid 3 x 2" in said
@@ -76,12 +83,14 @@ def test_a_family_says_where_it_grows_and_why_points_are_missing() -> None:
     assert "d = -1" in said
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_mechanism_is_drawn() -> None:
     model = four_bar_mechanism()
     page = report_html(fl.linearize(model), model=model)
     assert 'alt="The mechanism and its modes"' in page
 
 
+@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize("shape", [(0, 0, 0, 0), (3, 1, 0, 2), (9, 4, 2, 0)])
 def test_any_size_has_a_report(shape: tuple[int, int, int, int]) -> None:
     assert report_html(sized(*shape)).count("<h2>") >= 6
@@ -92,6 +101,7 @@ def test_a_family_without_any_model_has_a_report() -> None:
     assert "0 of 2 have a linear model" in said
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_names_from_a_model_run_nothing() -> None:
     linear = replace(pendulum(), model=ModelInfo(EVIL), warnings=(Remark("x", EVIL),))
     page = report_html(linear)

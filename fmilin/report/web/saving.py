@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmilin.atomic import write_atomically
+from fmilin.atomic import check_writable, write_atomically
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
@@ -43,4 +43,5 @@ def save_report(
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
+    check_writable(path)
     write_atomically(path, report_html(result, verification, model).encode("utf-8"))
