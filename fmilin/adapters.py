@@ -99,6 +99,16 @@ class Adapter(ABC):
         del options
         return self.load(path)
 
+    def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in a file that was written as ``ADAPTER:FILE``: the engine's own, where there are others.
+
+        Raises
+        ------
+        ModelError
+            As :meth:`load`.
+        """
+        return self.load_as(path, options)
+
 
 @dataclass(frozen=True)
 class Installed:
@@ -201,7 +211,7 @@ def adapter_for(path: Path) -> Installed | None:
     return claiming[0] if claiming else None
 
 
-def load_with(adapter: Installed, path: Path, options: Mapping[str, Any]) -> Model:
+def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
     """Return the model that an adapter makes of a file.
 
     Raises
@@ -222,7 +232,7 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any]) -> Mod
         if name not in found.options:
             raise UsageError(f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}').")
     try:
-        model = found.load_as(path, options)
+        model = (found.load_by_name if by_name else found.load_as)(path, options)
     except FmilinError:
         raise
     except Exception as error:

@@ -167,7 +167,7 @@ def _from_file(text: str, request: LoadRequest) -> Model:
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
-        return _as_asked(lambda: load_with(*chosen, _of_file(request)), str(chosen[1]), request)
+        return _as_asked(lambda: load_with(*chosen, _of_file(request), by_name=True), str(chosen[1]), request)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request)

@@ -11,7 +11,8 @@ from fmilin.adapters import Adapter
 from fmilin.errors import ModelError
 
 if TYPE_CHECKING:
-    from fmilin.models.engine import EngineModel
+    from fmilin.model.interface import Model
+    from fmilin_mujoco.engine import MujocoEngine
 
 __all__ = ["MujocoAdapter"]
 
@@ -34,7 +35,7 @@ class MujocoAdapter(Adapter):
         root = re.search(r"<\s*([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!.*?>", "", text, flags=re.DOTALL))
         return root is not None and root[1] == "mujoco"
 
-    def load(self, path: Path) -> EngineModel:
+    def load(self, path: Path) -> Model:
         """Return the model in an MJCF or URDF file.
 
         Raises
@@ -44,8 +45,8 @@ class MujocoAdapter(Adapter):
         """
         return self.load_as(path, {})
 
-    def load_as(self, path: Path, options: Mapping[str, Any]) -> EngineModel:
-        """Return the model in an MJCF or URDF file.
+    def load_as(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in an MJCF or URDF file: as a native mechanism where all of it is understood.
 
         Parameters
         ----------
@@ -60,10 +61,20 @@ class MujocoAdapter(Adapter):
         UsageError
             When there is no such keyframe.
         """
+        from fmilin_mujoco.choice import chosen_model
+
+        return chosen_model(self._engine_of(path, options))
+
+    def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model of the engine: a file that is written as ``mujoco:scene.xml``; otherwise as above."""
+        from fmilin.models.engine import EngineModel
+
+        return EngineModel(self._engine_of(path, options))
+
+    def _engine_of(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
         self.engine()
         import mujoco
 
-        from fmilin.models.engine import EngineModel
         from fmilin_mujoco.engine import MujocoEngine
         from fmilin_mujoco.start import start_of
 
@@ -75,4 +86,4 @@ class MujocoAdapter(Adapter):
                 f"MuJoCo cannot read '{path}': {words}. Open it with MuJoCo's own viewer (python -m mujoco.viewer) to "
                 "see it there, correct it, and try again."
             ) from error
-        return EngineModel(MujocoEngine(model, path.stem, start_of(model, options.get("keyframe"))))
+        return MujocoEngine(model, path.stem, start_of(model, options.get("keyframe")))

@@ -62,6 +62,13 @@ class MujocoEngine(Engine):
     feet : sequence of Foot
         What is held where it is at the start.
 
+    Attributes
+    ----------
+    compiled : mujoco.MjModel
+        With anchors at the start.
+    start : Start
+        With closed loops.
+
     Raises
     ------
     ModelError
@@ -89,6 +96,7 @@ class MujocoEngine(Engine):
         self._flags = [flag for flag in _COMPUTED if hasattr(self._d, flag)]
         self._quaternions = [(q, v) for _, q, v in quaternion_places(m)]
         self._straight = list(straight_places(m))
+        self.compiled, self.start = m, start
         self.info = ModelInfo(name, tool=f"MuJoCo {mujoco.mj_versionString()}")
         self.start_points = start.names
         self.states = state_signals(m, start)
@@ -215,6 +223,12 @@ class MujocoEngine(Engine):
         unknown = np.full((len(self._sensors) + self._forces, dx.shape[1]), np.nan)
         rates = np.full((len(x), dx.shape[1]), np.nan)
         return rates, np.vstack((unknown, G @ moves, changes + G @ dv))
+
+    def gradient_of_gaps(self, x: FloatArray) -> FloatArray:
+        """Return G with the rates of all gaps G v, shape (m, nv)."""
+        self._place(0.0, x, np.zeros(self._m.nu))
+        mujoco.mj_fwdPosition(self._m, self._d)
+        return self._rows()[1]
 
     def _place(self, t: float, x: FloatArray, u: FloatArray) -> None:
         d, nq, nv = self._d, self._m.nq, self._m.nv

@@ -12,13 +12,25 @@ from fmilin.signals import Signal, Signals
 if TYPE_CHECKING:
     from fmilin_mujoco.start import Start
 
-__all__ = ["input_signals", "name_of", "quaternion_places", "sensor_signals", "state_signals", "straight_places"]
+__all__ = [
+    "input_signals",
+    "joint_name",
+    "name_of",
+    "quaternion_places",
+    "sensor_signals",
+    "state_names",
+    "state_signals",
+    "straight_places",
+]
 
-JOINT, BODY, ACTUATOR, SENSOR = (
+JOINT, BODY, ACTUATOR, SENSOR, EQUALITY, SITE, TENDON = (
     mujoco.mjtObj.mjOBJ_JOINT,
     mujoco.mjtObj.mjOBJ_BODY,
     mujoco.mjtObj.mjOBJ_ACTUATOR,
     mujoco.mjtObj.mjOBJ_SENSOR,
+    mujoco.mjtObj.mjOBJ_EQUALITY,
+    mujoco.mjtObj.mjOBJ_SITE,
+    mujoco.mjtObj.mjOBJ_TENDON,
 )
 HINGE, SLIDE, BALL, FREE = (
     mujoco.mjtJoint.mjJNT_HINGE,
@@ -58,7 +70,7 @@ def state_signals(model: Any, start: Start) -> Signals:
     """Return the states: qpos, then qvel, then the activations of actuators."""
     positions, velocities = [], []
     for j in range(model.njnt):
-        kind, name = mujoco.mjtJoint(model.jnt_type[j]), _joint_name(model, j)
+        kind, name = mujoco.mjtJoint(model.jnt_type[j]), joint_name(model, j)
         positions += [(f"{name}.{part}", unit) for part, unit in _POSITIONS[kind]]
         velocities += [(f"{name}.{part}", unit) for part, unit in _VELOCITIES[kind]]
     activations = [
@@ -71,14 +83,20 @@ def state_signals(model: Any, start: Start) -> Signals:
     return Signals(Signal(name, unit, start=start) for (name, unit), start in zip(named, starts, strict=True))
 
 
+def state_names(model: Any, j: int) -> tuple[str, ...]:
+    """Return the names of a joint's positions and velocities."""
+    kind, name = mujoco.mjtJoint(model.jnt_type[j]), joint_name(model, j)
+    return tuple(f"{name}.{part}" for part, _ in (*_POSITIONS[kind], *_VELOCITIES[kind]))
+
+
 def quaternion_places(model: Any) -> Iterator[tuple[str, int, int]]:
     """Yield for every ball and free joint: its name, the place of its quaternion in qpos, of its rates in qvel."""
     for j in range(model.njnt):
         q, v = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
         if model.jnt_type[j] == BALL:
-            yield _joint_name(model, j), q, v
+            yield joint_name(model, j), q, v
         elif model.jnt_type[j] == FREE:
-            yield _joint_name(model, j), q + 3, v + 3
+            yield joint_name(model, j), q + 3, v + 3
 
 
 def straight_places(model: Any) -> Iterator[tuple[int, int, int]]:
@@ -119,7 +137,7 @@ def _sensor_unit(model: Any, i: int) -> str:
     return _SENSOR_UNITS.get(kind, "")
 
 
-def _joint_name(model: Any, j: int) -> str:
+def joint_name(model: Any, j: int) -> str:
     """Return the joint's name; of a free joint without one, that of its body."""
     if model.jnt_type[j] == FREE and not mujoco.mj_id2name(model, JOINT, j):
         return name_of(model, BODY, int(model.jnt_bodyid[j]), "body")

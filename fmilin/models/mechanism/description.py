@@ -57,6 +57,9 @@ BODY_QUANTITIES = (
     "angular_velocity",
     "angular_acceleration",
     "gyroscope",
+    "specific_force",
+    "velocimeter",
+    "orientation",
 )
 
 

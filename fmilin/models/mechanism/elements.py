@@ -312,12 +312,16 @@ class Sensor:
     quantity : str
         Of a body: ``position``, ``velocity``, ``acceleration`` of a ``point`` along an ``axis`` of the ground;
         ``accelerometer``, along an axis of the body: acceleration minus gravity, what such a sensor shows;
+        ``specific_force``, the same along an axis of the ground; ``velocimeter``, velocity along an axis of the body;
         ``angular_velocity``, ``angular_acceleration`` about an axis of the ground; ``gyroscope``, angular velocity
         about an axis of the body; ``direction``: the component along ``axis`` (ground) of ``pointer``, a unit vector
         of the body.
+        ``orientation``: one ``coordinate`` of the unit quaternion of the body, its real part being number 0; its sign
+        is continuous.
         Of a joint: ``joint_position``, ``joint_velocity``, ``joint_acceleration`` and ``joint_force`` (of spring,
-        damper and input) of one ``coordinate``.
-        Of a spring or line force: ``distance`` of its points and ``distance_rate``.
+        damper, inputs and tendons) and ``joint_drive`` (of actuators) of one ``coordinate``.
+        Of a spring, tendon, line force or actuator: ``distance`` of its points, its length, and ``distance_rate``.
+        Of an actuator: ``actuator_force``.
         Of a loop, wheel or skate: ``reaction``, the multiplier of its constraint number ``coordinate``.
         Of a spherical or fixed loop from the ground: ``contact``, the force on its second body along the axes of the
         loop's frame on the ground (``coordinate`` 0 to 2), and of a fixed one the torque about its origin (3 to 5).
@@ -329,6 +333,8 @@ class Sensor:
     axis, pointer : sequence of 3 floats
     coordinate : int
         From 0.
+    factor : float
+        What the quantity is multiplied with.
     """
 
     name: str
@@ -338,6 +344,7 @@ class Sensor:
     axis: Vector = (1.0, 0.0, 0.0)
     pointer: Vector = (1.0, 0.0, 0.0)
     coordinate: int = 0
+    factor: float = 1.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "sensor")
@@ -348,6 +355,10 @@ class Sensor:
         object.__setattr__(self, "pointer", unit(self.pointer, f"The pointer of {where}"))
         if not isinstance(self.coordinate, int) or self.coordinate < 0:
             raise ModelError(f"The coordinate of {where} must be 0, 1, .., not {self.coordinate!r}.")
+        if not np.isfinite(self.factor):
+            raise ModelError(f"The factor of {where} must be a finite number.")
+        if self.quantity == "orientation" and self.coordinate > 3:
+            raise ModelError(f"The coordinate of {where} must be 0, 1, 2 or 3: a quaternion has four.")
 
     @classmethod
     def three(cls, name: str, quantity: Quantity, of: str, point: Any = ZERO) -> tuple[Sensor, Sensor, Sensor]:

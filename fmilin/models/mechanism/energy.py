@@ -23,6 +23,8 @@ def energy(system: System, state: State, what: str) -> Array:
         stretch = state.q[..., joints.coordinate] - joints.rest
         springs = (joints.k * stretch * stretch).sum(axis=-1) / 2
         values = values + system.forces.energy(system.stretch(state)[0]) + springs - weight
+        if system.forces.s_0 is not None:
+            values = values - system.forces.lifted(system.rows, state.now)
         if system.paths is not None and state.drives is not None:
             values = values + system.paths.energy(state.drives)
     return values
@@ -60,4 +62,6 @@ def _potential(system: System, state: State) -> Array:
         R = system.rows.jacobian(state.rows.W, S)
         stretched = system.paths.stretch(state.drives)
         tendons = (stretched[..., None] * system.paths.length_columns(state.drives, R)).sum(axis=-2)
+    if forces.s_0 is not None:
+        tendons = tendons - (forces.s_0[:, None] * system.rows.jacobian(state.rows.W, S)).sum(axis=-2)
     return joints.k * stretch - moved @ system.gravity + (pull[..., None] * G).sum(axis=-2) + tendons

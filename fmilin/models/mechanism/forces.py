@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.drives import Actuator
 from fmilin.models.mechanism.elements import Force, JointForce, LineForce, Torque
-from fmilin.models.mechanism.markers import Markers
+from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.rows import FixedRows, Rows
 from fmilin.models.mechanism.screws import Array, root
 from fmilin.models.mechanism.tree import Tree
@@ -53,6 +53,7 @@ class Forces:
     damping: list[float]
     spring_inputs: dict[int, int]
     row_inputs: dict[tuple[str, int], int]
+    constant: dict[tuple[str, int], float]
     joints: JointForces
 
     def finished(self, rows: FixedRows) -> FixedForces:
@@ -64,6 +65,9 @@ class Forces:
         B_r = np.zeros((len(rows), nu))
         for place, i in self.row_inputs.items():
             B_r[rows.position(place), i] = 1.0
+        s_0 = np.zeros(len(rows))
+        for place, size in self.constant.items():
+            s_0[rows.position(place)] = size
         k, c, L_0 = np.array(self.stiffness), np.array(self.damping), np.array(self.lengths)
         return FixedForces(
             rows=np.array([rows.position(s) for s in self.springs], dtype=np.intp),
@@ -75,6 +79,7 @@ class Forces:
             linear=((L_0 == 0) & (c == 0) & ~B_L.any(axis=1)).astype(float),
             count=len(rows),
             joints=self.joints,
+            s_0=s_0 if s_0.any() else None,
         )
 
 
@@ -111,6 +116,8 @@ class FixedForces:
         Which input pushes along a rod.
     B_r : array, shape (R, nu)
         Which input is the size of another row.
+    s_0 : array, shape (R,), or None
+        Constant sizes.
     linear : array, shape (ns,)
         1 where the force is -k times the vector between the points, which needs no direction.
     """
@@ -124,6 +131,7 @@ class FixedForces:
     linear: Floats
     count: int
     joints: JointForces
+    s_0: Floats | None = None
 
     def sizes(self, d: Array, L_rate: Array, u: Array) -> Array:
         """Return s_r of all rows, shape (..., R): wrenches s_r W_r on b and the opposite ones on a.
@@ -138,6 +146,7 @@ class FixedForces:
         u : array, shape (..., nu)
         """
         s = u @ self.B_r.T
+        s = s if self.s_0 is None else s + self.s_0
         if not len(self.rows):
             return s
         L = self._lengths(d)
@@ -168,6 +177,13 @@ class FixedForces:
         stretch = np.sqrt((d * d).sum(axis=-1)) - self.L_0
         return (self.k * stretch * stretch).sum(axis=-1) / 2
 
+    def lifted(self, rows: FixedRows, now: MarkerMotion) -> Array:
+        """Return the work of the constant forces, which act along directions of the ground."""
+        assert self.s_0 is not None  # noqa: S101 - whoever asks has looked
+        lines = np.flatnonzero(self.s_0)
+        p, e = now.p[..., rows.line_points[lines], :], now.e[..., rows.line_directions[lines], :]
+        return (self.s_0[lines] * (p * e).sum(axis=-1)).sum(axis=-1)
+
     def _lengths(self, d: Array) -> Array:
         return root((d * d).sum(axis=-1) * (1 - self.linear) + self.linear)
 
@@ -191,7 +207,15 @@ def collect_forces(description: MechanismDescription, tree: Tree, markers: Marke
             k, L_0, c = [*k, 0.0], [*L_0, 0.0], [*c, 0.0]
         elif not isinstance(force, Actuator):  # those have paths
             row_inputs[_row(force, description.ground, markers, rows)] = i
-    return Forces(springs, k, L_0, c, spring_inputs, row_inputs, _joint_forces(description, tree, B))
+    g = np.array(description.gravity)
+    size = float(np.linalg.norm(g))
+    constant: dict[tuple[str, int], float] = {}
+    for body in description.bodies if size else ():
+        if body.gravity_compensation and body.mass:
+            up = markers.direction(description.ground, tuple((-g / size).tolist()))
+            row = rows.line((description.ground, body.name), markers.point(body.name, body.center), up)
+            constant[row] = body.gravity_compensation * body.mass * size
+    return Forces(springs, k, L_0, c, spring_inputs, row_inputs, constant, _joint_forces(description, tree, B))
 
 
 def _rod(part: object, markers: Markers, rows: Rows) -> tuple[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,8 @@ from fmilin.models.mechanism.kinematics import coordinate_columns, coordinate_ra
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.models.mechanism.paths import PathColumns, PathMotion
 from fmilin.models.mechanism.screws import Array
-from fmilin.models.mechanism.system import Columns, Solution, System
+from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.models.mechanism.turns import quaternion_of, turned_columns
 from fmilin.models.native_engine import Quantity
 
 __all__ = ["CONTACT", "OutputColumns", "Outputs", "constraint_of"]
@@ -26,12 +27,14 @@ VECTORS = {
     "velocity": "v",
     "acceleration": "a",
     "accelerometer": "f",
+    "specific_force": "f",
+    "velocimeter": "v",
     "direction": "e",
     "angular_velocity": "w",
     "gyroscope": "w",
     "angular_acceleration": "alpha",
 }
-IN_BODY = ("accelerometer", "gyroscope")
+IN_BODY = ("accelerometer", "gyroscope", "velocimeter")
 CONTACT = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))
 """Constraints of a fixed loop whose multipliers are force and torque on its second body, and their signs."""
 
@@ -46,6 +49,10 @@ class OutputColumns:
     v_dot: Array
     multipliers: Array
     u: Array
+
+    def scaled(self, factors: Array) -> OutputColumns:
+        """Return the same of outputs that are multiplied with factors (ny,)."""
+        return OutputColumns(*(getattr(self, f.name) * factors[:, None] for f in fields(self)))
 
 
 def constraint_of(sensor: Sensor) -> tuple[int, int]:
@@ -77,7 +84,10 @@ class Outputs:
         self._paths: list[tuple[int, str, int]] = []
         """(output, quantity, path) of what is measured at tendons and actuators."""
         self._energies: list[tuple[int, str]] = []
-        self._forces: list[tuple[int, int]] = []
+        self._forces: list[tuple[int, int, str]] = []
+        self._turned: list[tuple[int, str, int]] = []
+        """(output, body, coordinate) of quaternions."""
+        self._factors: list[tuple[int, float]] = []
         for i, entry in enumerate(entries):
             if isinstance(entry.source, Sensor):
                 self._add(i, entry.source)
@@ -91,6 +101,8 @@ class Outputs:
     def _add(self, i: int, sensor: Sensor) -> None:
         d, tree, markers = self.system.description, self.system.tree, self.system.collector
         quantity = sensor.quantity
+        if sensor.factor != 1.0:
+            self._factors.append((i, sensor.factor))
         if quantity in VECTORS:
             kind = VECTORS[quantity]
             axis = markers.direction(sensor.of if quantity in IN_BODY else d.ground, sensor.axis)
@@ -102,6 +114,8 @@ class Outputs:
             else:
                 markers.links.add(number)
             self._dots.append((i, kind, number, axis))
+        elif quantity == "orientation":
+            self._turned.append((i, sensor.of, sensor.coordinate))
         elif quantity.startswith("joint_"):
             self._add_joint(i, sensor)
         elif sensor.of in (paths := self.system.path_names):
@@ -126,12 +140,25 @@ class Outputs:
         self._direct.append((i, kind, keys.index((sensor.of, index))))
 
     def _add_joint(self, i: int, sensor: Sensor) -> None:
-        if sensor.quantity == "joint_position":  # others are states
+        if sensor.quantity not in ("joint_force", "joint_drive"):  # a state or a rate
+            self._add_of_joint(i, sensor)
+            return
+        self._forces.append((i, self.system.tree.speeds_of[sensor.of][sensor.coordinate], sensor.quantity))
+
+    def _add_of_joint(self, i: int, sensor: Sensor) -> None:
+        """Add a position, speed or acceleration of a joint that is no state or rate itself, but a multiple of it."""
+        tree = self.system.tree
+        speed = tree.speeds_of[sensor.of][sensor.coordinate]
+        if sensor.quantity == "joint_position":
+            if speed in tree.screw_speeds:
+                place = int(tree.screw_coordinates[tree.screw_speeds.tolist().index(speed)])
+                self._direct.append((i, "q_state", place))
+                return
             raise ModelError(
                 f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
                 " use sensors of the body, or the quaternion's states."
             )
-        self._forces.append((i, self.system.tree.speeds_of[sensor.of][sensor.coordinate]))
+        self._direct.append((i, "v_state" if sensor.quantity == "joint_velocity" else "v_rate", speed))
 
     @cached_property
     def _by_kind(self) -> dict[str, tuple[list[int], list[int]]]:
@@ -163,9 +190,10 @@ class Outputs:
         if self._paths and state.drives is not None:
             parts.append(np.stack([self._of_path(state.drives, what)[..., j] for _, what, j in self._paths], axis=-1))
         if self._forces:
-            forces = self.system.forces.joints(state.q, state.v, state.u)
-            forces = forces if state.drives is None else forces + state.drives.joints
-            parts.append(forces[..., [f[1] for f in self._forces]])
+            parts.append(self._force_values(state))
+        if self._turned:
+            e = {body: quaternion_of(self.system.tree, state.q, body) for _, body, _ in self._turned}
+            parts.append(np.stack([e[body][..., k] for _, body, k in self._turned], axis=-1))
         if self._energies:
             parts.append(np.stack([energy(self.system, state, what) for _, what in self._energies], axis=-1))
         shape = state.F.shape[:-1]
@@ -173,7 +201,7 @@ class Outputs:
             return np.zeros((*shape, 0))
         parts = [part if part.ndim > len(shape) else np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
         joined: Array = np.concatenate(parts, axis=-1)[..., self._order]
-        return joined
+        return joined * self._scale if self._factors else joined
 
     @cached_property
     def _order(self) -> NDArray[np.intp]:
@@ -181,9 +209,26 @@ class Outputs:
         of_arrays = [rows for rows, _ in self._by_kind.values()]
         others = [
             [entry[0] for entry in entries]
-            for entries in (self._dots, self._lines, self._paths, self._forces, self._energies)
+            for entries in (self._dots, self._lines, self._paths, self._forces, self._turned, self._energies)
         ]
         return np.argsort([i for rows in (*of_arrays, *others) for i in rows])
+
+    @cached_property
+    def _scale(self) -> Array:
+        scale = np.ones(self.count)
+        for i, factor in self._factors:
+            scale[i] = factor
+        return scale
+
+    def _force_values(self, state: State) -> Array:
+        """Return the forces on joints: of springs, dampers and all that drives them, or of actuators alone."""
+        nothing = np.zeros(state.v.shape[-1])
+        every = self.system.forces.joints(state.q, state.v, state.u)
+        joints, driven = (nothing, nothing) if state.drives is None else (state.drives.joints, state.drives.driven)
+        shape = np.broadcast_shapes(every.shape, driven.shape)
+        every, driven = np.broadcast_to(every + joints, shape), np.broadcast_to(driven, shape)
+        chosen = [(every if what == "joint_force" else driven)[..., speed] for _, speed, what in self._forces]
+        return np.stack(chosen, axis=-1)
 
     def _array(self, kind: str, solution: Solution) -> Array:
         state = solution.state
@@ -265,10 +310,15 @@ class Outputs:
                     v[..., j, :],
                     by_u[..., j, :],
                 )
-            for i, speed in self._forces:
-                out.theta[..., i, :] = drives.joints_q[..., speed, :]
-                out.v[..., i, :], out.u[..., i, :] = drives.joints_v[..., speed, :], drives.joints_u[..., speed, :]
-        for i, speed in self._forces:
+            for i, speed, what in self._forces:
+                all_drives = drives.joints_q, drives.joints_v, drives.joints_u
+                by = all_drives if what == "joint_force" else (drives.driven_q, drives.driven_v, drives.driven_u)
+                out.theta[..., i, :], out.v[..., i, :], out.u[..., i, :] = (a[..., speed, :] for a in by)
+        for i, body, k in self._turned:
+            out.theta[..., i, :] = turned_columns(tree, solution.state, body)[..., k, :]
+        for i, speed, what in self._forces:
+            if what == "joint_drive":
+                continue
             if joints.k[speed]:
                 out.theta[..., i, speed] -= joints.k[speed]
             out.v[..., i, speed] -= joints.d[speed]
@@ -276,7 +326,7 @@ class Outputs:
         for i, what in self._energies:
             theta, v = energy_columns(system, solution.state, what)
             out.theta[..., i, :], out.v[..., i, :] = theta, v
-        return out
+        return out.scaled(self._scale) if self._factors else out
 
     def _direct_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
         state = solution.state

@@ -51,14 +51,18 @@ Quantity = Literal[
     "velocity",
     "acceleration",
     "accelerometer",
+    "specific_force",
+    "velocimeter",
     "direction",
     "angular_velocity",
     "angular_acceleration",
     "gyroscope",
+    "orientation",
     "joint_position",
     "joint_velocity",
     "joint_acceleration",
     "joint_force",
+    "joint_drive",
     "distance",
     "distance_rate",
     "actuator_force",
@@ -117,6 +121,8 @@ class Body:
     inertia : 3, 6 or 3 x 3 floats
         About the centre of mass, in axes parallel to the body's frame, in kg m2: (xx, yy, zz), or
         (xx, yy, zz, xy, xz, yz) as elements of the matrix (products of inertia with a minus sign), or the matrix.
+    gravity_compensation : float
+        What part of its weight something else carries: 1 for a body that floats.
     any_inertia : bool
         Take moments of inertia that no distribution of mass has, and a mass of 0 with an inertia, as many URDF files
         have them. Whoever says so has judged them.
@@ -137,6 +143,7 @@ class Body:
     center: Vector = (0.0, 0.0, 0.0)
     inertia: Any = (0.0, 0.0, 0.0)
     any_inertia: bool = False
+    gravity_compensation: float = 0.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "body")
@@ -160,6 +167,8 @@ class Body:
                 f"{moments[2]:.6g} kg m2, and of three moments none may be negative or exceed the sum of the other two."
                 " For a thin flat body the one about its normal equals that sum."
             )
+        if not np.isfinite(self.gravity_compensation):
+            raise ModelError(f"The gravity compensation of the body '{self.name}' must be a finite number.")
         object.__setattr__(self, "inertia", tuple(tuple(float(a) for a in row) for row in J))
 
     @property

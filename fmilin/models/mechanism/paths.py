@@ -81,6 +81,8 @@ class PathColumns:
     s_q, s_v, s_u : array, shape (..., k, n or nu)
         Of the sizes of the rows.
     joints_q, joints_v, joints_u : array, shape (..., n, n or nu)
+    driven_q, driven_v, driven_u : array
+        Of these what actuators do.
     """
 
     L_q: Array
@@ -95,6 +97,9 @@ class PathColumns:
     joints_q: Array
     joints_v: Array
     joints_u: Array
+    driven_q: Array
+    driven_v: Array
+    driven_u: Array
 
 
 @dataclass
@@ -346,7 +351,8 @@ class FixedPaths:
             F_u[..., self.first + i, column] = at.by_u[..., self.first + i]
         weights, m, inside = self.weights.T, self.first, at.inside[..., None]
         shrink = (self.is_rod * at.sizes * at.inverse**2)[..., None]
-        on_joints = [self.J[:m].T @ f[..., :m, :] + inside * (self.J[m:].T @ f[..., m:, :]) for f in (F_q, F_v, F_u)]
+        driven = [inside * (self.J[m:].T @ f[..., m:, :]) for f in (F_q, F_v, F_u)]
+        on_joints = [self.J[:m].T @ f[..., :m, :] + own for f, own in zip((F_q, F_v, F_u), driven, strict=True)]
         return PathColumns(
             L_q=L_q,
             J=J,
@@ -360,6 +366,9 @@ class FixedPaths:
             joints_q=on_joints[0],
             joints_v=on_joints[1],
             joints_u=on_joints[2],
+            driven_q=driven[0],
+            driven_v=driven[1],
+            driven_u=driven[2],
         )
 
 

@@ -17,6 +17,9 @@ UNITS = {
     "velocity": "m/s",
     "acceleration": "m/s2",
     "accelerometer": "m/s2",
+    "specific_force": "m/s2",
+    "velocimeter": "m/s",
+    "orientation": "1",
     "direction": "1",
     "angular_velocity": "rad/s",
     "angular_acceleration": "rad/s2",
@@ -124,6 +127,7 @@ def _of(sensor: Sensor, system: System | None = None) -> Quantity:
         "joint_velocity": f"{base}/s",
         "joint_acceleration": f"{base}/s2",
         "joint_force": "N" if base == "m" else "N.m",
+        "joint_drive": "N" if base == "m" else "N.m",
     }[sensor.quantity]
     return Quantity(Signal(sensor.name, unit), _state_or_rate(sensor, system) or sensor)
 
@@ -132,6 +136,8 @@ def _state_or_rate(sensor: Sensor, system: System) -> tuple[str, int] | None:
     """Return which state or rate the sensor of a joint looks at; None for forces and for angles that balls lack."""
     tree = system.tree
     speed = tree.speeds_of[sensor.of][sensor.coordinate]
+    if sensor.factor != 1.0:
+        return None
     if sensor.quantity == "joint_velocity":
         return "state", tree.n_q + speed
     if sensor.quantity == "joint_acceleration":

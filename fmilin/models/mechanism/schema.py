@@ -88,6 +88,7 @@ class BodyTable(Table):
         "[xx, yy, zz, xy, xz, yz] (elements of the matrix) or the 3 x 3 matrix.",
     )
     any_inertia: bool = Field(False, description="true: take moments that no body can have.")  # noqa: FBT003
+    gravity_compensation: Number = Field(0.0, description="What part of its weight something else carries.")
 
 
 class JointTable(Table):
@@ -258,9 +259,14 @@ class SensorTable(Table):
         description="The body, joint, spring, tendon, line force, actuator, loop, wheel or skate; empty for the whole.",
     )
     point: Triple = Field([0.0, 0.0, 0.0], description="In the body's frame, in m.")
-    axis: Triple = Field([1.0, 0.0, 0.0], description="In the ground (accelerometer, gyroscope: in the body).")
+    axis: Triple = Field(
+        [1.0, 0.0, 0.0], description="In the ground (accelerometer, velocimeter, gyroscope: in the body)."
+    )
     pointer: Triple = Field([1.0, 0.0, 0.0], description="`direction` only: the vector of the body that is looked at.")
-    coordinate: int = Field(0, ge=0, description="Of a joint (which speed) or a reaction (which constraint), from 0.")
+    coordinate: int = Field(
+        0, ge=0, description="Of a joint (which speed), a reaction (which constraint) or a quaternion, from 0."
+    )
+    factor: Number = Field(1.0, description="What the quantity is multiplied with.")
 
 
 class MechanismFile(Table):

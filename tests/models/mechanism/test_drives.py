@@ -25,6 +25,7 @@ from fmilin.models.mechanism.toml_text import toml_text
 from fmilin.testing import check_model
 
 ROD = (0.01, 0.02, 0.03)
+AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def slider(*inputs: Any, mass: float = 2.0, **more: Any) -> Mechanism:
@@ -37,7 +38,7 @@ def slider(*inputs: Any, mass: float = 2.0, **more: Any) -> Mechanism:
 
 def everything(**more: Any) -> MechanismDescription:
     """Return three links in space and one on a ball, with every kind of drive."""
-    bodies = [Body(name, 1.0 + i, (0.2, 0.05, 0.1), ROD) for i, name in enumerate("abcd")]
+    bodies = [Body(name, 1.0 + i, (0.2, 0.05, 0.1), ROD, gravity_compensation=0.3 * i) for i, name in enumerate("abcd")]
     joints = [
         Joint("ja", "revolute", "ground", "a", axis=(0, 1, 0), position=0.3, velocity=0.4, armature=0.2, damping=0.1),
         Joint("jb", "prismatic", "a", "b", Placement((0.4, 0, 0)), axis=(1, 0.3, 0), position=0.2, velocity=-0.3),
@@ -69,6 +70,11 @@ def everything(**more: Any) -> MechanismDescription:
         Sensor("hold", "actuator_force", "servo"),
         Sensor("torque", "joint_force", "jc"),
         Sensor("energy", "energy"),
+        Sensor("drive", "joint_drive", "jc"),
+        Sensor("twice", "joint_velocity", "ja", factor=2.0),
+        *(Sensor(f"e{k}", "orientation", "d", coordinate=k, factor=-1.0) for k in range(4)),
+        *(Sensor(f"v{k}", "velocimeter", "d", (0.1, 0, 0.2), axis) for k, axis in enumerate(AXES)),
+        *(Sensor(f"f{k}", "specific_force", "c", (0.1, 0, 0.2), axis) for k, axis in enumerate(AXES)),
     ]
     return MechanismDescription("everything", bodies, joints, inputs=drives, tendons=tendons, sensors=sensors, **more)
 
@@ -138,6 +144,28 @@ def test_compiled_equations_are_the_same() -> None:
     for inputs in (u, u + np.array([2.0, 0, 0, 30.0, 0])):  # also beyond limits
         found = graph.f(x, inputs, 0.0)
         assert np.array(found).ravel() == pytest.approx(model.evaluate(0.0, x, inputs).derivatives, rel=1e-10)
+
+
+def test_orientations_are_those_of_the_body() -> None:
+    """The quaternion of the last body turns its axes as the directions say, and has unit length."""
+    sensors = [
+        *(Sensor(f"e{k}", "orientation", "d", coordinate=k) for k in range(4)),
+        *(Sensor(f"r{i}{k}", "direction", "d", axis=a, pointer=p) for i, a in enumerate(AXES)
+          for k, p in enumerate(AXES)),
+    ]  # fmt: skip
+    d = everything()
+    model = Mechanism(MechanismDescription("turned", d.bodies, d.joints, sensors=sensors))
+    values = model.evaluate(0.0, model.start.states, model.start.inputs).outputs
+    w, x, y, z = values[:4]
+    first = [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]
+    assert np.linalg.norm(values[:4]) == pytest.approx(1, rel=1e-14)
+    assert values[4:7] == pytest.approx(first, abs=1e-14)
+
+
+def test_a_body_that_is_carried_does_not_fall() -> None:
+    joint = Joint("z", "prismatic", "ground", "b")
+    model = Mechanism(MechanismDescription("lift", [Body("b", 2.0, gravity_compensation=0.25)], [joint]))
+    assert model.evaluate(0.0, np.zeros(2), np.zeros(0)).derivatives[1] == pytest.approx(-0.75 * 9.81, rel=1e-14)
 
 
 def cam(powers: tuple[float, ...]) -> Mechanism:

@@ -1,0 +1,105 @@
+"""Native mechanism or engine: the mechanism where all is understood and both say the same, the engine otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fmilin.errors import FmilinError
+from fmilin.model.interface import Model
+from fmilin.models.engine import EngineModel
+from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.model import Mechanism
+from fmilin.models.shell import Choice
+from fmilin.signals import FloatArray
+from fmilin_mujoco.engine import MujocoEngine
+from fmilin_mujoco.native import description_of
+from fmilin_mujoco.not_understood import NotUnderstoodError
+
+__all__ = ["chosen_model", "native_mechanism"]
+
+AGREEMENT = 1e-8
+"""How well rates and sensors of both agree, relative to the largest."""
+
+
+def chosen_model(engine: MujocoEngine) -> Model:
+    """Return the native mechanism of a model, or that of the engine with the reason as a note."""
+    try:
+        return native_mechanism(engine)
+    except NotUnderstoodError as reason:
+        engine.notes = [*engine.notes, f"This model runs in MuJoCo's engine, not as a native mechanism: {reason}."]
+        return EngineModel(engine)
+
+
+def native_mechanism(engine: MujocoEngine) -> Mechanism:
+    """Return the mechanism that the engine's compiled model is.
+
+    Raises
+    ------
+    NotUnderstoodError
+        When something in it is not understood, or the mechanism says something else than the engine.
+    """
+    try:
+        description = description_of(engine.compiled, engine.start, engine.info.name, tuple(engine.notes))
+        return _compared(_mechanism(description, engine), engine)
+    except FmilinError as error:
+        raise NotUnderstoodError(f"as a mechanism it is refused ({error})") from error
+
+
+def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> Mechanism:
+    found = MechanismEngine(description)
+    found.info = replace(engine.info, tool=f"{engine.info.tool}, as a native mechanism")
+    found.start_points = engine.start_points
+    found.outputs = engine.outputs if not description.sensors else found.outputs
+    return Mechanism._of(found, Choice())
+
+
+def _compared(mechanism: Mechanism, engine: MujocoEngine) -> Mechanism:
+    """Return the mechanism with the signs of quaternions that MuJoCo has, once both say the same."""
+    start = mechanism.start
+    names = [sensor.name for sensor in mechanism.description.sensors]
+    places = [engine.quantities.index_of(name) for name in names]
+    turned = _turned(mechanism, engine, places)
+    if turned is not mechanism.description:
+        mechanism = _mechanism(turned, engine)
+    if mechanism.states.names != engine.states.names:
+        raise NotUnderstoodError("its states would have other names")
+    random = np.random.default_rng(1867)
+    for velocities in (start.states, _moving(engine, start.states, random)):
+        u = start.inputs + 0.01 * random.uniform(-1, 1, len(start.inputs))
+        rates, quantities = engine.visit(0.0, velocities, u)
+        own = mechanism.evaluate(0.0, velocities, u)
+        ours = own.outputs if names else np.empty(0)
+        for what, a, b in (("rates", own.derivatives, rates), ("sensors", ours, quantities[places])):
+            if np.abs(a - b).max(initial=0.0) > AGREEMENT * max(1.0, float(np.abs(b).max(initial=0.0))):
+                raise NotUnderstoodError(f"the {what} of the mechanism are not those of the engine")
+    return mechanism
+
+
+def _turned(mechanism: Mechanism, engine: MujocoEngine, places: list[int]) -> MechanismDescription:
+    """Return the description with those quaternions turned over that are minus those of the engine."""
+    d = mechanism.description
+    if not any(s.quantity == "orientation" for s in d.sensors):
+        return d
+    start = mechanism.start
+    shown = engine.visit(0.0, start.states, start.inputs)[1][places]
+    ours = mechanism.evaluate(0.0, start.states, start.inputs).outputs
+    products: dict[str, float] = {}
+    for sensor, a, b in zip(d.sensors, ours, shown, strict=True):
+        if sensor.quantity == "orientation":
+            products[sensor.of] = products.get(sensor.of, 0.0) + float(a * b)
+    sensors = [replace(s, factor=-1.0) if s.quantity == "orientation" and products[s.of] < 0 else s for s in d.sensors]
+    return replace(d, sensors=sensors)
+
+
+def _moving(engine: MujocoEngine, x: FloatArray, random: Any) -> FloatArray:
+    """Return the state with other velocities that keep the constraints."""
+    n_q, n = engine.compiled.nq, engine.compiled.nv
+    G = engine.gradient_of_gaps(x)
+    v = x[n_q : n_q + n] + random.uniform(-1, 1, n)
+    found = x.copy()
+    found[n_q : n_q + n] = v - (np.linalg.lstsq(G, G @ v, rcond=1e-10)[0] if len(G) else 0.0)
+    return found
