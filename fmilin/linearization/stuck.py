@@ -25,7 +25,7 @@ def require_unstuck(linear: LinearModel, model: Model, point: OperatingPoint) ->
     NumericalError
         With the inputs.
     """
-    if not is_silent(linear):
+    if model.names_limits or not is_silent(linear):
         return
     sizes = model.inputs.scales(point.inputs)
     stuck = [name for j, name in enumerate(model.inputs.names) if _is_stuck(model, point, j, float(sizes[j]))]

@@ -248,6 +248,8 @@ class Model(ABC):
         Whether :meth:`with_interface` takes parameters as inputs.
     start_points : tuple of str
         Names of the points at which its file offers to start, the one that was taken first; empty without any.
+    names_limits : bool
+        Whether its notes say which of its inputs are at limits and move nothing (:meth:`seen_at`).
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     compilable : bool
@@ -269,6 +271,7 @@ class Model(ABC):
     parameters: Mapping[str, float] = MappingProxyType({})
     moves_parameters: bool = False
     start_points: tuple[str, ...] = ()
+    names_limits: bool = False
     batches: bool = False
     compilable: bool = False
     sparse: bool = False

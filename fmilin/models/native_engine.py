@@ -93,6 +93,8 @@ class NativeEngine(ABC):
         What a user should know about this model.
     start_points : tuple of str
         Names of the points at which its file offers to start, the one that was taken first; empty without any.
+    names_limits : bool
+        Whether the notes say which inputs are at limits.
     batches : bool
         Whether :meth:`QuantityEvaluator.visit` takes many points at once.
     compilable : bool
@@ -110,6 +112,7 @@ class NativeEngine(ABC):
     parameters: Mapping[str, float] = MappingProxyType({})
     notes: Sequence[str] = ()
     start_points: tuple[str, ...] = ()
+    names_limits: bool = False
     batches: bool = False
     compilable: bool = False
     contacts: Sequence[Contact] = ()

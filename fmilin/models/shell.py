@@ -105,6 +105,11 @@ class NativeModel(Model):
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
 
     @property
+    def names_limits(self) -> bool:  # type: ignore[override]
+        """Whether the engine does."""
+        return self.engine.names_limits
+
+    @property
     def start_points(self) -> tuple[str, ...]:  # type: ignore[override]
         """What the engine offers."""
         return self.engine.start_points

@@ -196,7 +196,7 @@ class MujocoEngine(Engine):
             other._d = mujoco.MjData(other._m)
             other._d.mocap_pos[:], other._d.mocap_quat[:] = self._d.mocap_pos, self._d.mocap_quat
             other._muscles = muscles_of(self._m, self._d, found.at)
-            other.notes = [*self.notes, *found.remarks]
+            other.notes, other.names_limits = [*self.notes, *found.remarks], True
         return self._seen[found]
 
     def slopes(

@@ -20,7 +20,7 @@ from fmilin_mujoco.names import BODY, EQUALITY, SITE, joint_name, name_of, state
 from fmilin_mujoco.native_drives import actuators_of, tendons_of
 from fmilin_mujoco.native_sensors import sensors_of
 from fmilin_mujoco.not_understood import NotUnderstoodError, require_understood
-from fmilin_mujoco.rotations import matrix_of
+from fmilin_mujoco.rotations import matrix_of, triple
 from fmilin_mujoco.start import Start
 
 __all__ = ["description_of"]
@@ -61,7 +61,7 @@ def description_of(model: Any, start: Start, name: str, remarks: tuple[str, ...]
         inputs=inputs,
         sensors=sensors.sensors,
         markers=_markers(model, names),
-        gravity=tuple(float(g) for g in gravity),
+        gravity=triple(gravity),
         ground=names[0],
         remarks=remarks,
     )
@@ -181,7 +181,7 @@ def _loop(model: Any, i: int, name: str, names: list[str]) -> Loop:
         bodies = [names[b] for b in ids]
     if bodies[0] == bodies[1]:
         raise NotUnderstoodError(f"the equality constraint '{name}' holds the body '{bodies[0]}' to itself")
-    return Loop(name, "spherical" if connects else "fixed", *bodies, first, second)
+    return Loop(name, "spherical" if connects else "fixed", bodies[0], bodies[1], first, second)
 
 
 def _coupling(model: Any, i: int, name: str) -> Coupling:

@@ -17,7 +17,7 @@ from fmilin_mujoco.left_out import sensors_left_out
 from fmilin_mujoco.names import ACTUATOR, SENSOR, joint_name, name_of
 from fmilin_mujoco.native_drives import tendon_name
 from fmilin_mujoco.not_understood import NotUnderstoodError
-from fmilin_mujoco.rotations import matrix_of
+from fmilin_mujoco.rotations import matrix_of, triple
 
 __all__ = ["Sensors", "sensors_of"]
 
@@ -73,7 +73,7 @@ class Sensors:
 @dataclass(frozen=True)
 class _Frame:
     body: str
-    point: tuple[float, ...]
+    point: tuple[float, float, float]
     R: FloatArray
 
 
@@ -121,7 +121,10 @@ def _add(model: Any, i: int, names: Sequence[str], parts: list[str], found: Sens
     if kind in _OF_PATHS:
         tendon = kind in (SENS.mjSENS_TENDONPOS, SENS.mjSENS_TENDONVEL)
         path = tendon_name(model, of) if tendon else name_of(model, ACTUATOR, of, "actuator")
-        if not tendon and mujoco.mjtTrn(model.actuator_trntype[of]) not in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_TENDON):
+        if not tendon and mujoco.mjtTrn(model.actuator_trntype[of]) not in (
+            mujoco.mjtTrn.mjTRN_JOINT,
+            mujoco.mjtTrn.mjTRN_TENDON,
+        ):
             raise NotUnderstoodError(f"the sensor '{name}' measures an actuator that has no length")
         quantity = _OF_PATHS[kind]
         found.sensors.append(Sensor(parts[0], quantity, path))
@@ -140,31 +143,31 @@ def _add_of_frame(kind: Any, frame: _Frame, parts: list[str], found: Sensors, mo
     if kind in _OF_FRAMES:
         quantity = _OF_FRAMES[kind]
         axes = zip(parts, np.eye(3), strict=True)
-        found.sensors.extend(Sensor(part, quantity, body, point, tuple(e)) for part, e in axes)
+        found.sensors.extend(Sensor(part, quantity, body, point, triple(e)) for part, e in axes)
     elif kind in _IN_FRAMES:
         quantity = _IN_FRAMES[kind]
         found.sensors.extend(
-            Sensor(part, quantity, body, point, tuple(e)) for part, e in zip(parts, frame.R.T, strict=True)
+            Sensor(part, quantity, body, point, triple(e)) for part, e in zip(parts, frame.R.T, strict=True)
         )
     elif kind in _AXES:
-        pointer = tuple(frame.R[:, _AXES[kind]])
+        pointer = triple(frame.R[:, _AXES[kind]])
         found.sensors.extend(
-            Sensor(part, "direction", body, axis=tuple(e), pointer=pointer)
+            Sensor(part, "direction", body, axis=triple(e), pointer=pointer)
             for part, e in zip(parts, np.eye(3), strict=True)
         )
     elif kind == SENS.mjSENS_MAGNETOMETER:
         size = float(np.linalg.norm(model.opt.magnetic))
         if not size:
             raise NotUnderstoodError("a magnetometer feels no field")
-        field = tuple(model.opt.magnetic / size)
+        field = triple(model.opt.magnetic / size)
         found.sensors.extend(
-            Sensor(part, "direction", body, axis=field, pointer=tuple(e), factor=size)
+            Sensor(part, "direction", body, axis=field, pointer=triple(e), factor=size)
             for part, e in zip(parts, frame.R.T, strict=True)
         )
     else:
         own = f"{parts[0].removesuffix('[1]')}/frame"
         found.bodies.append(Body(own, None))
-        found.joints.append(Joint(f"{own}/fixed", "fixed", body, own, Placement(point, frame.R)))  # type: ignore[arg-type]
+        found.joints.append(Joint(f"{own}/fixed", "fixed", body, own, Placement(point, frame.R)))
         found.sensors.extend(Sensor(part, "orientation", own, coordinate=k) for k, part in enumerate(parts))
 
 
@@ -174,11 +177,11 @@ def _frame(model: Any, i: int, name: str, names: Sequence[str]) -> _Frame:
     if kind == OBJ.mjOBJ_XBODY:
         return _Frame(names[of], (0.0, 0.0, 0.0), np.eye(3))
     if kind == OBJ.mjOBJ_BODY:
-        return _Frame(names[of], tuple(model.body_ipos[of]), matrix_of(model.body_iquat[of]))
+        return _Frame(names[of], triple(model.body_ipos[of]), matrix_of(model.body_iquat[of]))
     for known, word in ((OBJ.mjOBJ_SITE, "site"), (OBJ.mjOBJ_GEOM, "geom")):
         if kind == known:
             position, quaternion = getattr(model, f"{word}_pos")[of], getattr(model, f"{word}_quat")[of]
-            return _Frame(names[int(getattr(model, f"{word}_bodyid")[of])], tuple(position), matrix_of(quaternion))
+            return _Frame(names[int(getattr(model, f"{word}_bodyid")[of])], triple(position), matrix_of(quaternion))
     raise NotUnderstoodError(f"the sensor '{name}' is fixed to a {kind.name.removeprefix('mjOBJ_').lower()}")
 
 

@@ -47,7 +47,10 @@ def require_understood(model: Any) -> None:
     if model.nbody and (model.body_gravcomp * model.body_mass).any() and model.jnt_actgravcomp.any():
         raise NotUnderstoodError("actuators carry the compensation of gravity")
     for j in range(model.njnt):
-        if mujoco.mjtJoint(model.jnt_type[j]) in (mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE) and model.jnt_stiffness[j]:
+        if (
+            mujoco.mjtJoint(model.jnt_type[j]) in (mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE)
+            and model.jnt_stiffness[j]
+        ):
             raise NotUnderstoodError(f"the ball of the joint '{name_of(model, JOINT, j, 'joint')}' has a spring")
     for kind, word, arrays in (
         (JOINT, "joint", ("jnt_stiffnesspoly",)),

@@ -53,7 +53,7 @@ def test_a_gripper_whose_racks_follow_its_pinion() -> None:
 
 
 def test_a_floating_bar_and_load_hung_from_rods_in_space() -> None:
-    with fl.load(EXAMPLE / "trapeze.xml") as model:
+    with fl.load(f"mujoco:{EXAMPLE / 'trapeze.xml'}") as model:
         check_model(model)
         lin = fl.linearize(model)
         assert len(model.states) == 40

@@ -109,7 +109,7 @@ class MechanismEngine(AdjustableEngine):
             return self
         if (at, remarks) not in self._seen:
             other = self._seen[at, remarks] = type(self)(opened(self.description, at, remarks))
-            other.info, other.start_points = self.info, self.start_points
+            other.info, other.start_points, other.names_limits = self.info, self.start_points, True
         return self._seen[at, remarks]
 
     @cached_property
