@@ -190,8 +190,8 @@ class Instance(VariableAccess):
 
     # ------------------------------------------------------------------ continuous-time mode
 
-    def visit(self, buffers: Buffers, wanted: str) -> None:
-        """Set time, states and inputs, read the states back, and what is wanted.
+    def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
+        """Set time, states and inputs, read the states back, and what is wanted; make further calls.
 
         Time and inputs that stand already are not set again.
 
@@ -212,7 +212,7 @@ class Instance(VariableAccess):
             calls = visit.anew
             self._time = time
         self._standing = None
-        self.component.run(calls)
+        self.component.run(calls + then)
         self._standing = standing
 
     def forget_point(self) -> None:
@@ -247,11 +247,15 @@ class Instance(VariableAccess):
 
     def look(self, buffers: Buffers) -> None:
         """Read the states and the inputs that the instance holds."""
+        self.component.run(self.looks(buffers))
+
+    def looks(self, buffers: Buffers) -> tuple[Call, ...]:
+        """Return the calls that read the states and the inputs that the instance holds."""
         visit = buffers.visits.get("look")
         if visit is None:
             calls = (*self._state_reading(buffers), *(call for g in buffers.inputs for call in self._reading(g)))
             visit = buffers.visits["look"] = Visit(calls, calls)
-        self.component.run(visit.again)
+        return visit.again
 
     def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
         n = ctypes.c_size_t(buffers.n)

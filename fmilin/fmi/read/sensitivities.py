@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.errors import FmilinError
 from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
@@ -57,6 +58,11 @@ class Sensitivities:
             else:
                 self._J[row] = np.nan
         self._moves = False
+        self._in_order = False
+        """Whether the rows of J are the unknowns, one by one."""
+        self._in_one_go: tuple[Call, ...] = ()
+        """The calls for all columns, between two looks at states and inputs; once it is known that they stay."""
+        self._after = Buffers(session.layout)
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -82,12 +88,13 @@ class Sensitivities:
 
         or None when the FMU refused; it is never asked again then.
         """
-        needed = np.any(directions, axis=1)
-        if not self._fill(needed):
+        needed = np.asarray(directions.any(axis=1))
+        every = bool(needed.all())
+        if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
             return None
         changes = np.zeros((self._base.size, directions.shape[1]))
         changes[1 : self._first] = directions
-        if needed.all():
+        if every:
             changes[self._first :] = self._J @ directions
         else:
             changes[self._first :] = self._J[:, needed] @ directions[needed]
@@ -96,10 +103,7 @@ class Sensitivities:
     def _fill(self, needed: NDArray[np.bool_]) -> bool:
         """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
         session, buffers = self._session, self._buffers
-        key = (buffers.values[: self._first].tobytes(), session.generation)
-        if self._key != key:
-            self._key = key
-            self._done[:] = False
+        self._is_known()
         missing = needed & ~self._done
         if not missing.any():
             return True
@@ -112,8 +116,48 @@ class Sensitivities:
                 return self._fill(needed)
             if not answered and not (session.directional and self._ask_all(np.flatnonzero(missing).tolist())):
                 return False
-            self._J[self._rows] = self._answers.T[self._take]
+            self._take_over()
+            if not answered and not self._moves and missing.all():
+                before = session.instance.calls(reading=buffers.inputs)
+                columns = (call for column in self._columns for call in column)
+                self._in_one_go = (*before, *columns, *session.instance.looks(self._after))
         self._done |= missing
+        return True
+
+    def _is_known(self) -> bool:
+        """Whether all columns are known at the buffers' point; where it is another one than before, none is."""
+        key = (self._buffers.values[: self._first].tobytes(), self._session.generation)
+        if self._key == key:
+            return bool(self._done.all())
+        self._key = key
+        self._done[:] = False
+        return False
+
+    def _take_over(self) -> None:
+        if self._in_order:
+            self._J[...] = self._answers.T
+        else:
+            self._J[self._rows] = self._answers.T[self._take]
+
+    def _filled_in_one_go(self) -> bool:
+        """Ask for all columns together with the visit; False where something is not as it was, to begin carefully."""
+        if self._is_known():
+            return True
+        session, buffers, after = self._session, self._buffers, self._after
+        try:
+            session.visit(buffers, then=self._in_one_go)
+        except FmilinError:
+            stayed = False
+        else:
+            held = buffers.values[1 : self._first].tobytes()
+            stayed = held == after.values[1 : self._first].tobytes()
+            session.instance.forget_point()
+        if not stayed:
+            self._in_one_go, self._key = (), None
+            return False
+        self._base[:] = buffers.values
+        self._take_over()
+        self._done[:] = True
         return True
 
     def _asked_together(self, missing: NDArray[np.bool_]) -> bool:
@@ -147,6 +191,7 @@ class Sensitivities:
         scalars = [s for v in variables for s in layout.scalars(v)]
         pairs = [(row, i) for i, s in enumerate(scalars) for row in targets.get(s.key, ())]
         self._rows, self._take = np.array(pairs, dtype=np.intp).T
+        self._in_order = len(pairs) == len(self._J) and pairs == [(i, i) for i in range(len(pairs))]
         unknowns = Group(variables, np.zeros(len(scalars)))
         self._answers = np.zeros((self._J.shape[1], len(scalars)))
         groups: dict[int, Group] = {}

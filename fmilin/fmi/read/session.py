@@ -13,6 +13,7 @@ import numpy as np
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
+from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
@@ -119,18 +120,18 @@ class Session:
 
     # ------------------------------------------------------------------ visits
 
-    def visit(self, buffers: Buffers, wanted: str = "everything") -> None:
+    def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the point ``(t, x, u)`` of the buffers: fills their derivatives and further variables.
 
         Parameters
         ----------
         buffers : Buffers
             Their states are afterwards those that the model really holds.
-        wanted : str
+        wanted, then
             See :meth:`Instance.visit`.
         """
         asked = buffers.x.tobytes()
-        self.instance.visit(buffers, wanted)
+        self.instance.visit(buffers, wanted, then)
         if buffers.x.tobytes() != asked:
             self._note_moved_state(np.frombuffer(asked), buffers.x)
 

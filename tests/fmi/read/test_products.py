@@ -203,3 +203,35 @@ def test_a_linear_model_after_an_event_is_that_of_the_new_mode(opened: Opened) -
             np.testing.assert_array_equal(lin.A, [[0, 1], [-stiffness, 0]])
             assert lin.method.derivatives == "exact"
         model.pass_event(point.time, point.states, point.inputs)
+
+
+def test_all_columns_in_one_go_are_those_one_by_one(opened: Opened) -> None:
+    """The second point is asked in one go; the third, at which a product is refused, carefully again."""
+    model = opened("pendulum")
+    dx, du = np.eye(4, 5), np.eye(1, 5, 4)
+    found = []
+    for x in (np.array([0.6, -0.8, 0.3, 0.2]), np.array([0.0, -1.0, 0.1, 0.0]), np.array([0.8, -0.6, 0.0, 0.0])):
+        together = model.products(0.25, x, np.array([3.0]), dx, du)
+        again = model.products(0.25, x + 1e-3, np.array([3.0]), dx, du)
+        assert together is not None
+        assert again is not None
+        with_one = [model.products(0.25, x, np.array([3.0]), dx[:, [j]], du[:, [j]]) for j in range(5)]
+        np.testing.assert_array_equal(
+            together.derivatives, np.hstack([w.derivatives for w in with_one if w is not None])
+        )
+        found.append(together.derivatives)
+    assert not np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("name", ["moves_with_products", "shifts_after_products", "moves_far_off"])
+def test_products_that_begin_to_move_the_model_are_asked_carefully(opened: Opened, name: str) -> None:
+    model = opened(name)
+    n, k = len(model.states), len(model.inputs)
+    dx, du = np.eye(n, n + k), np.eye(k, n + k, n)
+    for x0 in (0.0, 1.0, 3.0, 4.0, 1.5):
+        x, u = model.start.states + x0, model.start.inputs
+        found = model.products(model.start.time, x, u, dx, du)
+        assert found is not None
+        np.testing.assert_array_equal(found.derivatives[:, :n], [[0, 1], [-1, 0]])
+        np.testing.assert_array_equal(model.read_back().states, x)
+    assert any("moves its states or inputs" in note for note in model.notes) == (name != "shifts_after_products")

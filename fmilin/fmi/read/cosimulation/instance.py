@@ -100,8 +100,8 @@ class SteppedInstance(Instance):
 
     # ------------------------------------------------------------------ between two steps
 
-    def visit(self, buffers: Buffers, wanted: str) -> None:
-        """Set states and inputs at the communication point, read the states back, and what is wanted.
+    def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
+        """Set states and inputs at the communication point, read the states back, and what is wanted; go on.
 
         States that the instance holds already are not set: some FMUs refuse, and need not be asked then.
 
@@ -130,6 +130,7 @@ class SteppedInstance(Instance):
                 self.read(group)
         for group in self._wanted(buffers, wanted):
             self.read(group)
+        self.component.run(then)
 
     def _state_reading(self, buffers: Buffers) -> tuple[Call, ...]:
         return tuple(call for group in buffers.states for call in self._reading(group))

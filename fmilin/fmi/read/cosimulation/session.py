@@ -16,6 +16,7 @@ import numpy as np
 from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
+from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.instance import Instance
@@ -130,7 +131,7 @@ class SteppedSession(Session):
         self.sets_by_start = not self.copies and not self._legs and all(v.is_settable for v in description.states)
         return self.sets_by_start
 
-    def visit(self, buffers: Buffers, wanted: str = "everything") -> None:
+    def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the anchor, with states and inputs of the buffers.
 
         Raises
@@ -138,12 +139,12 @@ class SteppedSession(Session):
         ModelError
             When the FMU refuses the states, between two steps and as start values of a fresh instance.
         """
-        self._in_either_way(buffers, lambda: self._visit(buffers, wanted))
+        self._in_either_way(buffers, lambda: self._visit(buffers, wanted, then))
 
-    def _visit(self, buffers: Buffers, wanted: str) -> None:
+    def _visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...]) -> None:
         self.come_back()
         self._place(buffers)
-        super().visit(buffers, wanted)
+        super().visit(buffers, wanted, then)
 
     def _in_either_way(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
         """Try something at the states of the buffers; where the FMU refuses them, with states as start values."""
