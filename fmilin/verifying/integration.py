@@ -36,8 +36,8 @@ class Integrator:
     def __init__(self, reduced: Reduced, fastest: float) -> None:
         self.reduced = reduced
         self._fastest = fastest
-        self.noise = _noise(reduced)
-        """Of y', in sizes of the coordinates per second, shape (P,)."""
+        self.noise, self.output_noise = _noise(reduced)
+        """Of y', in sizes of the coordinates per second, shape (P,); of the outputs, in their units, shape (ny,)."""
 
     def solved(
         self,
@@ -108,17 +108,18 @@ class Integrator:
         return y
 
 
-def _noise(reduced: Reduced) -> FloatArray:
-    """Measure the noise of the scaled rates on a tiny line beside the point; 0 where it cannot be measured."""
-    p = len(reduced.y0)
+def _noise(reduced: Reduced) -> tuple[FloatArray, FloatArray]:
+    """Measure the noise of scaled rates and of outputs on a tiny line beside the point; 0 where it cannot be done."""
+    p, nothing = len(reduced.y0), (np.zeros(len(reduced.y0)), np.zeros(len(reduced.out0)))
     line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
     try:
-        values = np.array([reduced.rate(reduced.y0 + s * line, reduced.u0) for s in range(POINTS)])
+        visits = [reduced.visited(reduced.y0 + s * line, reduced.u0) for s in range(POINTS)]
     except ModelCrashError:
         raise
     except FmilinError:
-        return np.zeros(p)
+        return nothing
+    values = np.array([np.concatenate((rates, outputs)) for rates, _, outputs in visits])
     if not p or not np.isfinite(values).all():
-        return np.zeros(p)
-    noise: FloatArray = noise_from_table(values) / reduced.y_sizes
-    return noise
+        return nothing
+    noise = noise_from_table(values)
+    return noise[:p] / reduced.y_sizes, noise[p:]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, repeat
 
 import numpy as np
+from scipy import linalg
 
-from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
@@ -43,6 +45,9 @@ SWEEPS = 11
 
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
+
+PROPAGATED = 8
+"""Times at which it is asked by how much the linear model amplifies."""
 
 EARLY = 1
 """Channels after which the number of evaluations for all of them is estimated."""
@@ -107,6 +112,30 @@ def verify(
         )
     if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
         raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
+    shortened = False
+    while True:
+        try:
+            return _verified(model, linear, horizon, progress)
+        except _LostInRoundingError as lost:
+            if horizon is not None and not shortened:
+                raise UsageError(
+                    f"Over {lost.duration:.3g} s rounding of the model hides what the linear model says: no amplitude "
+                    f"is both small enough for that and seen. Choose a shorter --horizon ({lost.duration / 8:.2g} s)."
+                ) from None
+            horizon, shortened = lost.duration / 8, True
+
+
+class _LostInRoundingError(FmilinError):
+    """The responses are too long to tell a wrong linear model from rounding."""
+
+    def __init__(self, duration: float) -> None:
+        super().__init__(f"Over {duration:.3g} s rounding hides the response.")
+        self.duration = duration
+
+
+def _verified(
+    model: Model, linear: LinearModel, horizon: float | None, progress: Callable[[float], None]
+) -> Verification:
     reduced = reduced_model(model, linear)
     duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
@@ -122,7 +151,7 @@ def verify(
         wanted = excitations(linear, duration)
     relaxation = Relaxation(reduced, linear, duration, nodes, cost)
     responses = [relaxation.linear_response(excitation) for excitation in wanted]
-    sizes = _sizes(reduced, linear, wanted, responses)
+    sizes = _sizes(reduced, linear, wanted, responses, integrator.output_noise)
     channels = [_point_channel(reduced, linear)]
     for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
         end = reduced.evaluations + (budget - reduced.evaluations) / (len(wanted) - done)
@@ -196,6 +225,11 @@ def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end
     except ResponseError as error:
         nothing = (0.0, np.inf, np.nan)
         return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
+    if check.error > allowed:
+        rounding = _rounding(linear, comparison, noise) / check.amplitude
+        if rounding > SLOPES_AT_WORST:
+            raise _LostInRoundingError(float(comparison.times[-1]))
+        allowed = min(allowed + rounding, SLOPES_AT_WORST)
     validity: Validity | None = None
     found: Mapping[float, FloatArray] = {}
     if check.error <= allowed:
@@ -226,13 +260,32 @@ def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -
     return float(min(SLOPES_AGREE + 100 * matrices + 100 * noisy, SLOPES_AT_WORST))
 
 
+def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+    """Return what rounding of the rates makes of a slope error at amplitude one, at most.
+
+    It is followed by the linear model; the extrapolation from three amplitudes, a quarter of the first the smallest,
+    takes it some ten times, and three are for what the sizes of rows hide.
+    """
+    sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
+    if not effect or not len(sizes):
+        return 0.0
+    step = linalg.expm(comparison.times[-1] / PROPAGATED * linear.A * sizes / sizes[:, None])
+    powers = accumulate(repeat(step, PROPAGATED), np.matmul)
+    gain = max(1.0, *(float(np.abs(power).sum(axis=1).max()) for power in powers))
+    return 30 * float(np.max(noise, initial=0.0)) * float(comparison.times[-1]) * gain / effect
+
+
 def _natural(reduced: Reduced, excitation: Excitation) -> float:
     sizes = reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes
     return float(sizes[excitation.index])
 
 
 def _sizes(
-    reduced: Reduced, linear: LinearModel, wanted: Sequence[Excitation], responses: Sequence[FloatArray]
+    reduced: Reduced,
+    linear: LinearModel,
+    wanted: Sequence[Excitation],
+    responses: Sequence[FloatArray],
+    output_noise: FloatArray,
 ) -> Sizes:
     """Return the size of each signal: its largest linear response to excitations of natural sizes."""
     p, n, ny = len(reduced.y0), len(reduced.x0), len(reduced.out0)
@@ -249,11 +302,14 @@ def _sizes(
     counts = responds.copy()
     counts[p : p + n] = False
     signals: tuple[Signals, ...] = (linear.states, linear.full_states, linear.outputs)
+    signals_sizes = np.where(responds, largest, own)
+    noise = np.concatenate((np.spacing(np.abs(reduced.y0)), np.spacing(np.abs(reduced.x0)), output_noise))
     return Sizes(
-        np.where(responds, largest, own),
+        signals_sizes,
         counts,
         tuple(name for group in signals for name in group.names),
         tuple(unit for group in signals for unit in group.units),
+        noise / signals_sizes,
     )
 
 

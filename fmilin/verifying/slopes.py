@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.signals import FloatArray
+from fmilin.tolerances import SLOPES_AT_WORST
 from fmilin.verifying.excitation import Excitation
 from fmilin.verifying.relaxation import Relaxation
 
@@ -27,6 +28,9 @@ BENT = 3e-3
 """Relative deviation at the largest amplitude above which a smaller one is tried."""
 
 TRIES = 8
+
+ROUNDED = 60.0
+"""Times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold."""
 
 MAY_BE_ROUNDING = 5e-8
 """A deviation below this part of the response may be rounding: nothing is said of its order."""
@@ -45,12 +49,15 @@ class Sizes:
         Coordinates and outputs that respond: those that validity is judged by.
     names, units : tuple of str
         ns of them.
+    noise : array, shape (ns,)
+        Of the values of signals at the point, in sizes of signals: their rounding.
     """
 
     signals: FloatArray
     counts: np.ndarray
     names: tuple[str, ...]
     units: tuple[str, ...]
+    noise: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +164,19 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     a = FIRST / effect if effect > 0 else FIRST * natural
     a = float(2.0 ** np.round(np.log2(a)))
     largest, previous = comparison.largest, np.inf
+    least = ROUNDED * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
     D1 = comparison.deviation(a)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
-        if relative <= BENT or relative > 0.5 * previous:
+        if relative <= BENT or relative > 0.5 * previous or a <= least:
             break
-        a *= float(2.0 ** np.floor(np.log2(max(0.5 * BENT / relative, 2.0**-4))))
+        a *= float(2.0 ** np.floor(np.log2(max(0.5 * BENT / relative, 2.0**-4, min(least / a, 0.5)))))
         previous = relative
         D1 = comparison.deviation(a)
     D2 = comparison.deviation(a / 2)
     D4 = comparison.deviation(a / 4)
     c1 = np.max(np.abs(D1 - 6 * D2 + 8 * D4) / 3, axis=0, initial=0.0)
+    c1 = np.maximum(c1 - ROUNDED * comparison.sizes.noise / a, 0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
     rounding = MAY_BE_ROUNDING * largest
     order = np.nan if rounding > E2 else float(np.log2(E1 / E2))

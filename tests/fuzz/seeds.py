@@ -65,6 +65,7 @@ def descriptions() -> list[bytes]:
     odd = [
         texts[0].replace(b'valueReference="0"', b'valueReference="-3"', 1),
         texts[2].replace(b'valueReference="0"', b'valueReference="4294967296"', 1),
+        texts[3].replace(b'start="3"', b'start="-7"'),
         texts[2].replace(b"<fmiModelDescription", b'<fmiModelDescription numberOfEventIndicators="2000000000"', 1),
     ]
     return [first + text for text in (*texts, *odd) for first in (b"0", b"1")]

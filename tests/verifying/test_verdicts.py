@@ -226,6 +226,26 @@ def test_stiff_and_slow_together() -> None:
     assert not scaled(linear, "A", (1, 0), 1.01).verify(model).passed
 
 
+@pytest.mark.parametrize("beside", [1e-4, 1e-6])
+def test_a_pendulum_that_is_nearly_horizontal_is_right_and_a_wrong_one_is_not(beside: float) -> None:
+    """A is 2 g ``beside`` and changes by as much over ``beside``: only tiny amplitudes are small; rounding shows."""
+    model = cartesian_pendulum(angle=np.pi / 2 - beside)
+    linear = fl.linearize(model)
+    found = linear.verify(model)
+    assert found.passed, found.table()
+    assert not scaled(linear, "A", (1, 0), 1.05).verify(model).passed
+    if beside > 1e-5:  # an input that moves next to nothing counts in natural sizes
+        assert not scaled(linear, "B", (1, 0), 1.05).verify(model).passed
+
+
+def test_a_horizon_over_which_rounding_hides_everything_is_refused() -> None:
+    model = cartesian_pendulum(angle=np.pi / 2 - 1e-6)
+    with pytest.raises(
+        fl.UsageError, match=r"rounding of the model hides what the linear model says.*shorter --horizon"
+    ):
+        fl.linearize(model).verify(model, horizon=3e4)
+
+
 def test_noise_is_not_taken_for_an_error() -> None:
     parts = pendulum().parts
 

@@ -94,8 +94,14 @@ class Layout:
 
     def size(self, variable: Variable) -> int:
         """Return how many numbers the variable holds."""
-        size = math.prod(self.shape(variable))
-        if not 0 <= size <= _LARGEST_ARRAY:
+        shape = self.shape(variable)
+        if min(shape, default=0) < 0:
+            raise ModelError(
+                f"'{variable.name}' of '{self.description.source}' is an array of the negative size {min(shape)}. "
+                "Choose other structural parameters, or let the exporting tool correct its model description."
+            )
+        size = math.prod(shape)
+        if size > _LARGEST_ARRAY:
             raise ModelError(
                 f"'{variable.name}' of '{self.description.source}' is an array of {size} numbers; fmilin takes up to "
                 f"{_LARGEST_ARRAY}. Choose smaller structural parameters."

@@ -236,6 +236,14 @@ def test_arrays_of_absurd_size_are_refused() -> None:
         Layout(parse_description(huge.encode(), "m.fmu"))
 
 
+def test_arrays_of_negative_sizes_are_refused_also_where_the_product_is_positive() -> None:
+    xml = description_of("arrays3")
+    odd = xml.replace('<Dimension start="2"/>', '<Dimension start="-2"/>')
+    assert odd != xml
+    with pytest.raises(ModelError, match="is an array of the negative size -2"):
+        Layout(parse_description(odd.encode(), "m.fmu"))
+
+
 def test_unknown_version_is_named() -> None:
     with pytest.raises(ModelError, match=r"says FMI version '4\.0', which fmilin does not know"):
         parse_description(b'<fmiModelDescription fmiVersion="4.0"/>', "m.fmu")
