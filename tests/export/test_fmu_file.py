@@ -97,6 +97,21 @@ def test_from_the_command_line_and_back(tmp_path: Path, capfd: pytest.CaptureFix
         assert "resources/linear.bin" in archive.namelist()
 
 
+def test_linearize_writes_an_fmu_as_convert_does(tmp_path: Path) -> None:
+    plant, here = tmp_path / "plant.fmu", host().fmi3_folder
+    options = ["--fmi", "3.0", "--deviation", "--platforms", here]
+    command = ["linearize", "fmilin.systems:four_bar", "--set", "phi=2", "-o", str(plant), *options]
+    assert main([*command, "--no-isolation"]) == 0
+    description = fmpy.read_model_description(str(plant))
+    assert description.fmiVersion == "3.0"
+    assert float(description.defaultExperiment.stopTime) > float(description.defaultExperiment.startTime)
+    assert 0 < float(description.defaultExperiment.tolerance) < 1e-3
+    starts = {v.name: float(v.start) for v in description.modelVariables if v.name == "phi" and v.start}
+    assert all(start == 0.0 for start in starts.values())
+    with zipfile.ZipFile(plant) as archive:
+        assert [name for name in archive.namelist() if name.startswith(f"binaries/{here}/")]
+
+
 def test_build_takes_platforms(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.fmu"
     here = host().fmi3_folder

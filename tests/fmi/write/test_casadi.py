@@ -9,10 +9,12 @@ from typing import Literal
 import casadi
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
-from fmilin.systems import four_bar
+from fmilin.signals import FloatArray
+from fmilin.systems import cartesian_pendulum, four_bar
 
 
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])
@@ -33,3 +35,23 @@ def test_its_jacobians_are_ours(tmp_path: Path, fmi: Literal["2.0", "3.0"]) -> N
     assert np.array_equal(rates.full().ravel(), expected.derivatives)
     blocks = [casadi.DM(block).full() for block in f.jacobian()(x, u, rates, outputs)]
     assert np.array_equal(np.hstack(blocks[: 2 if k else 1]), found.derivatives)
+
+
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+def test_its_integrator_follows_the_motion(tmp_path: Path, fmi: Literal["2.0", "3.0"]) -> None:
+    model = cartesian_pendulum()
+    with zipfile.ZipFile(build_fmu(model, tmp_path / "pendulum.fmu", fmi_version=fmi)) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    rates = casadi.DaeBuilder("pendulum", str(tmp_path / "unpacked")).create("f", ["x", "u"], ["ode"])
+    u = np.zeros(len(model.inputs))
+    x, held = casadi.MX.sym("x", len(model.states)), casadi.MX.sym("u", len(u))
+    equations = {"x": x, "u": held, "ode": rates(x, held)}
+    integrator = casadi.integrator("I", "cvodes", equations, 0.0, 1.0, {"reltol": 1e-10, "abstol": 1e-12})
+    start = fl.operating_point(model, {"x": 0.6}).states
+    found = integrator(x0=start, u=u)["xf"].full().ravel()
+
+    def by_hand(t: float, state: FloatArray) -> FloatArray:
+        return model.evaluate(t, state, u).derivatives
+
+    expected = solve_ivp(by_hand, (0.0, 1.0), start, rtol=1e-11, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(found, expected, atol=1e-8)
