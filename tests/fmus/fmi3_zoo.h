@@ -1,4 +1,4 @@
-/* A tiny FMI 3.0 model exchange FMU around a behaviour.
+/* A tiny FMI 3.0 FMU around a behaviour: for model exchange, and for co-simulation by steps of Runge and Kutta.
 
    A behaviour file defines NR (numbers held), includes this header, and then defines
      where(m, vr, &size)   the numbers of a Float64 or Float32 variable, NULL when there is no such variable,
@@ -52,16 +52,15 @@ NOT_HERE(GetInt8) NOT_HERE(GetUInt8) NOT_HERE(GetInt16) NOT_HERE(GetUInt16) NOT_
 NOT_HERE(GetInt64) NOT_HERE(GetBoolean) NOT_HERE(GetString) NOT_HERE(GetBinary) NOT_HERE(GetClock)
 NOT_HERE(SetInt8) NOT_HERE(SetUInt8) NOT_HERE(SetInt16) NOT_HERE(SetUInt16) NOT_HERE(SetInt32) NOT_HERE(SetUInt32)
 NOT_HERE(SetInt64) NOT_HERE(SetBoolean) NOT_HERE(SetString) NOT_HERE(SetBinary) NOT_HERE(SetClock)
-NOT_HERE(GetNumberOfVariableDependencies) NOT_HERE(GetVariableDependencies) NOT_HERE(GetFMUState) NOT_HERE(SetFMUState)
-NOT_HERE(FreeFMUState) NOT_HERE(SerializedFMUStateSize) NOT_HERE(SerializeFMUState) NOT_HERE(DeserializeFMUState)
+NOT_HERE(GetNumberOfVariableDependencies) NOT_HERE(GetVariableDependencies)
+NOT_HERE(SerializedFMUStateSize) NOT_HERE(SerializeFMUState) NOT_HERE(DeserializeFMUState)
 NOT_HERE(GetAdjointDerivative) NOT_HERE(GetIntervalDecimal) NOT_HERE(GetIntervalFraction) NOT_HERE(GetShiftDecimal)
 NOT_HERE(GetShiftFraction) NOT_HERE(SetIntervalDecimal) NOT_HERE(SetIntervalFraction) NOT_HERE(SetShiftDecimal)
 NOT_HERE(SetShiftFraction) NOT_HERE(EvaluateDiscreteStates) NOT_HERE(CompletedIntegratorStep)
 NOT_HERE(GetEventIndicators) NOT_HERE(GetNumberOfEventIndicators) NOT_HERE(EnterStepMode) NOT_HERE(GetOutputDerivatives)
-NOT_HERE(DoStep) NOT_HERE(ActivateModelPartition)
+NOT_HERE(ActivateModelPartition)
 
 EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
-EXPORT fmi3Instance fmi3InstantiateCoSimulation() { return NULL; }
 EXPORT fmi3Instance fmi3InstantiateScheduledExecution() { return NULL; }
 EXPORT fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String resources,
                                                  fmi3Boolean visible, fmi3Boolean logging,
@@ -73,6 +72,40 @@ EXPORT fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String tok
     setup(m);
     return m;
 }
+EXPORT fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String resources,
+                                                fmi3Boolean visible, fmi3Boolean logging, fmi3Boolean events,
+                                                fmi3Boolean early, const fmi3ValueReference intermediate[], size_t n,
+                                                fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
+                                                fmi3IntermediateUpdateCallback update) {
+    return fmi3InstantiateModelExchange(name, token, resources, visible, logging, environment, log);
+}
+EXPORT fmi3Status fmi3DoStep(fmi3Instance c, double time, double h, fmi3Boolean noRestore, fmi3Boolean *event,
+                             fmi3Boolean *terminate, fmi3Boolean *early, double *reached) {
+    BEGIN size_t n = states(m);
+    int steps = (int)ceil(h / 1e-3 - 1e-9);
+    static const double at[] = {0, 0.5, 0.5, 1}, part[] = {1, 2, 2, 1};
+    double x[NR], sum[NR], hs = h / steps;
+    for (int k = 0; k < steps; k++) {
+        memcpy(x, m->r, sizeof x);
+        memset(sum, 0, sizeof sum);
+        for (int s = 0; s < 4; s++) {
+            if (s) for (size_t i = 0; i < n; i++) m->r[i] = x[i] + at[s] * hs * m->r[n + i];
+            calculate(m);
+            for (size_t i = 0; i < n; i++) sum[i] += hs / 6 * part[s] * m->r[n + i];
+        }
+        for (size_t i = 0; i < n; i++) m->r[i] = x[i] + sum[i];
+    }
+    *event = *terminate = *early = fmi3False;
+    *reached = m->time = time + h;
+    return fmi3OK;
+}
+EXPORT fmi3Status fmi3GetFMUState(fmi3Instance c, fmi3FMUState *s) {
+    if (!*s) *s = malloc(sizeof(Model));
+    memcpy(*s, c, sizeof(Model));
+    return fmi3OK;
+}
+EXPORT fmi3Status fmi3SetFMUState(fmi3Instance c, fmi3FMUState s) { memcpy(c, s, sizeof(Model)); return fmi3OK; }
+EXPORT fmi3Status fmi3FreeFMUState(fmi3Instance c, fmi3FMUState *s) { free(*s); *s = NULL; return fmi3OK; }
 EXPORT void fmi3FreeInstance(fmi3Instance c) { free(c); }
 EXPORT fmi3Status fmi3EnterConfigurationMode(fmi3Instance c) { BEGIN m->configuring = 1; return fmi3OK; }
 EXPORT fmi3Status fmi3ExitConfigurationMode(fmi3Instance c) { BEGIN m->configuring = 0; setup(m); return fmi3OK; }

@@ -13,6 +13,7 @@ import fmilin as fl
 from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.options import FmuOptions
 from fmilin.linear_model.model import LinearModel
+from fmilin.loading import LoadRequest, load_as
 from fmilin.model.stepping import Stepped, Stepping
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped
@@ -210,6 +211,33 @@ def test_drafts_of_fmi_3_are_described_but_not_called(tmp_path: Path) -> None:
     assert read_description(path).fmi_version == "3.0-beta.2"
     with pytest.raises(ModelError, match=r"made for a draft of FMI 3\.0"):
         fl.load(path)
+
+
+@pytest.mark.parametrize(
+    ("interface", "hidden"), [("ModelExchange", False), ("CoSimulation", False), ("CoSimulation", True)]
+)
+def test_structural_parameters_set_the_sizes_of_arrays_first(tmp_path: Path, interface: str, hidden: bool) -> None:
+    """A chain of n lags: everything that is an array of n has the size that was set, whatever the description says."""
+    xml = description_of("arrays3").replace('causality="output"><Alias name="sum"/>', 'causality="output">')
+    if interface == "CoSimulation":
+        saves = 'canGetAndSetFMUState="true" canHandleVariableCommunicationStepSize="true"'
+        xml = xml.replace(
+            '<ModelExchange modelIdentifier="arrays3"', f'<CoSimulation modelIdentifier="arrays3" {saves}'
+        )
+        xml = xml.replace(' providesDirectionalDerivatives="true"', "")
+    if hidden:  # no state is declared, but an array of variables
+        xml = xml.replace('derivative="0"', "").replace('<ContinuousStateDerivative valueReference="1"/>', "")
+    request = LoadRequest(settings={"n": 5, "k[5]": 2.0, **{f"k[{i}]": 1.0 for i in range(1, 5)}})
+    with load_as(build("arrays3", tmp_path, xml=xml), request) as model:
+        found = fl.linearize(model)
+        assert model.start.parameters["n"] == 5
+    expected = np.array([-2.0, -1.0, -1.0, -1.0, -1.0])
+    assert len(found.A) == 5
+    assert np.trace(found.A) == pytest.approx(np.sum(expected), abs=1e-4)
+    assert np.linalg.det(found.A) == pytest.approx(-2.0, abs=1e-3)
+    static = found.D - found.C @ np.linalg.solve(found.A, found.B)
+    x = np.linalg.solve(np.diag([1.0, 1.0, 1.0, 1.0, 2.0]) - np.eye(5, k=1), np.arange(1.0, 6.0))
+    np.testing.assert_allclose(static[found.outputs.names.index("total"), 0], np.sum(x), rtol=1e-5)
 
 
 # ---------------------------------------------------------------------- calls that fail
