@@ -82,7 +82,7 @@ def mujoco() -> None:
     rows = []
     for name in FILES:
         file = EXAMPLES / f"{name}.xml"
-        model, point, _ = loaded(str(file), name)
+        model, point, _ = loaded(f"mujoco:{file}", name)
         own = mj.MjModel.from_xml_path(str(file))
         data = mj.MjData(own)
         data.qpos[:] = point.states[: own.nq]

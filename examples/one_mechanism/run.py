@@ -78,7 +78,7 @@ def rows_of(name: str, mechanism: Model, equations: Model, angles: dict[str, flo
             yield by_all_states("FMU", model, angles)
     yield by_all_states("sympy", equations, angles)
     yield Row("mechanism", len(mechanism.states), spectrum(mechanism, angles))
-    with fl.load(HERE / f"{name}.xml") as model:
+    with fl.load(f"mujoco:{HERE / name}.xml") as model:
         own = of_mujoco(HERE / f"{name}.xml", angles)
         yield Row("MuJoCo", len(model.states), spectrum(model, angles), "mjd_transitionFD", own)
     file = HERE / f"{name}.urdf"

@@ -51,6 +51,7 @@ def native_mechanism(engine: MujocoEngine) -> Mechanism:
 
 def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> Mechanism:
     found = MechanismEngine(description)
+    found.ground = engine.stance
     found.info = replace(engine.info, tool=f"{engine.info.tool}, as a native mechanism")
     found.start_points = engine.start_points
     found.outputs = engine.outputs if not description.sensors else found.outputs

@@ -22,6 +22,7 @@ from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
 from fmilin.models.engine import Engine
 from fmilin.models.feet import Foot, contact_signals
+from fmilin.models.mechanism.holding import Stance, Standing
 from fmilin.saddle_point.factors import require_regular
 from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
@@ -33,6 +34,7 @@ from fmilin_mujoco.left_out import remarks, sensors_left_out
 from fmilin_mujoco.names import (
     QUATERNION,
     input_signals,
+    name_of,
     quaternion_places,
     sensor_signals,
     state_signals,
@@ -162,6 +164,16 @@ class MujocoEngine(Engine):
             raise ModelError(f"The foot '{twice[0]}' is held already.")
         start = replace(self._start, time=t, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
         return MujocoEngine(self._given, self.info.name, start, (*self._feet, *feet))
+
+    def stance(self, feet: Sequence[Foot], x: FloatArray, u: FloatArray) -> Stance:
+        """Return where feet touch the ground at a point, for a mechanism that has none of its own."""
+        nq, nv = self._m.nq, self._m.nv
+        start = replace(self._start, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
+        found = {}
+        for foot, held in zip(feet, held_feet(self._given, start, feet), strict=True):
+            body = name_of(self._m, mujoco.mjtObj.mjOBJ_BODY, held.body, "body")
+            found[foot.name] = Standing(body, held.equality.anchors.points[0], held.contact)
+        return Stance(found, tuple(self.held(feet, 0.0, x, u).notes))
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""

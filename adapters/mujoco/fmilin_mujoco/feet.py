@@ -13,7 +13,7 @@ import numpy as np
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError
 from fmilin.models.feet import Contact, Foot
 from fmilin.signals import FloatArray
-from fmilin_mujoco.equalities import Connect, Equality, Weld, held_to_world
+from fmilin_mujoco.equalities import Connect, Weld, held_to_world
 from fmilin_mujoco.start import Start, placed
 
 __all__ = ["HeldFoot", "held_feet"]
@@ -35,14 +35,14 @@ class HeldFoot:
     Attributes
     ----------
     contact : Contact
-    equality : Equality
+    equality : Connect or Weld
     body : int
     remark : str
         That it is in the air; empty where it stands on something.
     """
 
     contact: Contact
-    equality: Equality
+    equality: Connect | Weld
     body: int
     remark: str
 

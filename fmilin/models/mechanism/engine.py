@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,7 @@ from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.drives import Actuator
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
-from fmilin.models.mechanism.holding import held, loop_of, without_undetermined
+from fmilin.models.mechanism.holding import Stance, held, loop_of, without_undetermined
 from fmilin.models.mechanism.independence import independence_of, require_mass
 from fmilin.models.mechanism.limits import at_limits, opened
 from fmilin.models.mechanism.outputs import CONTACT, constraint_of
@@ -55,6 +56,8 @@ class MechanismEngine(AdjustableEngine):
     """
 
     batches = compilable = True
+    ground: Callable[[Sequence[Foot], FloatArray, FloatArray], Stance] | None = None
+    """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""
 
     def __init__(self, description: MechanismDescription) -> None:
         system = System(description)
@@ -88,7 +91,7 @@ class MechanismEngine(AdjustableEngine):
         """
         description = changed(self.description, values)
         if geometric(self.description).intersection(values):
-            return type(self)(description)
+            return self._like(description)
         other = copy(self)
         for kept in ("available", "_seen", "_plain"):
             other.__dict__.pop(kept, None)
@@ -108,8 +111,8 @@ class MechanismEngine(AdjustableEngine):
         if not remarks:
             return self
         if (at, remarks) not in self._seen:
-            other = self._seen[at, remarks] = type(self)(opened(self.description, at, remarks))
-            other.info, other.start_points, other.names_limits = self.info, self.start_points, True
+            other = self._seen[at, remarks] = self._like(opened(self.description, at, remarks))
+            other.names_limits = True
         return self._seen[at, remarks]
 
     @cached_property
@@ -146,9 +149,20 @@ class MechanismEngine(AdjustableEngine):
         del t
         # The system's own description has virtual links beside what was described.
         system = System(self.description)
-        found = type(self)(held(system, feet, *system.parts(x)[:2], u))
+        q, v, a = system.parts(x)
+        known = None if self.ground is None else self.ground(feet, x, u)
+        found = self._like(_activated(held(system, feet, q, v, u, stance=known), a))
         less = without_undetermined(found.description, found.independence)
-        return found if less is found.description else type(self)(less)
+        found = found if less is found.description else self._like(less)
+        named = [sensor.name for sensor in found.description.sensors]
+        found.outputs = (*self.outputs, *(name for name in named if name not in self.outputs))
+        return found
+
+    def _like(self, description: MechanismDescription) -> Self:
+        """Return the engine of another description that comes from the same place."""
+        other = type(self)(description)
+        other.info, other.start_points, other.ground = self.info, self.start_points, self.ground
+        return other
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
@@ -187,6 +201,18 @@ class MechanismEngine(AdjustableEngine):
                 "and rigid bodies do not say how they share their load. Use a loop with fewer constraints "
                 "(spherical or point_on_line instead of revolute, say), or leave the output out."
             )
+
+
+def _activated(description: MechanismDescription, activations: FloatArray) -> MechanismDescription:
+    """Return the description with these start values of activations."""
+    if not len(activations):
+        return description
+    values = iter(activations.tolist())
+    inputs = [
+        replace(i, activation=next(values)) if isinstance(i, Actuator) and i.dynamics != "none" else i
+        for i in description.inputs
+    ]
+    return replace(description, inputs=inputs)
 
 
 def _constraints_of(system: System) -> tuple[Constraint, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from fmilin.models.mechanism.parts import Loop
 from fmilin.models.mechanism.placement import Placement, vector
 from fmilin.models.mechanism.system import System
 
-__all__ = ["held", "loop_of", "without_undetermined"]
+__all__ = ["Stance", "Standing", "held", "loop_of", "without_undetermined"]
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +56,48 @@ def loop_of(foot: Foot) -> str:
     return f"{foot.name}.contact"
 
 
-def held(system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats) -> MechanismDescription:
+@dataclass(frozen=True)
+class Standing:
+    """Where a foot touches the ground, of what is known of the ground from elsewhere.
+
+    Attributes
+    ----------
+    body : str
+    point : array, shape (3,)
+        In the body's frame.
+    contact : Contact
+    """
+
+    body: str
+    point: Floats
+    contact: Contact
+
+
+@dataclass(frozen=True)
+class Stance:
+    """What is known of the ground under feet.
+
+    Attributes
+    ----------
+    feet : mapping of str to Standing
+        By the names of the feet.
+    remarks : tuple of str
+        What a user should know of the mechanism that stands there, in place of what was said of it before.
+    """
+
+    feet: Mapping[str, Standing]
+    remarks: tuple[str, ...]
+
+
+def held(
+    system: System,
+    feet: Sequence[Foot],
+    q: Floats,
+    v: Floats,
+    u: Floats,
+    *,
+    stance: Stance | None = None,
+) -> MechanismDescription:
     """Return the description with feet held where they are at q, v, which become start values, as u does.
 
     Parameters
@@ -65,6 +106,8 @@ def held(system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats) 
     feet : sequence of Foot
         Names of bodies or markers.
     q, v, u : array, shape (n_q,), (n,), (nu,)
+    stance : Stance, optional
+        What is known of the ground; nothing when left out.
 
     Raises
     ------
@@ -82,7 +125,8 @@ def held(system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats) 
     up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
     loops, sensors, contacts = [], [], []
     for foot in feet:
-        place = _place(system, foot, np.asarray(at.X), np.asarray(at.V))
+        stands = None if stance is None else stance.feet[foot.name]
+        place = _place(system, foot, stands, np.asarray(at.X), np.asarray(at.V))
         speed = float(np.linalg.norm(np.concatenate((place.v, place.w if foot.flat else ()))))
         if speed > AT_REST * fastest:
             raise ConstraintError(
@@ -101,7 +145,7 @@ def held(system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats) 
         )
         signals = contact_signals(foot)
         sensors += [Sensor(s.name, "contact", loop_of(foot), coordinate=i) for i, s in enumerate(signals)]
-        contacts.append(Contact(foot, up, place.friction))
+        contacts.append(Contact(foot, up, place.friction) if stands is None else stands.contact)
     joints = [
         replace(
             joint,
@@ -117,7 +161,7 @@ def held(system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats) 
         loops=(*description.loops, *loops),
         sensors=(*description.sensors, *sensors),
         contacts=(*description.contacts, *contacts),
-        remarks=(*description.remarks, _where([foot.name for foot in feet])),
+        remarks=stance.remarks if stance else (*description.remarks, _where([foot.name for foot in feet])),
     )
 
 
@@ -147,11 +191,11 @@ def _where(names: Sequence[str]) -> str:
     )
 
 
-def _place(system: System, foot: Foot, X: Floats, V: Floats) -> _Place:
+def _place(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Floats) -> _Place:
     description, tree = system.description, system.tree
     markers = {marker.name: marker for marker in description.markers}
     marker = markers.get(foot.name)
-    body = foot.name if marker is None else marker.body
+    body = stands.body if stands is not None else foot.name if marker is None else marker.body
     if body not in {b.name for b in description.bodies}:
         known = [*markers, *(b.name for b in description.bodies)]
         raise UnknownNameError.among(foot.name, known, f"a body or marker of '{description.name}' that could be held")
@@ -160,7 +204,7 @@ def _place(system: System, foot: Foot, X: Floats, V: Floats) -> _Place:
     link, offset = tree.place[body]
     if link == 0:
         raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
-    point = np.zeros(3) if marker is None else np.array(marker.point)
+    point = stands.point if stands is not None else np.zeros(3) if marker is None else np.array(marker.point)
     frame = X[link] @ offset
     p = frame[:3, 3] + frame[:3, :3] @ point
     w = V[link, :3]
