@@ -27,6 +27,7 @@ NAMES = (
     "adapters",
     "families",
     "robots",
+    "seeing",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fmilin.report.numbers import shortened
@@ -39,13 +40,24 @@ MOST_TICKS = 40
 
 
 def new_figure(width: float, height: float, **more: Any) -> Figure:
-    """Return a figure of this size, in inches."""
+    """Return a figure of this size, in inches; a notebook shows it, with pyplot and without."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), **more)
+    figure = _shown_figure()(figsize=(width, height), **more)
     FigureCanvasAgg(figure)
     return figure
+
+
+@cache
+def _shown_figure() -> type[Figure]:
+    """Return the class of figures that show themselves: matplotlib's do so only after pyplot has been imported."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            return png(self, dpi=90)
+
+    return ShownFigure
 
 
 def open_sides(axes: Axes) -> None:

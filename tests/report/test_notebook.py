@@ -15,6 +15,7 @@ import fmilin as fl
 from fmilin.export.nonlinear_control import nonlinear_view
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
+from fmilin.report import page
 from fmilin.report.page import MOST_LINES, Page, as_html, as_text
 from fmilin.report.table import print_table, simple_table
 from fmilin.systems import cartesian_pendulum, four_bar_mechanism
@@ -107,6 +108,18 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
     html = Cells(result._repr_html_())
     assert "table" in html.seen
     assert squeezed("".join(html.words)) == squeezed(text)
+
+
+@pytest.mark.parametrize(("make", "said"), MAKERS.values(), ids=MAKERS)
+def test_tables_are_those_that_rich_prints(
+    make: Callable[[], Any], said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich is the oracle of the quick way."""
+    del said
+    result = make()
+    quick = repr(result)
+    monkeypatch.setattr(page, "plain_lines", lambda _: None)
+    assert repr(result) == quick
 
 
 def test_the_table_is_that_of_the_command_line() -> None:
