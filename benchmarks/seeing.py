@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def _representations() -> None:
     }
     rows = []
     for name, result in results.items():
-        plain, html = _least(lambda r=result: repr(r)), _least(lambda r=result: r._repr_html_())
+        plain, html = _least(partial(repr, result)), _least(result._repr_html_)
         verdict = "kept" if max(plain, html) < MILLISECONDS else "MISSED"
         rows.append([name, f"{plain:.2f} ms", f"{html:.2f} ms", str(len(repr(result).splitlines())), verdict])
     columns = ["", "repr", "_repr_html_", "lines", f"< {MILLISECONDS:g} ms"]
@@ -63,8 +64,8 @@ def _least(work: Callable[[], object]) -> float:
 
 
 def _reports() -> None:
-    speeds = {"rear_rate": -np.linspace(0.5, 10.0, 1000) / 0.3}
-    rolling = ("x", "yaw", "rear_wheel", "front_wheel", "y")
+    speeds = {"rear_rate": -np.linspace(0.5, 10.0, 1000) / bicycle().parameters["r_R"]}
+    rolling = ("x", "y", "rear_wheel", "front_wheel", "rear_rate")
     families = {
         "bicycle, 1,000 speeds": fl.sweep(bicycle(), speeds, trim=fl.TrimRequest(steady=rolling)),
         "pendulum, 40 x 25": fl.sweep(cartesian_pendulum(), {"x": np.linspace(0, 0.5, 40), "F": np.linspace(0, 2, 25)}),

@@ -28,6 +28,9 @@ Complex = NDArray[np.complex128]
 MOST_LINES = 6
 """Lines of a grid of several axes in one figure; each runs along the last axis."""
 
+MOST_MARKS = 25
+"""On a line."""
+
 MARKERS = "osD^vP"
 
 
@@ -149,9 +152,8 @@ class FamilyPlots:
             frequency.plot(line.axis, factor * w, **look, label=f"mode {mode + 1}")
             damping.plot(line.axis, ratio, **look)
             unstable = swings & (values.real > 1e-9 * size)
-            frequency.plot(
-                line.axis[unstable], factor * w[unstable], "o", color=COLORS[1], markerfacecolor="white", markersize=5
-            )
+            few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
+            frequency.plot(line.axis[few], factor * w[few], "o", color=COLORS[1], markerfacecolor="white", markersize=5)
             drawn += 1
         if not drawn:
             raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")

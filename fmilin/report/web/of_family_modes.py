@@ -15,7 +15,7 @@ from fmilin.signals import FloatArray, Signals
 
 __all__ = ["family_mode_sections"]
 
-MOST_POINTS = 400
+MOST_POINTS = 2000
 """That are looked at for participation and channels, evenly chosen; those of the eigenvalues are all."""
 
 MOST_MODES = 200

@@ -159,18 +159,18 @@ def _channel_row(k: int, group: ModeGroup, shares: np.ndarray, missing: np.ndarr
 def ill_moved(linear: LinearModel, found: ModalAnalysis) -> Iterator[str]:
     """Yield a sentence for every mode that some input cannot move, or some output does not show."""
     for signals, alone, all_of, cannot, none in (
-        (linear.inputs, found.unmoved, found.uncontrollable, "cannot be moved by", "any input"),
-        (linear.outputs, found.unseen, found.unobservable, "is not seen in", "any output"),
+        (linear.inputs, found.unmoved, found.uncontrollable, ("cannot be moved by",) * 2, "any input"),
+        (linear.outputs, found.unseen, found.unobservable, ("is not seen in", "are not seen in"), "any output"),
     ):
         for k, group in enumerate(found.groups):
             what = f"Mode {k + 1} ({_value(group)} 1/s)"
             which = [shortened(s.name) for s, lack in zip(signals, alone[k], strict=True) if lack == group.count]
             if all_of[k] == group.count:
-                yield f"{what} {cannot} {none}."
+                yield f"{what} {cannot[0]} {none}."
             elif which:
-                yield f"{what} {cannot} {', '.join(which)} alone."
+                yield f"{what} {cannot[0]} {', '.join(which)} alone."
             if 0 < all_of[k] < group.count:
-                yield f"{what}: {all_of[k]} of its {group.count} motions {cannot} {none}."
+                yield f"{what}: {all_of[k]} of its {group.count} motions {cannot[1]} {none}."
 
 
 def spread(values: np.ndarray) -> str:
