@@ -16,7 +16,7 @@ from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
 from fmilin.linearization.request import Request
 from fmilin.linearization.strategies import strategy_for
-from fmilin.linearization.stuck import require_unstuck
+from fmilin.linearization.stuck import unstuck
 from fmilin.linearization.verified_facts import start_of, verified_facts_of
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import Frame, frame_at
@@ -215,9 +215,8 @@ def _step_by_step(
         from fmilin.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
-    if not request.keep_inaccurate:
-        require_unstuck(linear, model, point)
-    linear = with_remark_on_silence(linear)
+    if (silent := with_remark_on_silence(linear)) is not linear:
+        linear = silent if request.keep_inaccurate else unstuck(silent, model, point)
     return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 
