@@ -25,13 +25,15 @@ def is_silent(linear: LinearModel) -> bool:
     if not len(linear.inputs) or not len(linear.outputs):
         return False
     A, B, C, D = (np.abs(getattr(linear, name)) > np.abs(getattr(linear.errors, name)) for name in "ABCD")
+    if D.any():
+        return False
     reached = B.any(axis=1)
     for _ in range(len(A)):
         further = reached | A[:, reached].any(axis=1)
         if (further == reached).all():
             break
         reached = further
-    return not D.any() and not C[:, reached].any()
+    return not C[:, reached].any()
 
 
 def stuck_text(names: Sequence[str]) -> str:

@@ -6,31 +6,32 @@ import numpy as np
 
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.silence import FAR, is_silent, stuck_error
+from fmilin.linear_model.silence import FAR, stuck_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.simulation.events import Domains, domains
 
-__all__ = ["require_unstuck"]
+__all__ = ["unstuck"]
 
 SMALL = (1e-3, 1e-2)
 """Small pushes, in sizes of the input."""
 
 
-def require_unstuck(linear: LinearModel, model: Model, point: OperatingPoint) -> None:
-    """Refuse a linear model that no input moves, if larger pushes than those of a derivative move the model.
+def unstuck(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
+    """Return a linear model that no input moves, unless larger pushes than those of a derivative move the model.
 
     Raises
     ------
     NumericalError
         With the inputs.
     """
-    if model.names_limits or not is_silent(linear):
-        return
+    if model.names_limits:
+        return linear
     sizes = model.inputs.scales(point.inputs)
     stuck = [name for j, name in enumerate(model.inputs.names) if _is_stuck(model, point, j, float(sizes[j]))]
     if stuck:
         raise stuck_error(stuck)
+    return linear
 
 
 def _is_stuck(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
