@@ -28,10 +28,12 @@ from fmilin.models.mechanism.description import (
 )
 
 if TYPE_CHECKING:
+    from fmilin.models.mechanism.assembly import Assembly, assemble
     from fmilin.models.mechanism.model import Mechanism
 
 __all__ = [
     "Actuator",
+    "Assembly",
     "Body",
     "Coupling",
     "Force",
@@ -49,13 +51,18 @@ __all__ = [
     "Tendon",
     "Torque",
     "Wheel",
+    "assemble",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the model when it is first used: descriptions alone need less."""
-    if name != "Mechanism":
-        raise AttributeError(f"module 'fmilin.models.mechanism' has no attribute '{name}'")
-    from fmilin.models.mechanism.model import Mechanism
+    """Import the model and the assembly when they are first used: descriptions alone need less."""
+    if name == "Mechanism":
+        from fmilin.models.mechanism.model import Mechanism
 
-    return Mechanism
+        return Mechanism
+    if name in ("Assembly", "assemble"):
+        from fmilin.models.mechanism import assembly
+
+        return getattr(assembly, name)
+    raise AttributeError(f"module 'fmilin.models.mechanism' has no attribute '{name}'")

@@ -18,7 +18,7 @@ from fmilin.models.mechanism.closing import Closing, Floats, Gap
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.tolerances import CLOSED
 
-__all__ = ["Assembly", "Gap", "assemble"]
+__all__ = ["Assembly", "Gap", "assemble", "closed"]
 
 STARTS = 24
 """Further starts around the guess, where the first one leads nowhere."""
@@ -93,6 +93,22 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     )
 
 
+def closed(description: MechanismDescription) -> MechanismDescription:
+    """Return the description itself where its loops are closed at the start, else :func:`assemble`'s.
+
+    Raises
+    ------
+    ConstraintError
+        When a loop stays open.
+    """
+    if not (description.loops or description.couplings or description.wheels or description.skates):
+        return description
+    closing = Closing(description, ())
+    q, v = closing.start, np.array([v for joint in closing.system.description.joints for v in joint.velocity])
+    is_still = not v.any() or not closing.velocities(q, v)[2]
+    return description if closing.is_closed(q) and is_still else assemble(description).description
+
+
 def _held(description: MechanismDescription, held: Sequence[str] | None) -> tuple[str, ...]:
     if held is None:
         return tuple(description.independent)
@@ -145,7 +161,7 @@ def _speeds(closing: Closing, q: Floats) -> Floats:
     v = np.array([v for joint in closing.system.description.joints for v in joint.velocity])
     if not closing.system.loop_constraints or not v.any():
         return v
-    found, lost = closing.velocities(q, v)
+    found, lost, _ = closing.velocities(q, v)
     if lost:
         raise ConstraintError(
             f"No velocities of the mechanism '{closing.description.name}' keep {', '.join(map(repr, lost))} closed "

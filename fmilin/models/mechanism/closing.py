@@ -191,15 +191,19 @@ class Closing:
         scales[tree.screw_coordinates] = self.scales[tree.screw_speeds]
         return (q - self.start) / scales
 
-    def velocities(self, q: Floats, v: Floats) -> tuple[Floats, tuple[str, ...]]:
-        """Return the speeds nearest to v (n,) that keep the loops closed, v - D (G D)^+ G v, and what they break."""
+    def velocities(self, q: Floats, v: Floats) -> tuple[Floats, tuple[str, ...], bool]:
+        """Return the speeds nearest to v (n,) that keep the loops closed, v - D (G D)^+ G v.
+
+        Then the loops that even these break, and whether v itself breaks one.
+        """
         G, D = self.jacobian(q), self.scales * self.free_v
         found = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
-        wrong = np.abs(G @ found) > CLOSED * (np.abs(G) @ np.abs(v))
+        allowed = CLOSED * (np.abs(G) @ np.abs(v))
+        wrong = np.abs(G @ found) > allowed
         bad = [
             _own_name(loop.of) for loop, is_wrong in zip(self.system.loop_constraints, wrong, strict=True) if is_wrong
         ]
-        return found, tuple(dict.fromkeys(bad))
+        return found, tuple(dict.fromkeys(bad)), bool((np.abs(G @ v) > allowed).any())
 
     def _normalized(self, q: Floats) -> Floats:
         balls = self.system.tree.ball_coordinates

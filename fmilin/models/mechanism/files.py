@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from fmilin.errors import ModelError, UsageError
-from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.source_lines import Places
 from fmilin.models.mechanism.toml_file import description_of, read_parts
@@ -41,12 +40,12 @@ def mechanism_from(
     *,
     floating_base: bool = False,
 ) -> Kind:
-    """Return the mechanism of a ``.toml`` or ``.urdf`` file, its loops closed from the first guess in it.
+    """Return the mechanism of a ``.toml`` or ``.urdf`` file.
 
     Parameters
     ----------
     kind : callable
-        Makes a model of a description: the class ``Mechanism``, or one derived from it.
+        Makes a model of a description and closes its loops: the class ``Mechanism``, or one derived from it.
     path, additions, floating_base
         As for :func:`read_mechanism_file`.
 
@@ -59,7 +58,7 @@ def mechanism_from(
     """
     source = read_mechanism_file(path, additions, floating_base=floating_base)
     with source.places.named():
-        return kind(assemble(source.description).description)
+        return kind(source.description)
 
 
 def read_mechanism_file(path: Path, additions: Path | None = None, *, floating_base: bool = False) -> Source:

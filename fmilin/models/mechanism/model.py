@@ -11,6 +11,7 @@ import numpy as np
 
 from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.models.mechanism.assembly import closed
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
@@ -40,10 +41,12 @@ class Mechanism(NativeModel):
     Parameters
     ----------
     description : MechanismDescription
+        Positions of its joints are a first guess where its loops are open: :func:`assemble` closes them.
 
     Attributes
     ----------
     description : MechanismDescription
+        With closed loops.
     independence : Independence
         Which constraints say something, and which are independent.
     notes : tuple of str
@@ -53,6 +56,8 @@ class Mechanism(NativeModel):
     ------
     ModelError
         When a freedom moves no mass.
+    ConstraintError
+        When a loop cannot be closed from the positions of the joints.
 
     Examples
     --------
@@ -68,7 +73,9 @@ class Mechanism(NativeModel):
     engine: MechanismEngine
 
     def __init__(self, description: MechanismDescription) -> None:
-        super().__init__(MechanismEngine(description))
+        engine = MechanismEngine(description)
+        found = closed(description)
+        super().__init__(engine if found is description else MechanismEngine(found))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:

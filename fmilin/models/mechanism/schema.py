@@ -270,11 +270,17 @@ class SensorTable(Table):
 
 
 class MechanismFile(Table):
-    """A mechanism. All units are SI, angles in rad."""
+    """A mechanism. All units are SI; angles are in rad unless `angle_unit` says otherwise."""
 
     name: str = Field("", description="Name of the model; that of the file when left out.")
     gravity: Triple = Field([0.0, 0.0, -9.81], description="In the ground's frame, in m/s2.")
     ground: str = Field("ground", description="Name of what does not move.")
+    angle_unit: Literal["rad", "deg"] = Field(
+        "rad",
+        description="Of positions, velocities (per second) and rests of joints, turns, offsets of couplings, and the "
+        "angles of frames in this file. What is measured per angle (stiffness, damping, pitch, ratio) counts in rad "
+        "always, and so does the model.",
+    )
     independent: list[str] = Field(
         [], description="States to keep in linear models. Positions among them are held when the loops are closed."
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import ModelError, nearest_names
+from fmilin.models.mechanism.angle_units import in_radians, offset_in_radians, setting_in_radians
 from fmilin.models.mechanism.description import (
     Actuator,
     Body,
@@ -258,8 +259,17 @@ class _Maker:
         """Make all parts of one kind; of inputs, each says itself what it is."""
         return [self._one(kind, i, part, dict(entry)) for i, entry in enumerate(self.content.get(kind, ()))]
 
+    @property
+    def _types(self) -> dict[str, str]:
+        """Types of the joints in this file by their names."""
+        return {joint["name"]: joint["type"] for joint in self.content.get("joint", ())}
+
     def _one(self, kind: str, i: int, part: type[Any] | None, entry: dict[str, Any]) -> Any:
         line = self.lines.find((kind, i))
+        if self.content.get("angle_unit") == "deg":
+            entry = in_radians(kind, entry)
+            if kind == "coupling" and entry["joint"] in (types := self._types):
+                entry["offset"] = offset_in_radians(types[entry["joint"]], entry.get("offset", 0.0))
         try:
             if part is Body:
                 _check_mass(entry)
@@ -325,12 +335,13 @@ def _tupled(entry: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
 
 
-def with_settings(joint: Joint, setting: dict[str, Any]) -> Joint:
-    """Return a joint with the values of a ``[[joint_setting]]`` table.
+def with_settings(joint: Joint, setting: dict[str, Any], angle_unit: str = "rad") -> Joint:
+    """Return a joint with the values of a ``[[joint_setting]]`` table, its angles in this unit.
 
     Raises
     ------
     ModelError
         When the values do not fit the joint.
     """
-    return replace(joint, **_tupled({k: v for k, v in setting.items() if k != "joint"}))
+    values = setting if angle_unit == "rad" else setting_in_radians(joint.type, setting)
+    return replace(joint, **_tupled({k: v for k, v in values.items() if k != "joint"}))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, UnknownNameError
+from fmilin.models.mechanism.angle_units import offset_in_radians
 from fmilin.models.mechanism.description import (
     Body,
     Coupling,
@@ -110,7 +111,7 @@ def read_urdf_description(
     joints = [*_following(joints, couplings), *more.pop("joints", ())]
     if "independent" not in given:
         more["independent"] = _leaders(joints, couplings, parts)
-    more["couplings"] = [*couplings, *more.get("couplings", ())]
+    more["couplings"] = [*couplings, *_further(more.get("couplings", ()), tree, given)]
     followers = {coupling.joint for coupling in couplings}
     if "input" not in given:
         more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
@@ -234,7 +235,8 @@ def _set(joints: list[Joint], parts: Parts) -> list[Joint]:
             error = UnknownNameError.among(name, positions, "a joint of the URDF file")
             raise parts_wrong(parts, place, str(error))
         try:
-            changed[positions[name]] = with_settings(changed[positions[name]], setting)
+            unit = parts.content.get("angle_unit", "rad")
+            changed[positions[name]] = with_settings(changed[positions[name]], setting, unit)
         except ModelError as error:
             raise parts_wrong(parts, place, str(error)) from None
     return changed
@@ -272,6 +274,16 @@ def _couplings(tree: UrdfTree, joints: list[Joint], places: Places, remarks: Urd
         with places.named():
             found.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
     return found
+
+
+def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any]) -> list[Coupling]:
+    """Return the couplings of the TOML file, offsets of the URDF file's joints in rad."""
+    if given.get("angle_unit") != "deg":
+        return list(couplings)
+    types = {joint.name: TYPES[joint.type] for joint in tree.joints}
+    return [
+        replace(c, offset=offset_in_radians(types[c.joint], c.offset)) if c.joint in types else c for c in couplings
+    ]
 
 
 def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+import fmilin.models.mechanism as public
 from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement, Wheel
 from fmilin.models.mechanism.assembly import Assembly, assemble
@@ -230,3 +231,19 @@ def test_a_wheel_is_put_on_its_plane() -> None:
     vx, _, vz, _, wy, _ = joint.velocity
     assert (vx, vz) == (pytest.approx(0.5 * wy, abs=1e-12), pytest.approx(0.0, abs=1e-12))
     assert wy > 0.1
+
+
+def test_a_mechanism_of_python_closes_its_loops_as_a_file_does() -> None:
+    """60 and -120 degrees; what is closed already stays to the last bit, and what cannot close is refused."""
+    rough = Mechanism(triangle(1.2, -2.0))
+    assert rough.start.states[:2] == pytest.approx([pi / 3, -2 * pi / 3], abs=1e-12)
+    assert Mechanism(rough.description).description is rough.description
+    moving = replace(rough.description.joints[1], velocity=0.5)
+    still = Mechanism(replace(rough.description, joints=[rough.description.joints[0], moving]))
+    assert still.start.states[3] == pytest.approx(0.0, abs=1e-12)  # a triangle does not move
+    with pytest.raises(ConstraintError, match=r"The loop of the mechanism 'triangle' cannot be closed: .* stays open"):
+        Mechanism(triangle(1.2, -2.0, base=2.5))
+
+
+def test_assemble_is_public() -> None:
+    assert public.assemble is assemble

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.models.mechanism import (
     Actuator,
@@ -267,3 +268,96 @@ def test_the_published_schema_and_the_reference_are_up_to_date() -> None:
     published = json.loads((ROOT / "docs" / "mechanism.schema.json").read_text(encoding="utf-8"))
     assert published == schema.json_schema(), "python -m fmilin.models.mechanism.schema writes it"
     assert schema.reference() in (ROOT / "docs" / "mechanism.md").read_text(encoding="utf-8")
+
+
+IN_RADIANS = """
+[[body]]
+name = "crank"
+mass = 1.0
+center = [0.5, 0, 0]
+inertia = [0, 0.1, 0.1]
+[[joint]]
+name = "a"
+type = "revolute"
+parent = "ground"
+child = "crank"
+placement = {{ rpy = [{right}, 0, 0] }}
+position = {thirty}
+velocity = {ten}
+rest = {thirty}
+stiffness = 3.0
+[[body]]
+name = "slide"
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+[[joint]]
+name = "b"
+type = "cylindrical"
+parent = "crank"
+child = "slide"
+child_placement = {{ angle = {thirty}, axis = [1, 0, 0] }}
+position = [{thirty}, 0.5]
+velocity = [{ten}, 0.25]
+[[body]]
+name = "float"
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+[[joint]]
+name = "c"
+type = "free"
+parent = "ground"
+child = "float"
+position = [1, 2, 3, 1, 0, 0, 0]
+velocity = [1, 2, 3, {ten}, 0, {ten}]
+[[body]]
+name = "follower"
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+[[joint]]
+name = "d"
+type = "revolute"
+parent = "ground"
+child = "follower"
+position = {sixty}
+velocity = {ten}
+[[coupling]]
+name = "gear"
+joint = "d"
+leader = "a"
+offset = {thirty}
+"""
+
+
+def test_angles_may_be_in_degrees(tmp_path: Path) -> None:
+    """Angles and angular velocities change; lengths, quaternions and what is measured per angle do not."""
+    degrees = {"thirty": 30.0, "sixty": 60.0, "right": 90.0, "ten": 10.0}
+    radians = {name: float(np.deg2rad(value)) for name, value in degrees.items()}
+    models = []
+    for name, values, head in (("rad", radians, ""), ("deg", degrees, 'angle_unit = "deg"\n')):
+        path = tmp_path / f"{name}.toml"
+        path.write_text('name = "same"\n' + head + IN_RADIANS.format(**values))
+        models.append(fl.load(path))
+    one, other = (fl.linearize(model) for model in models)
+    np.testing.assert_allclose(models[0].start.states, models[1].start.states, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(one.A, other.A, rtol=1e-12, atol=1e-12)
+    (tmp_path / "bad.toml").write_text('angle_unit = "grad"\n' + IN_RADIANS.format(**degrees))
+    with pytest.raises(ModelError, match=r"'angle_unit' should be 'rad' or 'deg', not 'grad'"):
+        fl.load(tmp_path / "bad.toml")
+
+
+def test_angles_beside_a_urdf_file_may_be_in_degrees(tmp_path: Path) -> None:
+    links = "".join(
+        f'<link name="{n}"><inertial><mass value="1"/>'
+        '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for n in ("base", "one", "two")
+    )
+    joints = "".join(
+        f'<joint name="{n}" type="{kind}"><parent link="{p}"/><child link="{c}"/><axis xyz="0 1 0"/></joint>'
+        for n, kind, p, c in (("turn", "continuous", "base", "one"), ("push", "prismatic", "one", "two"))
+    )
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm">{links}{joints}</robot>')
+    (tmp_path / "arm.fmilin.toml").write_text(
+        'angle_unit = "deg"\n[[joint_setting]]\njoint = "turn"\nposition = 90\nvelocity = 180\n'
+        '[[joint_setting]]\njoint = "push"\nposition = 0.5\nvelocity = 0.25\n'
+    )
+    assert fl.load(tmp_path / "arm.urdf").start.states == pytest.approx([np.pi / 2, 0.5, np.pi, 0.25])
