@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.models.engine import EngineModel
+from fmilin.models.mechanism import Mechanism
 from fmilin.signals import FloatArray
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "standing_robot"
@@ -151,14 +154,20 @@ SCENE = """
 """.replace(' refsite=""', "")
 
 
-def scene(folder: Path, height: float = 0.05) -> fl.Model:
-    path = folder / "scene.xml"
-    path.write_text(SCENE.format(height=height))
-    return fl.load(path)
+@pytest.fixture(params=["", "mujoco:"], ids=["native", "engine"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., fl.Model]:
+    """A box with a lid on the floor: as a native mechanism, and in MuJoCo's engine."""
+
+    def opened(height: float = 0.05) -> fl.Model:
+        path = tmp_path / "scene.xml"
+        path.write_text(SCENE.format(height=height))
+        return fl.load(f"{request.param}{path}")
+
+    return opened
 
 
-def test_a_site_a_geom_and_a_body_are_held(tmp_path: Path) -> None:
-    loose = scene(tmp_path)
+def test_a_site_a_geom_and_a_body_are_held(scene: Callable[..., fl.Model]) -> None:
+    loose = scene()
     assert fl.linearize(loose).A.shape == (14, 14)
     assert fl.linearize(loose.with_held(["corner"])).A.shape == (8, 8)
     flat = loose.with_held(["sole:flat"])
@@ -168,9 +177,9 @@ def test_a_site_a_geom_and_a_body_are_held(tmp_path: Path) -> None:
     assert fl.linearize(loose.with_held(["box", "corner"])).A.shape == (4, 4)  # it turns about the line between them
 
 
-def test_what_a_held_foot_could_not_do_is_said(tmp_path: Path) -> None:
+def test_what_a_held_foot_could_not_do_is_said(scene: Callable[..., fl.Model]) -> None:
     """The box weighs 20.6 N: 6.2 N are what its friction of 0.3 holds; a push at its edge tips it."""
-    model = scene(tmp_path).with_held(["sole:flat"])
+    model = scene().with_held(["sole:flat"])
 
     def said(force: float) -> str:
         point = fl.operating_point(model, {"side": force})
@@ -181,11 +190,11 @@ def test_what_a_held_foot_could_not_do_is_said(tmp_path: Path) -> None:
     assert "and the contact has 0.3: it slides there" in said(6.28)
 
 
-def test_a_foot_in_the_air_is_held_there_and_that_is_said(tmp_path: Path) -> None:
-    model = scene(tmp_path, height=0.5).with_held(["sole"])
+def test_a_foot_in_the_air_is_held_there_and_that_is_said(scene: Callable[..., fl.Model]) -> None:
+    model = scene(height=0.5).with_held(["sole"])
     assert "The foot 'sole' touches nothing at the start: it is held where it is, in the air." in model.notes
     assert fl.linearize(model).A.shape == (8, 8)
-    hovering = scene(tmp_path, height=0.056).with_held(["sole"])
+    hovering = scene(height=0.056).with_held(["sole"])
     assert any("The foot 'sole' is 0.006 m above the ground at the start" in note for note in hovering.notes)
 
 
@@ -197,22 +206,42 @@ def test_a_foot_in_the_air_is_held_there_and_that_is_said(tmp_path: Path) -> Non
         (["sole", "sole:flat"], fl.UsageError, r"'sole' is to be held twice"),
     ],
 )
-def test_what_cannot_be_held(tmp_path: Path, feet: list[str], error: type[Exception], message: str) -> None:
+def test_what_cannot_be_held(
+    scene: Callable[..., fl.Model], feet: list[str], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
-        scene(tmp_path).with_held(feet)
+        scene().with_held(feet)
 
 
-def test_a_foot_that_moves_or_is_held_already_is_refused(tmp_path: Path) -> None:
-    model = scene(tmp_path)
+def test_a_foot_that_moves_or_is_held_already_is_refused(scene: Callable[..., fl.Model]) -> None:
+    model = scene()
     with pytest.raises(fl.ConstraintError, match=r"The foot 'corner' cannot be held at this point: it moves"):
         model.with_held(["corner"], fl.operating_point(model, {"box.vx": 0.1}))
     with pytest.raises(fl.ModelError, match=r"The foot 'corner' is held already"):
         model.with_held(["corner"]).with_held(["corner:flat"])
 
 
-def test_more_feet_than_needed_leave_forces_undetermined(tmp_path: Path) -> None:
-    model = scene(tmp_path).with_held(["sole:flat", "corner"])
+def test_more_feet_than_needed_leave_forces_undetermined(scene: Callable[..., fl.Model]) -> None:
+    model = scene().with_held(["sole:flat", "corner"])
     assert not [name for name in model.outputs.names if name.startswith(("sole.f", "corner.f"))]
     assert fl.linearize(model).A.shape == (2, 2)
     (standing,) = (r.message for r in model.remarks_at(model.start) if r.kind == "standing")
     assert "how sole, corner share their load is not determined" in standing
+
+
+def test_the_native_mechanism_and_the_engine_hold_the_same_feet(
+    standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel],
+) -> None:
+    native, stance, lin = standing
+    engine = fl.load(f"mujoco:{ROBOT}", options={"keyframe": "stance", "hold": list(LEGS)})
+    assert isinstance(native, Mechanism)
+    assert isinstance(engine, EngineModel)
+    assert engine.outputs.names == native.outputs.names
+    assert engine.notes == native.notes
+    random = np.random.default_rng(1889)
+    u = stance.inputs + 0.01 * random.uniform(-1, 1, 12)
+    one, other = (model.evaluate(0.0, stance.states, u) for model in (native, engine))
+    assert np.allclose(one.derivatives, other.derivatives, rtol=0, atol=1e-9 * np.abs(one.derivatives).max())
+    assert np.allclose(one.outputs, other.outputs, rtol=0, atol=1e-9 * np.abs(one.outputs).max())
+    (said,) = (r.message for r in engine.remarks_at(stance) if r.kind == "standing")
+    assert said in {w.message for w in lin.warnings}

@@ -112,7 +112,7 @@ class MechanismEngine(AdjustableEngine):
             return self
         if (at, remarks) not in self._seen:
             other = self._seen[at, remarks] = self._like(opened(self.description, at, remarks))
-            other.names_limits = True
+            other.names_limits, other.outputs = True, self.outputs
         return self._seen[at, remarks]
 
     @cached_property
