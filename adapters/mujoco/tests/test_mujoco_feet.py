@@ -245,3 +245,15 @@ def test_the_native_mechanism_and_the_engine_hold_the_same_feet(
     assert np.allclose(one.outputs, other.outputs, rtol=0, atol=1e-9 * np.abs(one.outputs).max())
     (said,) = (r.message for r in engine.remarks_at(stance) if r.kind == "standing")
     assert said in {w.message for w in lin.warnings}
+
+
+def test_a_servo_at_its_limit_takes_no_outputs_away(
+    standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel],
+) -> None:
+    """The knee of a leg asks for 500 N m and has 120: said, and the contact forces are outputs as before."""
+    model, stance, _ = standing
+    u = stance.inputs.copy()
+    u[2] += 4.0
+    lin = fl.linearize(model, fl.OperatingPoint(0.0, stance.states, u))
+    assert any("FL_knee" in w.message for w in lin.warnings)
+    assert lin.outputs.names == model.outputs.names
