@@ -18,7 +18,7 @@ Complex = NDArray[np.complex128]
 DISTANCE = 2.0
 """Weight of the distance between eigenvalues, relative to their sizes, beside the angle between eigenvectors."""
 
-ROUNDING = 16.0
+ROUNDING_OF_VECTORS = 16.0
 """Of an eigenvalue, in units of eps times the norm of A times its condition number."""
 
 
@@ -94,7 +94,7 @@ def _eigen(A: FloatArray, T: FloatArray) -> tuple[Complex, Complex, FloatArray]:
     U, sigma, Vh = np.linalg.svd(v)
     inverse = Vh.conj().mT @ (U.conj().mT / np.maximum(sigma, np.finfo(np.float64).eps)[..., None])
     sizes = np.linalg.norm(A, axis=(1, 2))[:, None]
-    errors = ROUNDING * np.finfo(np.float64).eps * sizes * np.linalg.norm(inverse, axis=2)
+    errors = ROUNDING_OF_VECTORS * np.finfo(np.float64).eps * sizes * np.linalg.norm(inverse, axis=2)
     full = T @ v
     lengths = np.linalg.norm(full, axis=1, keepdims=True)
     return w.astype(np.complex128), full / np.where(lengths > 0, lengths, 1.0), errors

@@ -34,7 +34,7 @@ EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0
 """By how much more than its estimated uncertainty an eigenvalue may be off."""
 
-CANCELLED = 1e-9
+UNANSWERED = 1e-9
 """A sum that is smaller than this part of its terms is zero: that coordinate does not answer."""
 
 
@@ -238,7 +238,7 @@ def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) ->
     """
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))
-    answers = total > CANCELLED * bound
+    answers = total > UNANSWERED * bound
     shares: FloatArray = np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0)
     return shares
 

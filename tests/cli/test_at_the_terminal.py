@@ -64,7 +64,7 @@ def test_help_of_linearize_names_every_kind_of_source(capsys: pytest.CaptureFixt
     assert main(["linearize", "--help"]) == 0
     shown = capsys.readouterr().out
     assert all(suffix in shown for suffix in (".fmu", ".toml", ".urdf", ".ssp", ".xml", "file.py:name"))
-    assert "\n    fmilin linearize four_bar.fmu --trim -o plant.mat\n" in shown
+    assert "\n    fmilin linearize four_bar.fmu --trim --fix phi=1.0 --free torque -o plant.mat\n" in shown
 
 
 def test_examples_are_listed_and_copied(
