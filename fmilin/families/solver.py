@@ -303,7 +303,12 @@ class Solver:
         return load_as(plan.source, replace(plan.load, settings={**plan.settings, **parameters}))
 
     def _shown(self, model: Model) -> Model:
-        return model if self.plan.outputs is None else model.with_interface(None, self.plan.outputs)
+        """Return the model with the outputs that are wanted, and with parameters among the inputs that are."""
+        further = [n for n in self.plan.inputs or () if model.moves_parameters and not model.inputs.has(n)]
+        inputs = [*model.inputs.names, *further] if further else None
+        return (
+            model if inputs is None and self.plan.outputs is None else model.with_interface(inputs, self.plan.outputs)
+        )
 
     def _refuse_unless_parameter(self, name: str, value: float) -> None:
         try:

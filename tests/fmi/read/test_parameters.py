@@ -103,3 +103,12 @@ def test_the_table_says_that_there_is_but_a_free_response(zoo: Zoo) -> None:
         said = repr(fl.linearize(model))
     assert "Inputs       none: a free response" in said
     assert "-0.1 ± 1.9974984 i" in said
+
+
+@pytest.mark.parametrize("varied", ["k", "c"])
+def test_a_family_whose_inputs_are_parameters(zoo: Zoo, varied: str) -> None:
+    values = np.array([1.0, 2.0])
+    family = fl.sweep(str(zoo("no_inputs")), {varied: values}, inputs=["c", "k"])
+    k, c = (values, np.full(2, 0.2)) if varied == "k" else (np.full(2, 4.0), values)
+    assert_allclose(family.A[:, 1], np.column_stack((-k, -c)), atol=1e-8)
+    assert_allclose(family.B[:, 1], np.tile([-0.5, -1.0], (2, 1)), atol=1e-8)
