@@ -88,6 +88,8 @@ class Session:
         self.generation = 0
         self.left_start = False
         """Whether the instance has passed an event or a step since it began."""
+        self.passed_event = False
+        """Whether it has passed an event, and may be in another mode since."""
         self.tuning = Tuning()
         self._tokens = itertools.count()
         self._leases: set[int] = set()
@@ -160,7 +162,7 @@ class Session:
         """
         instance = self.instance
         instance.visit(buffers, "")
-        self.left_start = True
+        self.left_start = self.passed_event = True
         terminates = instance.pass_event(buffers.sampled_inputs)
         instance.read_states(buffers)
         self.generation += 1
@@ -209,10 +211,10 @@ class Session:
             else:
                 self.generation += 1
                 return
-        if self.left_start:
+        if self.passed_event:
             raise UsageError(
                 f"'{changed[0].variable.name}' of '{self.layout.description.source}' is taken at the start only, and "
-                "the model has left its start: its present mode would be lost. Take it as an input there."
+                "the model has passed an event since: its present mode would be lost. Take it as an input before that."
             )
         if (instance := self._instance) is not None:
             self._begin_again(instance)
@@ -314,7 +316,7 @@ class Session:
         with undisturbed_process():
             instance.begin_again(self.start_time, self.tuning.settings(self.settings))
         self.generation += 1
-        self.left_start = False
+        self.left_start = self.passed_event = False
 
     def _class_of_instances(self, description: Description) -> type[Instance]:
         return class_of_instances(description)

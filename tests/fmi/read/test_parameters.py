@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
 from fmilin.errors import UnknownNameError, UsageError
+from fmilin.fmi.read import FmuModel
 from tests.fmus.stepped import make as stepped
 
 Zoo = Callable[[str], Path]
@@ -112,3 +113,15 @@ def test_a_family_whose_inputs_are_parameters(zoo: Zoo, varied: str) -> None:
     k, c = (values, np.full(2, 0.2)) if varied == "k" else (np.full(2, 4.0), values)
     assert_allclose(family.A[:, 1], np.column_stack((-k, -c)), atol=1e-8)
     assert_allclose(family.B[:, 1], np.tile([-0.5, -1.0], (2, 1)), atol=1e-8)
+
+
+def test_a_fixed_parameter_is_an_input_on_the_way_too_but_not_behind_an_event(zoo: Zoo) -> None:
+    with fl.load(zoo("no_inputs")) as model:
+        (there,) = fl.snapshots(model, times=[0.5])
+        found = fl.linearize(model, there, inputs=["k"])
+        assert_allclose(found.B[:, 0], np.array([0.0, -there.states[0]]), atol=1e-9)
+        view = model.with_interface(inputs=["k"])
+        assert isinstance(view, FmuModel)
+        model.pass_event(0.5, there.states, np.empty(0))  # type: ignore[attr-defined]
+        with pytest.raises(UsageError, match="has passed an event since: its present mode would be lost"):
+            view.evaluate(0.5, there.states, np.array([5.0]))
