@@ -45,8 +45,10 @@ class Runner:
         self.stuck: list[str] = []
         """Inputs that move nothing when they are pushed a little, and something when they are pushed more."""
 
-    def run(self, deviations: FloatArray, step: float) -> Response:
-        """Run with inputs at the point's values plus ``deviations`` (K, nu)."""
+    def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
+        """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
+        if tolerance is not None:
+            return self.stepped.respond_within(tolerance, self.point, self.point.inputs + deviations, step)
         return self.stepped.respond(self.point, self.point.inputs + deviations, step)
 
     def pulse(self, j: int, amplitude: float, step: float, count: int) -> Response:

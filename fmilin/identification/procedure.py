@@ -18,6 +18,7 @@ from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, Us
 from fmilin.identification.by_response import ByResponse
 from fmilin.identification.by_step import ByStep
 from fmilin.identification.findings import Findings
+from fmilin.identification.gate import with_accuracy_required
 from fmilin.identification.holdout import COUNT, held_out, solver_noise
 from fmilin.identification.impulse_response import Runner
 from fmilin.identification.sampled import Continuous, sampled_from
@@ -117,6 +118,8 @@ def linearize_stepped(task: Task) -> LinearModel:
         found = solver_error(runner, findings.step)
         if found is not None and found.change > findings.doubt:
             linear = with_solver_error(linear, found)
+        if findings.method != "step":  # a step's own estimates hold what it takes for noise
+            linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
     known = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += [Remark("model", note) for note in model.notes]

@@ -2,8 +2,8 @@
 
 An identified model fits the solver, not the plant: Euler's method in steps of 1 ms is predicted to ten digits and is
 off by 1e-3 of the fastest rate per second. The same experiment is run in the steps that the model was identified from
-and in far shorter ones, of which a solver with a fixed step must take smaller ones, too; what the answers differ by is
-put into the accuracy.
+and in far shorter ones, of which a solver with a fixed step must take smaller ones, too; and with a smaller tolerance,
+which a solver asks that chooses its steps itself. What the answers differ by is put into the accuracy.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ __all__ = ["SolverError", "solver_error", "with_solver_error"]
 PARTS = (16, 256)
 """Into how many a step is divided."""
 
+TIGHTER = 0.1
+"""Times the tolerance, that the solver is asked for in comparison."""
+
 COUNT = 8
 """Steps of the experiment."""
 
@@ -36,18 +39,18 @@ SEEN = 10.0
 
 @dataclass(frozen=True)
 class SolverError:
-    """By how much responses change with the step, relative to them.
+    """By how much responses change with the step or the tolerance, relative to them.
 
     Attributes
     ----------
     change : float
-    step, shorter : float
-        The steps that were compared, in seconds.
+    used, compared : str
+        What was compared: in steps of which length, or with which tolerance.
     """
 
     change: float
-    step: float
-    shorter: float
+    used: str
+    compared: str
 
 
 def solver_error(runner: Runner, step: float) -> SolverError | None:
@@ -85,14 +88,25 @@ def solver_error(runner: Runner, step: float) -> SolverError | None:
             break
         seen = change if change > max(SEEN * noise, PREDICTED) else 0.0
         if found is None or seen > found.change:
-            found = SolverError(seen, step, step / parts)
+            found = SolverError(seen, f"in steps of {step:g} s", f"in steps of {step / parts:g} s")
+    tolerance = runner.stepped.solver_tolerance
+    if tolerance is not None:
+        try:
+            change = apart(_response(runner, deviations, step, 1, TIGHTER * tolerance))
+        except FmilinError:  # it does not know such a tolerance
+            change = 0.0
+        if change > max(SEEN * noise, PREDICTED, found.change if found else 0.0):
+            used, compared = (f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER * tolerance))
+            found = SolverError(change, used, compared)
     return found if found is not None and found.change else None
 
 
-def _response(runner: Runner, deviations: FloatArray, step: float, parts: int) -> FloatArray:
+def _response(
+    runner: Runner, deviations: FloatArray, step: float, parts: int, tolerance: float | None = None
+) -> FloatArray:
     """Return by how much the outputs are moved at the end of every step, each taken in so many parts."""
     held = np.repeat(deviations, parts, axis=0)
-    moved, still = (runner.run(inputs, step / parts).after for inputs in (held, np.zeros_like(held)))
+    moved, still = (runner.run(inputs, step / parts, tolerance).after for inputs in (held, np.zeros_like(held)))
     return moved[parts - 1 :: parts] - still[parts - 1 :: parts]
 
 
@@ -119,9 +133,9 @@ def with_solver_error(linear: LinearModel, found: SolverError) -> LinearModel:
         C=relative_error(new.C, linear.C),
     )
     text = (
-        f"The responses in steps of {found.step:g} s, which the model was identified from, and in steps of "
-        f"{found.shorter:g} s differ by {found.change:.1e} of their size: that is the error of the model's own solver, "
-        "and no entry is closer to the plant than that."
+        f"The responses {found.used}, which the model was identified from, and {found.compared} differ by "
+        f"{found.change:.1e} of their size: that is the error of the model's own solver, and no entry is closer to the "
+        "plant than that."
     )
     remark = Remark("accuracy" if found.change > INACCURATE else "fit", text)
     return replace(linear, errors=new, accuracy=accuracy, warnings=(remark, *linear.warnings))

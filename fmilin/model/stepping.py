@@ -110,6 +110,24 @@ class Stepped(ABC):
     def why_not_settable(self, point: OperatingPoint) -> str:
         """Return why runs cannot start from given states, one sentence; empty when they can."""
 
+    @property
+    def solver_tolerance(self) -> float | None:
+        """Return the relative tolerance that the solver inside was asked for; None where nobody can ask."""
+        return None
+
+    def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run as :meth:`respond` does, the solver inside asked for another relative tolerance this once.
+
+        Raises
+        ------
+        UsageError
+            Where nobody can ask.
+        ModelError, NumericalError
+            When the model refuses it.
+        """
+        del point, inputs, step
+        raise UsageError(f"The solver inside cannot be asked for a tolerance of {tolerance:g}.")
+
     def how_it_solves(self) -> str:
         """Return what its solver was asked for, one sentence; empty when nothing is known."""
         return ""

@@ -113,6 +113,30 @@ def test_the_solver_inside_is_asked_for_a_tolerance(
     assert "relative tolerance" not in said(coarse, "method")
 
 
+@pytest.mark.parametrize("fmi", ["2.0", "3.0"])
+@pytest.mark.parametrize("attributes", ["", "canHandleVariableCommunicationStepSize='true'"])
+def test_two_tolerances_are_compared_and_stated(
+    tmp_path: Path, linear: Callable[..., LinearModel], fmi: str, attributes: str
+) -> None:
+    """An error of one root of the tolerance per second shows in no step, and is fitted exactly."""
+    kind: dict[str, str] = {"attributes": attributes} if attributes else {}
+    found = linear(motor(tmp_path, "-DINEXACT=10", fmi=fmi, hidden=True, **kind))
+    exact = np.array(MOTOR)
+    wrong = np.abs(eigenvalues(found) - exact).max()
+    assert wrong == pytest.approx(10 * np.sqrt(1e-10), rel=0.01)
+    text = said(found)
+    assert (
+        "with a tolerance of 1e-10, which the model was identified from, and with a tolerance of 1e-11 differ" in text
+    )
+    assert wrong <= 10 * found.errors.A.max()
+
+
+def test_a_tolerance_that_changes_much_is_said_loudly(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
+    found = linear(motor(tmp_path, "-DINEXACT=10", hidden=True), fmu=FmuOptions(solver_tolerance=1e-4))
+    assert "with a tolerance of 0.0001, which" in said(found, "accuracy")
+    assert np.abs(eigenvalues(found) - MOTOR).max() <= 10 * found.errors.A.max()
+
+
 def test_a_coarse_solver_does_not_overrule_derivatives(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
     found = linear(motor(tmp_path, "-DLOOSE"), fmu=FmuOptions(solver_tolerance=None))
     np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-9)

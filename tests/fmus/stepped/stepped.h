@@ -17,6 +17,7 @@
      REFUSES_A_SECOND a second instance in the same library is refused
      EVER_ONCE        a second instance in the same process ends it, whichever library it is in
      LOOSE            without a tolerance the solver takes one explicit Euler step per communication step
+     INEXACT=k        the solver makes an error of k roots of the tolerance per second, whatever the step
      SLOW=n           a step takes n nanoseconds more
      RETURNS_EARLY    (FMI 3.0) ticks are the FMU's own: it returns early from the step when one is due, and ticks in the
                       event mode that it asks for; it must be allowed to
@@ -50,6 +51,7 @@ typedef struct {
     int fresh;   /* steps since the solver (re)started */
     int running; /* initialized */
     int loose;   /* no tolerance was asked for */
+    double tolerance;
     int events, ticking, early; /* instantiated for event mode; the clock is active; early return is allowed */
 } Model;
 
@@ -101,6 +103,9 @@ static void integrate(Model *m, double h) {
     }
 #endif
     for (int i = 0; i < n; i++) runge_kutta(m, h / n);
+#ifdef INEXACT
+    for (int i = 0; i < NX; i++) m->x[i] *= 1 - INEXACT * h * sqrt(m->tolerance);
+#endif
     m->time += h;
     m->fresh++;
 }

@@ -19,6 +19,7 @@ fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean defined, fmi2Real to
     Model *m = c;
     m->time = m->next_tick = time;
     m->loose = !(defined && tolerance < 1e-8);
+    m->tolerance = defined ? tolerance : 1e-4;
     return fmi2OK;
 }
 fmi2Status fmi2GetReal(fmi2Component c, const fmi2ValueReference vr[], size_t n, fmi2Real value[]) {

@@ -66,6 +66,7 @@ fmi3Status fmi3EnterInitializationMode(fmi3Instance c, fmi3Boolean defined, doub
     Model *m = c;
     m->time = m->next_tick = time;
     m->loose = !(defined && tolerance < 1e-8);
+    m->tolerance = defined ? tolerance : 1e-4;
     return fmi3OK;
 }
 fmi3Status fmi3GetFloat64(fmi3Instance c, const fmi3ValueReference vr[], size_t n, double value[], size_t s) {

@@ -173,6 +173,17 @@ class SteppedFmu(FmuModel, Stepped):
                 return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
         return ""
 
+    @property
+    def solver_tolerance(self) -> float | None:
+        """The relative tolerance that the solver inside was asked for; None where nobody can ask."""
+        told = self.description.fmi_version.startswith("1") or self._session.copies
+        return None if told else self._session.stepped.tolerance
+
+    def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_within`."""
+        with self._session.asked_for(tolerance):
+            return self._response(point, inputs, step)
+
     def how_it_solves(self) -> str:
         """Say which tolerance the solver inside was asked for."""
         tolerance = self._session.stepped.tolerance

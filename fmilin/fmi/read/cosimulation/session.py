@@ -7,7 +7,8 @@ fresh instance is led to the anchor along the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -87,6 +88,18 @@ class SteppedSession(Session):
         self._forget_saved()
         self._away = True
         self.come_back()
+
+    @contextmanager
+    def asked_for(self, tolerance: float) -> Iterator[None]:
+        """Let fresh instances be asked for another tolerance; afterwards all is as before."""
+        before, restores = self.stepped.tolerance, self._restores
+        self.stepped.tolerance = tolerance
+        try:
+            self.trust_restoring(trusted=False)
+            yield
+        finally:
+            self.stepped.tolerance = before
+            self.trust_restoring(trusted=restores)
 
     def come_back(self) -> SteppedInstance:
         """Return the instance, standing at the anchor, as nobody had ever stepped it further."""
