@@ -22,8 +22,8 @@ import numpy as np
 import fmilin as fl
 from benchmarks.mechanism import chain_of, four_bars, quickest
 from benchmarks.tables import show
-from fmilin.families.batch_graph import batch_graph
 from fmilin.fmi.write import build_fmu
+from fmilin.models.batch_graph import batch_graph
 from fmilin.models.mechanism import Loop, Mechanism, MechanismDescription, Placement
 from fmilin.systems import bicycle, four_bar
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
 from fmilin.temporary import temporary_folder
 
-__all__ = ["Backend", "CompilationBudget", "Native"]
+__all__ = ["Backend", "CompilationBudget", "Native", "library"]
 
 Function = Any  # casadi.Function: casadi ships no types
 
@@ -101,7 +101,7 @@ class Native:
         )
         functions = "\n".join(statements.functions())
         source = _SOURCE.format(functions=functions, size=max(statements.stored, 1), **sizes)
-        self._run = _library(source, compiler).run
+        self._run = library({"functions.c": source}, "functions.c", compiler, ctypes.PyDLL).run
         self._run.argtypes, self._run.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long], None
 
     def __call__(self, s: FloatArray, z: FloatArray) -> None:
@@ -133,9 +133,26 @@ OUT void run(const double *s, double *z, long count)
 """
 
 
-def _library(source: str, compiler: Compiler) -> ctypes.PyDLL:
-    """Compile and load; the file is not needed any more once it is mapped (where the system lets it go)."""
+def library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
+    """Compile and load; the file is not needed any more once it is mapped (where the system lets it go).
+
+    Parameters
+    ----------
+    sources : mapping of str to str
+        File name to text.
+    unit : str
+        The file to compile.
+    compiler : Compiler
+    kind : type
+        ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds; ``ctypes.CDLL`` gives it up.
+
+    Raises
+    ------
+    ModelError
+        When there is no compiler, or it fails.
+    """
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"
-        path.write_bytes(compiled_library({"functions.c": source.encode()}, "functions.c", compiler))
-        return ctypes.PyDLL(str(path))  # keeps the interpreter's lock: the calls take microseconds
+        texts = {name: text.encode() for name, text in sources.items()}
+        path.write_bytes(compiled_library(texts, unit, compiler))
+        return kind(str(path))

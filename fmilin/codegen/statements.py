@@ -48,6 +48,12 @@ _OPERATIONS: Mapping[int, str] = {
 }  # fmt: skip
 
 
+class _Constant(str):
+    """The C text of a number."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class _Instruction:
     """An operation on numbers of earlier instructions and C text, or what is written to a place."""
@@ -76,6 +82,8 @@ class Statements:
         Declarations of the arguments of the C functions.
     array : str
         Where what more than one piece needs is stored, in C.
+    number : str
+        The type of the numbers; another than ``double`` has ``ALL``, which makes one of a constant.
 
     Raises
     ------
@@ -91,8 +99,10 @@ class Statements:
         *,
         arguments: Sequence[str],
         array: str,
+        number: str = "double",
     ) -> None:
         self._stages, self._declared, self._array = tuple(stages), ", ".join(arguments), array
+        self._number = number
         self._passed = ", ".join(a.split()[-1].lstrip("*") for a in arguments)
         places = {result: (k, where) for k, stage in enumerate(stages.values()) for result, where in stage.items()}
         self._code = _instructions(function, inputs, places, len(stages))
@@ -152,13 +162,14 @@ class Statements:
             k = i.number
             text = _OPERATIONS[i.operation].format(*(self._operand(o, texts) for o in i.operands))
             if i.target:
-                lines.append(f"{i.target} = {_bare(text)};")
+                whole = isinstance(i.operands[0], _Constant) and self._number != "double"
+                lines.append(f"{i.target} = {f'ALL({text})' if whole else _bare(text)};")
             elif self._here[k] == 1 and k not in self._place and len(text) <= LONGEST_IN_PLACE:
                 texts[k] = text
             else:
                 texts[k] = f"c{k}"
                 stored = f"{self._array}[{self._place[k]}] = " if k in self._place else ""
-                lines.append((f"const double c{k} = " if self._here[k] else "") + f"{stored}{_bare(text)};")
+                lines.append((f"const {self._number} c{k} = " if self._here[k] else "") + f"{stored}{_bare(text)};")
         return lines
 
     def _operand(self, operand: int | str, texts: Mapping[int, str]) -> str:
@@ -183,7 +194,7 @@ def _instructions(
     for k in range(function.n_instructions()):
         operation, into = function.instruction_id(k), function.instruction_output(k)
         if operation == ca.OP_CONST:
-            held[into[0]] = _number(function.instruction_constant(k))
+            held[into[0]] = _Constant(_number(function.instruction_constant(k)))
         elif operation == ca.OP_INPUT:
             argument, entry = function.instruction_input(k)
             held[into[0]] = inputs[argument][entry]

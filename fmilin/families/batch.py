@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.families.batch_graph import BatchGraph, Stack
 from fmilin.families.continuation import Seed
 from fmilin.manifold.continuation import KEPT
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.interface import Model
+from fmilin.models.batch_graph import BatchGraph, Stack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM
 from fmilin.trimming.request import TrimRequest

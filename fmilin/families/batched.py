@@ -10,12 +10,12 @@ import numpy as np
 
 from fmilin.errors import FmilinError
 from fmilin.families.batch import Batch, Solved
-from fmilin.families.batch_graph import BatchGraph, batch_graph
 from fmilin.families.continuation import Seed
 from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.remarks import Remark, off_equilibrium
 from fmilin.signals import FloatArray
 from fmilin.trimming.request import TrimRequest

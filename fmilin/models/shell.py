@@ -25,6 +25,7 @@ from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.models.discrete import DiscreteModels
 
 __all__ = ["Choice", "NativeModel"]
 
@@ -229,6 +230,35 @@ class NativeModel(Model):
         """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""
         system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
         return None if system is None else system.with_inputs(self._kept)
+
+    def discrete_along(
+        self,
+        points: Sequence[OperatingPoint],
+        dt: float,
+        *,
+        independent: Sequence[str] | None = None,
+        integrator: str = "rk4",
+        steps: int = 1,
+        threads: int = 1,
+    ) -> DiscreteModels:
+        """Return y_(k+1) = A_k y_k + B_k u_k + c_k at many points, as trajectory optimization takes them.
+
+        A_k and B_k are the exact derivatives of what the integrator does within dt, inputs held. Arguments and errors
+        are those of :func:`fmilin.models.discrete.discrete_along`.
+
+        Examples
+        --------
+        >>> from fmilin.systems import cartesian_pendulum
+        >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
+        >>> found = pendulum.discrete_along([pendulum.start] * 5, 0.01)
+        >>> found.states, found.A.shape
+        (('x', 'vx'), (5, 2, 2))
+        """
+        from fmilin.models.discrete import discrete_along
+
+        return discrete_along(
+            self, points, dt, independent=independent, integrator=integrator, steps=steps, threads=threads
+        )
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.

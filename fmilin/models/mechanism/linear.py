@@ -19,6 +19,7 @@ a batch and all columns are computed together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -31,7 +32,7 @@ from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, System, rates_of
 
-__all__ = ["Choice", "Matrices", "MechanismEquations", "MechanismSlopes", "matrices", "matrices_of"]
+__all__ = ["Choice", "Matrices", "MatricesInDetail", "MechanismEquations", "MechanismSlopes", "matrices", "matrices_of"]
 
 AT_ONCE = 256
 """Points that are computed together."""
@@ -39,25 +40,31 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Choice:
-    """Which positions and velocities are kept, by number among q and v, and all activations."""
+    """Which positions and velocities are kept, by number among q and v; activations all are.
+
+    Attributes
+    ----------
+    q, v : tuple of int
+    states : tuple of int
+        The kept states by number: positions, velocities, activations.
+    """
 
     q: tuple[int, ...]
     v: tuple[int, ...]
-    a: int = 0
+    states: tuple[int, ...]
 
     @classmethod
     def of(cls, states: Sequence[int], system: System) -> Choice:
         """Return the choice that keeps these states of (q, v, activations)."""
         n_q, n = system.tree.n_q, system.tree.n
-        return cls(
-            tuple(i for i in states if i < n_q),
-            tuple(i - n_q for i in states if n_q <= i < n_q + n),
-            len(system.activation_names),
-        )
+        q, v = tuple(i for i in states if i < n_q), tuple(i for i in states if n_q <= i < n_q + n)
+        activations = range(n_q + n, n_q + n + len(system.activation_names))
+        return cls(q, tuple(i - n_q for i in v), (*q, *v, *activations))
 
-    def states(self, n_q: int, n: int) -> list[int]:
-        """Return the kept states by number: positions, velocities, activations."""
-        return [*self.q, *(n_q + i for i in self.v), *range(n_q + n, n_q + n + self.a)]
+    @property
+    def a(self) -> int:
+        """How many activations there are."""
+        return len(self.states) - len(self.q) - len(self.v)
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ class MechanismEquations:
 
 @dataclass(frozen=True)
 class Matrices:
-    """The linear model at one point or at many, and what it is made of.
+    """The linear model at one point or at many.
 
     Attributes
     ----------
@@ -99,9 +106,6 @@ class Matrices:
     outputs : array, shape (..., ny, P + nu)
     T : array, shape (..., N, P)
     rates, values : array, shape (..., N), (..., ny)
-    K_q, K, K_dot, K_ddot, K_dot_twice : array
-        The terms of the local state-space form: (..., n, p_q), (..., n, p_v), (..., n, p_q), (..., n, p_q),
-        (..., n, p_v).
     """
 
     choice: Choice
@@ -110,17 +114,11 @@ class Matrices:
     T: Array
     rates: Array
     values: Array
-    K_q: Array
-    K: Array
-    K_dot: Array
-    K_ddot: Array
-    K_dot_twice: Array
 
     @property
     def kept(self) -> list[int]:
         """The kept states by number, positions first."""
-        n = self.K.shape[-2]
-        return self.choice.states(self.T.shape[-2] - n - self.choice.a, n)
+        return list(self.choice.states)
 
     @property
     def A(self) -> Array:
@@ -146,6 +144,24 @@ class Matrices:
     def f0(self) -> Array:
         """Shape (..., P)."""
         return self.rates[..., self.kept]
+
+
+@dataclass(frozen=True)
+class MatricesInDetail(Matrices):
+    """The linear model and what it is made of.
+
+    Attributes
+    ----------
+    K_q, K, K_dot, K_ddot, K_dot_twice : array
+        The terms of the local state-space form: (..., n, p_q), (..., n, p_v), (..., n, p_q), (..., n, p_q),
+        (..., n, p_v).
+    """
+
+    K_q: Array
+    K: Array
+    K_dot: Array
+    K_ddot: Array
+    K_dot_twice: Array
 
 
 class MechanismSlopes(ExactSlopes):
@@ -175,10 +191,9 @@ class MechanismSlopes(ExactSlopes):
 
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order."""
-        tree = self._equations.system.tree
         choice = Choice.of(independent, self._equations.system)
         terms = _all_terms(self._equations, self._solution, self._columns, choice)
-        order = _places(choice.states(tree.n_q, tree.n), independent)
+        order = _places(choice.states, independent)
         columns = [*order, *range(len(order), terms.lower.shape[-1])]
         rates, seen = (
             _rates(self._equations, self._solution, terms),
@@ -208,7 +223,7 @@ class _Terms:
         return np.concatenate((self.K_dot, self.K), axis=-1)
 
 
-def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) -> Matrices:
+def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) -> MatricesInDetail:
     """Return the linear models at the points of a solution, which are not verified.
 
     Raises
@@ -218,7 +233,7 @@ def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) 
     """
     columns = equations.system.columns(solution)
     terms = _all_terms(equations, solution, columns, choice)
-    return Matrices(
+    return MatricesInDetail(
         choice=choice,
         derivatives=_rates(equations, solution, terms),
         outputs=_outputs(equations, solution, columns, terms),
@@ -332,7 +347,7 @@ def _outputs(equations: MechanismEquations, solution: Solution, columns: Columns
 
 
 def matrices_of(
-    equations: MechanismEquations, solve: Callable[[slice], Solution], count: int, choice: Choice
+    equations: MechanismEquations, solve: Callable[[slice], Solution], count: int, choice: Choice, *, threads: int = 1
 ) -> Matrices:
     """Return the linear models at many points, in blocks that fit into the processor's cache.
 
@@ -344,11 +359,14 @@ def matrices_of(
     count : int
         How many points there are.
     choice : Choice
+    threads : int
+        How many blocks are computed at the same time.
     """
-    starts = range(0, count, AT_ONCE)
-    blocks = [matrices(equations, solve(slice(i, i + AT_ONCE)), choice) for i in starts]
+    blocks = [slice(i, i + AT_ONCE) for i in range(0, count, AT_ONCE)]
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(lambda some: matrices(equations, solve(some), choice), blocks))
     stacks = [f.name for f in fields(Matrices) if f.name != "choice"]
-    return Matrices(choice, *(np.concatenate([getattr(b, name) for b in blocks]) for name in stacks))
+    return Matrices(choice, *(np.concatenate([getattr(b, name) for b in found]) for name in stacks))
 
 
 def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:

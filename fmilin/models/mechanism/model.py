@@ -9,16 +9,17 @@ from typing import Self
 
 import numpy as np
 
-from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.models.mechanism.along import ManyPoints
 from fmilin.models.mechanism.assembly import closed
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.evaluator import MechanismEvaluator
 from fmilin.models.mechanism.independence import Independence
-from fmilin.models.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes, matrices_of
+from fmilin.models.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes
 from fmilin.models.mechanism.screws import Array
 from fmilin.models.mechanism.system import Columns, Solution, State, System
+from fmilin.models.partition import arrays_of, checked_kept, checked_threads
 from fmilin.models.shell import NativeModel
 from fmilin.signals import FloatArray
 
@@ -156,10 +157,19 @@ class Mechanism(NativeModel):
         every = np.concatenate((np.broadcast_to(rows, (*x.shape[:-1], *rows.shape)), dz), axis=-2)
         return residuals, every[..., constraints.variables, :]
 
-    def matrices_along(self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | None = None) -> Matrices:
-        """Return A, B, C, D, T, f0 and their parts at many points at once, stacked along the first axis.
+    def matrices_along(
+        self,
+        points: Sequence[OperatingPoint],
+        *,
+        independent: Sequence[str] | None = None,
+        threads: int = 1,
+        compiled: bool | None = None,
+    ) -> Matrices:
+        """Return A, B, C, D, T and f0 at many points at once, stacked along the first axis.
 
-        The points are not verified.
+        The points are not verified. From some hundred points on, those of earlier calls counted, the equations are
+        compiled to C where there is a compiler: that takes a second or a few, and a hundredth of that when the same
+        mechanism was compiled before.
 
         Parameters
         ----------
@@ -167,18 +177,33 @@ class Mechanism(NativeModel):
         independent : sequence of str, optional
             States to keep, or the positions among them; positions stand first in the result. By default the
             recommended ones, else those that a partition keeps at the first point.
+        threads : int
+            How many threads compute.
+        compiled : bool, optional
+            Whether compiled code is taken; by default from some hundred points on.
 
         Raises
         ------
         UsageError, UnknownNameError
-            When the independent states are unknown or too few or many.
+            When there is no point, or one of another model; when the independent states are unknown or too few or many;
+            when compiled code is demanded and cannot be had.
         NumericalError
             When the choice of states is singular at a point, or the configuration is.
+
+        Examples
+        --------
+        >>> from fmilin.systems import slider_crank
+        >>> crank = slider_crank()
+        >>> crank.matrices_along([crank.start] * 3).A.shape
+        (3, 2, 2)
         """
-        x, u = np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
-        kept = kept_states(self, points[0], self.independent if independent is None else independent)
-        choice = Choice.of(kept, self.system)
-        return matrices_of(self.equations, lambda some: self.solution(x[some], u[some]), len(x), choice)
+        _, x, u = arrays_of(self, points)
+        choice = Choice.of(checked_kept(self, points[0], independent), self.system)
+        return self._many_points(points[0], (x, u), choice, threads=checked_threads(threads), compiled=compiled)
+
+    @cached_property
+    def _many_points(self) -> ManyPoints:
+        return ManyPoints(self, self.equations, self.solution)
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""

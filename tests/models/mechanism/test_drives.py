@@ -117,6 +117,9 @@ def test_all_drives_together_have_exact_slopes() -> None:
     stack = model.matrices_along([model.start] * 2, independent=exact.states.names)
     order = [list(stack.kept).index(i) for i in map(model.states.index_of, exact.states.names)]
     assert pytest.approx(exact.A, rel=1e-11, abs=1e-11) == stack.A[0][np.ix_(order, order)]
+    compiled = model.matrices_along([model.start] * 2, independent=exact.states.names, compiled=True)
+    for name in "ABCD":
+        assert pytest.approx(getattr(stack, name), rel=1e-10, abs=1e-10) == getattr(compiled, name)
 
 
 def test_energy_is_kept_without_dampers_and_controls() -> None:

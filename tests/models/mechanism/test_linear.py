@@ -132,7 +132,7 @@ def test_the_blocks_have_the_form_of_the_thesis() -> None:
     """A = (0 1; A_21 A_22), and K, Kdot, Kddot are the derivatives of q, v and vdot along the positions."""
     mechanism, point = CASES["five-bar moving"]()
     x, u = point.states, point.inputs
-    choice = Choice((0, 3), (0, 3))
+    choice = Choice.of([0, 3, 4, 7], mechanism.system)
     found = matrices(mechanism.equations, mechanism.solution(x, u), choice)
     assert np.abs(found.A[:2] - np.eye(2, 4, 2)).max() < 1e-12
     h = 1e-6

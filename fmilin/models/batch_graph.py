@@ -1,8 +1,7 @@
 """A model with a graph, evaluated and differentiated at many points at once.
 
-Unknowns w (accelerations, multipliers) solve W w = r at each point (:mod:`fmilin.codegen.implicit`); their slopes are
-W w_z = d(r - W w)/dz, and those of rates, outputs and invariants follow by the chain rule. The graph gives the parts
-at all points in one call, compiled when there is a compiler and enough points; LAPACK solves the stacks of systems.
+Rates, outputs and invariants of its constraints, and their slopes by states and inputs, from one function of the graph
+(:class:`fmilin.codegen.stacks.Stacks`), which is compiled when there is a compiler and enough points.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.codegen.evaluator import Evaluator
+from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.stacks import Stacks
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 
@@ -53,19 +53,24 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
     """
     if not model.compilable or model.sparse or model.sparse_equations() is not None:
         return None
-    constraints = model.constraints
-    system = model.in_graph()
+    found = _graphs.get(model) or _made(model)
+    if found is None:
+        return None
+    used = {name for row in model.constraints.rows for name in row.expression.names}
+    if any(name not in found.names or name in used for name in varied):
+        return None
+    return found
+
+
+def _made(model: Model) -> BatchGraph | None:
+    system, constraints = model.in_graph(), model.constraints
     if system is None or any(name not in system.further for name in constraints.observed):
         return None
-    names = system.parameter_signals.names
-    used = {name for row in constraints.rows for name in row.expression.names}
-    if any(name not in names or name in used for name in varied):
+    if model.states.names != system.state_signals.names:
         return None
-    if used & set(model.inputs.names) or model.states.names != system.state_signals.names:
+    if {name for row in constraints.rows for name in row.expression.names} & set(model.inputs.names):
         return None
-    found = _graphs.get(model)
-    if found is None:
-        found = _graphs[model] = BatchGraph(model, system)
+    found = _graphs[model] = BatchGraph(model, system)
     return found
 
 
@@ -78,12 +83,9 @@ class BatchGraph:
     system : ImplicitSystem
     """
 
-    def __init__(self, model: Model, system: object) -> None:
+    def __init__(self, model: Model, system: ImplicitSystem) -> None:
         import casadi as ca
 
-        from fmilin.codegen.implicit import ImplicitSystem, jacobian
-
-        assert isinstance(system, ImplicitSystem)  # noqa: S101 - batch_graph made sure
         s = system
         self.names = s.parameter_signals.names
         self.values = s.parameter_values
@@ -92,15 +94,8 @@ class BatchGraph:
         hidden = g[list(model.constraints.hidden)]
         moving = ca.vertcat(s.time, s.states)
         h = ca.vertcat(g, ca.mtimes(ca.jacobian(hidden, moving), ca.vertcat(1, s.derivatives)))
-        z, w = s.motion, s.unknowns
-        self._nw = w.numel()
-        arguments = [s.time, s.states, s.inputs, s.parameters]
-        dense = [s.derivatives, s.outputs, h]
-        slopes = [jacobian(e, z) for e in dense]
-        if self._nw:
-            self._equations = Evaluator(arguments, [s.matrix, s.right_hand_side])
-            slopes = [*slopes, *(jacobian(e, w) for e in dense), s.motion_slopes]
-        self._parts = Evaluator([*arguments, w], [*dense, *slopes])
+        self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
+        self.stacks = Stacks(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
 
     def parameters(self, count: int, given: Mapping[str, FloatArray]) -> FloatArray:
         """Return the parameters of every point, shape (count, np)."""
@@ -109,19 +104,15 @@ class BatchGraph:
             p[:, self.names.index(name)] = values
         return p
 
-    def __call__(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> Stack:
-        """Return everything at points x (k, N), u (k, nu), p (k, np).
+    def __call__(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
+    ) -> Stack:
+        """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1).
 
         Raises
         ------
         numpy.linalg.LinAlgError
             When the rates are not determined at one of them.
         """
-        if not self._nw:
-            f, c, h, f_z, c_z, h_z = self._parts.at_points(t, x, u, p, np.zeros((len(x), 0)))
-            return Stack(f[..., 0], c[..., 0], h[..., 0], f_z, c_z, h_z)
-        W, r = self._equations.at_points(t, x, u, p)
-        w = np.linalg.solve(W, r)[..., 0]
-        f, c, h, f_z, c_z, h_z, f_w, c_w, h_w, m = self._parts.at_points(t, x, u, p, np.asarray(w, dtype=np.float64))
-        w_z = np.linalg.solve(W, m)
-        return Stack(f[..., 0], c[..., 0], h[..., 0], f_z + f_w @ w_z, c_z + c_w @ w_z, h_z + h_w @ w_z)
+        z, slopes = self.stacks(t, x, u, p, threads=threads)
+        return Stack(*np.split(z, self._ends, axis=1), *np.split(slopes, self._ends, axis=1))
