@@ -26,10 +26,15 @@ def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u
     T : array, shape (N, P)
     x_u : array, shape (N, nu)
     """
+    n, k = x_u.shape
+    if not constraints.any():
+        moved = np.hstack((T != 0, x_u != 0))
+        reached: Pattern = structure[:, :n] @ moved
+        reached[:, moved.shape[1] - k :] |= structure[:, n:]
+        return reached
     from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
     from scipy.sparse.csgraph import connected_components
 
-    n, k = x_u.shape
     rows = sparse.csr_array(constraints.astype(np.float64))
     labels = connected_components(rows.T @ rows, directed=False)[1]  # linked: states of the same constraint
     together = labels[:, None] == labels[None, :]
