@@ -1,9 +1,10 @@
-"""``python -m benchmarks [NAME ...]``: print the tables; without a name all of them."""
+"""``python -m benchmarks [NAME ...]``: print the tables; without a name all of them. ``--page [FILE.md]``: as a page."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 
 NAMES = (
     "house",
@@ -32,6 +33,14 @@ NAMES = (
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["--page"]:
+        if len(names) > 2:
+            print("--page takes one file, docs/numbers.md by default.", file=sys.stderr)
+            return 2
+        from benchmarks.page import write_page
+
+        write_page(Path(*names[1:] or ["docs/numbers.md"]), NAMES)
+        return 0
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(f"There is no benchmark '{unknown[0]}'. There are: {', '.join(NAMES)}.", file=sys.stderr)

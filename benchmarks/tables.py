@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from rich import box
@@ -12,7 +14,32 @@ from rich.console import Console
 from rich.table import Table
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A table that was printed."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    remark: str
+
+
+_RECORDS: list[list[Shown]] = []
+
+
+@contextmanager
+def recorded(tables: list[Shown]) -> Iterator[None]:
+    """Append to ``tables`` what is shown meanwhile."""
+    _RECORDS.append(tables)
+    try:
+        yield
+    finally:
+        _RECORDS.remove(tables)
+
+
 def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], remark: str = "") -> None:
+    for record in _RECORDS:
+        record.append(Shown(title, columns, rows, remark))
     console = Console(width=None if os.isatty(1) else 120, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for i, column in enumerate(columns):
