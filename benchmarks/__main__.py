@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME ...]``: print the tables; without a name all of them. ``--page [FILE.md]``: as a page."""
+"""``python -m benchmarks [NAME ...]``: print the tables; without a name all. ``--page [FILE.md]``: a page of some."""
 
 from __future__ import annotations
 

@@ -17,9 +17,10 @@ QUICK = ("linearize", "constraints", "discover", "startup")
 
 INTRODUCTION = """# Measured numbers
 
-Made by `python -m benchmarks --page` on {day}: Python {python}, numpy {numpy}, {machine}, {cores} cores. Ratios are measured
-side by side in one run. Absolute times are those of this machine, with whatever else it had to do at that time. A target that
-was missed is shown as missed.
+Made by `python -m benchmarks --page` on {day}:
+Python {python}, numpy {numpy}, {machine}, {cores} cores.
+Ratios are measured side by side in one run. Absolute times are those of this machine, with whatever else it had to do
+at that time. A target that was missed is shown as missed.
 
 `python -m benchmarks` prints these and {others} more tables: {names}.
 """
