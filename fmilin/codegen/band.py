@@ -71,5 +71,5 @@ def _cuthill_mckee(pattern: Pattern, partner: Sequence[int]) -> Order:
 
 
 def _graph(edges: Collection[tuple[int, int]], n: int) -> csr_array:
-    i, j = zip(*edges, strict=True) if edges else ((), ())
-    return csr_array(coo_array((np.ones(len(i), dtype=np.int8), (i, j)), shape=(n, n)))
+    places = np.array(list(edges), dtype=np.int32).reshape(-1, 2)  # csgraph of older SciPy takes no wider numbers
+    return csr_array(coo_array((np.ones(len(places), dtype=np.int8), tuple(places.T)), shape=(n, n)))
