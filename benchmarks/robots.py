@@ -87,6 +87,7 @@ def main() -> None:
         print("robots: the URDF files are not installed (pip install --no-deps 'example-robot-data>=6,<7').")
     urdf_files()
     batches()
+    discrete()
     builds()
     linearizations()
 
@@ -143,6 +144,25 @@ def batches() -> None:
         ["robot", "per point", "rate", "Pinocchio", "times Pinocchio's", "target"],
         rows,
         f"{POINTS} points, one core. Pinocchio: computeABADerivatives alone; fmilin: A, B, C, D, T, f0.",
+    )
+
+
+def discrete() -> None:
+    """A_k, B_k, c_k at a sample time, beside the continuous models."""
+    rows = []
+    for robot in robots():
+        model = robot.make()
+        points = nearby(model, POINTS // 4)
+        model.matrices_along(points, compiled=True)
+        calls: list[Callable[[], Any]] = [partial(model.matrices_along, points)]
+        calls += [partial(model.discrete_along, points, 0.002, integrator=name) for name in ("rk4", "midpoint")]
+        best = [t / len(points) for t in quickest(*calls, rounds=3)]
+        rows.append([robot.name, *(f"{1e6 * t:.0f} us" for t in best)])
+    show(
+        "Discrete models along points (discrete_along), per point",
+        ["robot", "continuous", "rk4", "midpoint"],
+        rows,
+        f"{POINTS // 4} points, one core: four stages, or Newton's steps of an implicit one, with their slopes.",
     )
 
 

@@ -42,7 +42,7 @@ SX = Any  # casadi.SX: casadi ships no types
 GOOD = 1e-13
 """Backward error of w up to which an elimination without interchanges counts; a point beyond is left to others."""
 
-SYMMETRIC = 1e-12
+NEARLY_SYMMETRIC = 1e-12
 """How far W may be from its transpose, of its largest entry."""
 
 CHUNK = 16
@@ -228,7 +228,7 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     random = np.random.default_rng(7)
     for _ in range(2):
         values = np.array(W(*(random.uniform(0.1, 0.9, a.numel()) for a in system.arguments)).full())
-        if not np.abs(values - values.T).max(initial=0.0) <= SYMMETRIC * np.abs(values).max(initial=0.0):
+        if not np.abs(values - values.T).max(initial=0.0) <= NEARLY_SYMMETRIC * np.abs(values).max(initial=0.0):
             return False
     return True
 
