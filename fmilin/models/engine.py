@@ -13,10 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.errors import ModelError
+from fmilin.errors import ModelError, NumericalError
+from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.models.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.models.shell import NativeModel
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import RANK
 
 __all__ = ["Engine", "EngineModel"]
 
@@ -40,11 +42,14 @@ class Engine(NativeEngine):
         States that the author recommends to keep; may be empty.
     parameters : mapping of str to float
         What constraints may use beside; fixed.
+    whole_slopes : bool
+        Whether :meth:`slopes` knows all slopes along the manifold, as good as exact ones.
     notes : sequence of str
         What a user should know about this model (what was left out): warnings of every linear model.
     """
 
     quantities: Signals = Signals()
+    whole_slopes: bool = False
 
     @abstractmethod
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -122,6 +127,42 @@ class _Picked(QuantityEvaluator):
         return values[:n], values[self._outputs], values[self._observed]
 
 
+class _EngineSlopes(ExactSlopes):
+    """Slopes along all states and inputs at one point, ready for a choice of states.
+
+    Parameters
+    ----------
+    values : Evaluation
+    slopes : Evaluation
+        With a column for each state, then for each input.
+    """
+
+    smooth = False
+
+    def __init__(self, values: Evaluation, slopes: Evaluation) -> None:
+        self.values, self._slopes = values, slopes
+        self.constraint_gradient = slopes.residuals[:, : len(slopes.derivatives)]
+
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes with these states kept; the gradient of the residuals gives the others."""
+        H, f, y = self.constraint_gradient, self._slopes.derivatives, self._slopes.outputs
+        assert H is not None  # noqa: S101 - it has just been made
+        n = len(f)
+        kept = list(independent)
+        others = [i for i in range(n) if i not in set(kept)]
+        T = np.zeros((n, len(kept)))
+        T[kept, range(len(kept))] = 1.0
+        if others:
+            sizes = np.linalg.norm(H, axis=1, keepdims=True)
+            H = H / np.where(sizes > 0, sizes, 1.0)
+            found, _, rank, _ = np.linalg.lstsq(H[:, others], -H[:, kept], rcond=RANK)
+            if rank < len(others):
+                raise NumericalError("The independent states do not determine the others at this point.")
+            T[others] = found
+        rates, seen = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
+        return Tangent(T, np.zeros((n, f.shape[1] - n)), rates, seen)
+
+
 class EngineModel(NativeModel):
     """The model of an :class:`Engine`.
 
@@ -138,3 +179,13 @@ class EngineModel(NativeModel):
     """
 
     engine: Engine
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the engine's own slopes with dependent states eliminated; None where it does not have all of them."""
+        if not self.engine.whole_slopes or not self._has_own_constraints:
+            return None
+        n, k = len(x), len(u)
+        found = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        if found is None or not all(np.isfinite(a).all() for a in (found.derivatives, found.residuals)):
+            return None
+        return _EngineSlopes(self.evaluate(t, x, u), found)

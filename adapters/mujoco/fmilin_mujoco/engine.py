@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mujoco
@@ -41,6 +41,7 @@ from fmilin_mujoco.names import (
     straight_places,
 )
 from fmilin_mujoco.saturation import Muscle, Saturation, muscles_of, opened, saturation_of
+from fmilin_mujoco.slopes import Held, PointSlopes, slopes_at, without_clamps
 from fmilin_mujoco.start import Start, start_of
 
 __all__ = ["MujocoEngine"]
@@ -49,6 +50,15 @@ _COMPUTED = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
 """What MuJoCo keeps for its sensors once it has been computed; mj_forward forgets it, its parts do not."""
 
 _OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY")
+
+
+@dataclass(frozen=True)
+class _AtPoint:
+    """What slopes at a point are made of: also G (m, nv), and how G v changes along each freedom, v held (m, nv)."""
+
+    point: PointSlopes
+    G: FloatArray
+    changes: FloatArray
 
 
 class MujocoEngine(Engine):
@@ -77,12 +87,15 @@ class MujocoEngine(Engine):
         When an equality constraint cannot be made ideal.
     """
 
+    whole_slopes = True
+
     def __init__(self, model: Any, name: str, start: Start | None = None, feet: Sequence[Foot] = ()) -> None:
         start = start_of(model) if start is None else start
         self._given, self._feet = model, tuple(feet)
         self._m = m = copy(model)
         self._seen: dict[Saturation, MujocoEngine] = {}
         self._muscles: tuple[Muscle, ...] = ()
+        self._last_slopes: tuple[Any, _AtPoint] | None = None
         anchors = anchored(m, start)
         loops = equalities(m)
         start, said = closed_start(m, start, loops)
@@ -207,6 +220,7 @@ class MujocoEngine(Engine):
             opened(other._m, found.at)
             other._d = mujoco.MjData(other._m)
             other._d.mocap_pos[:], other._d.mocap_quat[:] = self._d.mocap_pos, self._d.mocap_quat
+            other._last_slopes = None
             other._muscles = muscles_of(self._m, self._d, found.at)
             other.notes, other.names_limits = [*self.notes, *found.remarks], True
         return self._seen[found]
@@ -214,27 +228,59 @@ class MujocoEngine(Engine):
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return exact slopes of the gaps and their rates; NaN for accelerations and sensors, which have none.
+        """Return the slopes of rates, sensors, contact forces (:mod:`fmilin_mujoco.slopes`), gaps and their rates.
 
         With dq as a velocity d: dg = G d, and d(G v) = (change of G along d) v + G dv.
         """
-        del du
-        if not self._equalities:
-            return None
+        m, nv = self._m, self._m.nv
+        found = self._slopes_at(t, x, u)
+        q, v = x[: m.nq], x[m.nq : m.nq + nv]
+        dq, dv, da = dx[: m.nq], dx[m.nq : m.nq + nv], dx[m.nq + nv :]
+        moves = self._as_velocities(q, dq)
+        a, act, sensors, multipliers = found.point.along(np.vstack((moves, dv, da, du)))
+        forces = -multipliers[len(multipliers) - self._forces :]
+        gaps = found.G @ moves, found.changes @ moves + found.G @ dv
+        return np.vstack((self._turning(q, v, dq, dv), a, act)), np.vstack((sensors, forces, *gaps))
+
+    def _slopes_at(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
+        """Return what the slopes along any direction are made of; the last point is kept."""
+        key = (t, x.tobytes(), u.tobytes())
+        if self._last_slopes is None or self._last_slopes[0] != key:
+            self._last_slopes = (key, self._new_slopes(t, x, u))
+        return self._last_slopes[1]
+
+    def _new_slopes(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
         m, d, nv = self._m, self._d, self._m.nv
+        rates, _ = self.visit(t, x, u)
+        G = self._rows()[1]
+        factors = NullSpaceFactors(self._mass_matrix(), G)
+        right = d.qfrc_smooth.copy(), -self._change(d.qvel)
+        multipliers = factors.solve(np.concatenate(right))[nv:]
+        held = Held(self._equalities, self._sensors, self._muscles, rates[m.nq : m.nq + nv], multipliers)
+        point = slopes_at(without_clamps(m, d), d, held, factors)
+        changes = np.zeros((len(G), nv))
         self._place(t, x, u)
         mujoco.mj_fwdPosition(m, d)
-        v, G = d.qvel.copy(), self._rows()[1]
-        dv = dx[m.nq : m.nq + nv]
-        moves = self._as_velocities(x[: m.nq], dx[: m.nq])
-        changes = np.empty((len(G), dx.shape[1]))
-        for column, move in enumerate(moves.T):
-            d.qvel[:] = move
+        v = d.qvel.copy()
+        for j in range(nv) if len(G) and v.any() else ():
+            d.qvel[:] = 0.0
+            d.qvel[j] = 1.0
             mujoco.mj_fwdVelocity(m, d)
-            changes[:, column] = self._change(v)
-        unknown = np.full((len(self._sensors) + self._forces, dx.shape[1]), np.nan)
-        rates = np.full((len(x), dx.shape[1]), np.nan)
-        return rates, np.vstack((unknown, G @ moves, changes + G @ dv))
+            changes[:, j] = self._change(v)
+        return _AtPoint(point, G, changes)
+
+    def _turning(self, q: FloatArray, v: FloatArray, dq: FloatArray, dv: FloatArray) -> FloatArray:
+        """Return the slopes of q', shape (nq, k)."""
+        found = np.zeros(dq.shape)
+        for place, dof, size in self._straight:
+            found[place : place + size] = dv[dof : dof + size]
+        for place, dof in self._quaternions:
+            e, w = q[place : place + 4], v[dof : dof + 3]
+            de, dw = dq[place : place + 4], dv[dof : dof + 3]
+            found[place] = -(w @ de[1:] + e[1:] @ dw) / 2
+            turned = np.cross(de[1:], w, axisa=0, axisc=0) + np.cross(e[1:], dw, axisb=0, axisc=0)
+            found[place + 1 : place + 4] = (np.outer(w, de[0]) + e[0] * dw + turned) / 2
+        return found
 
     def gradient_of_gaps(self, x: FloatArray) -> FloatArray:
         """Return G with the rates of all gaps G v, shape (m, nv)."""
