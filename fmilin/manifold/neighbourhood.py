@@ -101,7 +101,7 @@ class Neighbourhood:
         """Return the same in other coordinates; what was found when the point was visited again holds on."""
         other = Neighbourhood(self.model, frame, self.point, self.base_evaluation, pairs=self.pairs)
         if self.revisited:
-            other._revisits = self._revisits
+            other._revisits = self.forgets, {}  # the places on the way lie along other coordinates
         return other
 
     @property

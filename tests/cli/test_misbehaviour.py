@@ -167,6 +167,15 @@ def test_a_model_that_starts_processes_without_end_is_stopped(zoo: Zoo, tmp_path
     assert processes_of("forks_always") == []
 
 
+def test_a_model_that_starts_processes_without_end_at_its_beginning_is_stopped(zoo: Zoo, tmp_path: Path) -> None:
+    done = shell(["linearize", zoo("forks_without_end"), "-o", "plant.json"], tmp_path)
+    assert done.status == 6
+    assert done.is_one_paragraph()
+    assert "processes, more than the 100 it may have, and was stopped" in done.err
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of("forks_without_end") == []
+
+
 @pytest.mark.parametrize("name", ["crashes_at_unload", "crashes_when_freed"])
 def test_a_crash_on_the_way_out_spoils_nothing(name: str, zoo: Zoo, tmp_path: Path) -> None:
     done = linearize(zoo(name), tmp_path)
