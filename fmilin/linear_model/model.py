@@ -157,7 +157,7 @@ class LinearModel:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``plot.eigenvalues()``, ``.modes()``, ``.bode()``, ``.step()`` and ``.errors()``."""
+        """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and others."""
         from fmilin.report.plots import Plots
 
         return Plots(self)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.linear_model.modal import ModalAnalysis, ModeGroup, modal_analysis
 from fmilin.linear_model.model import LinearModel
-from fmilin.report.numbers import eigenvalue_text, rough, rounded, shortened
+from fmilin.report.numbers import eigenvalue_text, rounded, shortened
 from fmilin.report.web.blocks import Block, Cell, Section, number, picture, table, text
 
 __all__ = ["ill_moved", "mode_sections"]
@@ -171,12 +171,3 @@ def ill_moved(linear: LinearModel, found: ModalAnalysis) -> Iterator[str]:
                 yield f"{what} {cannot[0]} {', '.join(which)} alone."
             if 0 < all_of[k] < group.count:
                 yield f"{what}: {all_of[k]} of its {group.count} motions {cannot[1]} {none}."
-
-
-def spread(values: np.ndarray) -> str:
-    """Return the least and the largest of some values."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return ""
-    low, high = float(finite.min()), float(finite.max())
-    return rough(low) if high - low <= 1e-6 * abs(high) else f"{rough(low)} to {rough(high)}"
