@@ -157,7 +157,7 @@ class LinearModel:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and others."""
+        """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and more."""
         from fmilin.report.plots import Plots
 
         return Plots(self)
