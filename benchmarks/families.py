@@ -7,7 +7,6 @@ what is made once per model (functions, compiled code, the child processes' star
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -31,6 +30,8 @@ EXCAVATOR = Path(__file__).parent.parent / "tests" / "families" / "excavator.tom
 ROLLING = ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]
 POINTS = 20_000
 LARGE = 100_000
+FEW = 150
+"""Points that both workers take part in: they cost what starting costs."""
 
 
 def main() -> None:
@@ -189,8 +190,8 @@ def fmus() -> list[list[str]]:
             one, family = processor_time(lambda: fl.sweep(model, vary, trim=trim), 2)
         rows = [["four-bar FMU, trimmed", f"{600 / one:.0f} /s and core, {family.ok.sum()} good", "500 /s"]]
         many = {"phi": np.linspace(0.4, 2.6, 3000)}
-        single, alone = wall(lambda: fl.sweep(path, many, trim=trim, jobs=1))
-        double, shared = wall(lambda: fl.sweep(path, many, trim=trim, jobs=2))
+        single, alone = least([swept_by(path, many, trim, 1) for _ in range(3)])
+        double, shared = least([swept_by(path, many, trim, 2) for _ in range(3)])
         text = (
             f"{single / double:.2f} times as fast by the clock at a load of {os.getloadavg()[0]:.1f}, "
             f"{2 * alone / shared:.2f} by processor time"
@@ -229,10 +230,21 @@ def dask(path: Path, vary: dict[str, Any], trim: fl.TrimRequest, double: tuple[f
         _, processor = wall(work)
         return clock[1] - clock[0], processor
 
-    few, total = swept(2), swept(len(vary["phi"]))
-    start = wall(lambda: fl.sweep(path, {"phi": vary["phi"][:2]}, trim=trim, jobs=2))
-    clock, processor = (1e3 * ((total[i] - few[i]) - (double[i] - start[i])) / len(vary["phi"]) for i in range(2))
+    few, total = (least([swept(count) for _ in range(2)]) for count in (FEW, len(vary["phi"])))
+    start = least([swept_by(path, {"phi": vary["phi"][:FEW]}, trim, 2) for _ in range(2)])
+    clock, processor = (
+        1e3 * ((total[i] - few[i]) - (double[i] - start[i])) / (len(vary["phi"]) - FEW) for i in range(2)
+    )
     return f"{clock:.2f} ms a point by the clock, {processor:.2f} ms of processor time, after {few[0]:.1f} s of start"
+
+
+def swept_by(path: Path, vary: dict[str, Any], trim: fl.TrimRequest, jobs: int) -> tuple[float, float]:
+    return wall(lambda: fl.sweep(path, vary, trim=trim, jobs=jobs))
+
+
+def least(times: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return the least time by the clock, and the least processor time."""
+    return min(clock for clock, _ in times), min(processor for _, processor in times)
 
 
 def large() -> None:
@@ -249,16 +261,17 @@ def large() -> None:
         process.wait()
         kept, first = done(rows), time.perf_counter() - begin
         begin = time.perf_counter()
-        subprocess.run([*command, "--resume"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
-        second = time.perf_counter() - begin
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        again = subprocess.Popen([*command, "--resume"], cwd=folder, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(again.pid, 0)  # this one alone: compilers and clusters were children, too
+        again.returncode = os.waitstatus_to_exitcode(status)
+        second, peak = time.perf_counter() - begin, usage.ru_maxrss / 1024
         size = (Path(folder) / "f.nc").stat().st_size / 2**20
         family = fl.LinearFamily.load(Path(folder) / "f.nc")
         text = f"killed after {first:.0f} s with {kept:,} points done, {second:.0f} s more, {family.ok.sum():,} good"
         show(
             f"{LARGE:,} points of the Furuta pendulum",
             ["", "", ""],
-            [["sweep", text, ""], ["largest process", f"{peak:.0f} MiB for a file of {size:.0f} MiB", "flat"]],
+            [["sweep", text, ""], ["process that ends it", f"{peak:.0f} MiB for a file of {size:.0f} MiB", "flat"]],
         )
 
 
