@@ -16,7 +16,6 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.discrete_states import discrete_values
-from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
 from fmilin.fmi.read.residuals import Residuals
@@ -24,6 +23,7 @@ from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
 from fmilin.fmi.read.structure import declared_structure
+from fmilin.fmi.read.tuning import is_parameter, require_tunable
 from fmilin.model.events import Hybrid, Passage
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signals
@@ -129,7 +129,7 @@ class FmuModel(Model, Hybrid):
         self._closed = False
         self._release = weakref.finalize(self, session.release, session.lease())
         layout, own = session.layout, len(session.layout.inputs)
-        self._tuned = tuple(s for _, s in interface.inputs if _is_parameter(layout, s))
+        self._tuned = tuple(s for _, s in interface.inputs if is_parameter(layout, s))
         places = {s.key: own + i for i, s in enumerate(self._tuned)}
         chosen = [places[s.key] if s.key in places else _place_index(layout, s) for _, s in interface.inputs]
         self._input_positions: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
@@ -367,28 +367,12 @@ class FmuModel(Model, Hybrid):
         layout = self._session.layout
         scalar = layout.find(name)
         place = layout.place(scalar) if scalar else None
-        if scalar is not None and _is_parameter(layout, scalar):
-            self._require_tunable(scalar)
+        if scalar is not None and is_parameter(layout, scalar):
+            require_tunable(self.description, scalar, only_tunable=self._session.only_tunable)
         elif scalar is None or place is None or place.kind != "input":
             known = [*layout.signals(layout.inputs).positions, *ParameterValues(self._session)]
             raise UnknownNameError.among(name, known, "a continuous input or a parameter of the model")
         return scalar
-
-    def _require_tunable(self, scalar: Scalar) -> None:
-        """Refuse a parameter that cannot be an input."""
-        v = scalar.variable
-        if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
-            what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"
-            raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
-        if self._session.only_tunable and (v.variability != "tunable" or v.dimensions):
-            every = self.description.with_causality("parameter")
-            tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
-            others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
-            raise UsageError(
-                f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
-                f"steps only where they are tunable and no arrays. {others} Through model exchange (--interface me) "
-                "fixed ones can be inputs, too; or compare models at two of its values (--set)."
-            )
 
     def _output(self, name: str) -> Scalar:
         layout = self._session.layout
@@ -419,10 +403,6 @@ def _place_index(layout: Layout, scalar: Scalar) -> int:
     place = layout.place(scalar)
     assert place is not None  # noqa: S101 - only inputs come here
     return place.position
-
-
-def _is_parameter(layout: Layout, scalar: Scalar) -> bool:
-    return layout.place(scalar) is None and scalar.variable.is_parameter
 
 
 def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:

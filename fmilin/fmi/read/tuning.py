@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fmilin.fmi.read.description import Variable
+from fmilin.errors import UsageError
+from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.settings import Setting
 from fmilin.signals import FloatArray
 
-__all__ = ["Tuning"]
+__all__ = ["Tuning", "is_parameter", "require_tunable"]
 
 
 class Tuning:
@@ -52,3 +54,31 @@ class Tuning:
         before, self.held = self.held, {v: tuple(numbers) for v, numbers in wanted.items()}
         self._asked = asked
         return [Setting(v, x) for v, x in self.held.items() if before.get(v, self._first[v]) != x]
+
+
+def is_parameter(layout: Layout, scalar: Scalar) -> bool:
+    """Whether a scalar is a parameter or constant, and neither state, input nor derivative."""
+    return layout.place(scalar) is None and scalar.variable.is_parameter
+
+
+def require_tunable(description: Description, scalar: Scalar, *, only_tunable: bool) -> None:
+    """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed.
+
+    Raises
+    ------
+    UsageError
+        With the reason.
+    """
+    v = scalar.variable
+    if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
+        what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"
+        raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
+    if only_tunable and (v.variability != "tunable" or v.dimensions):
+        every = description.with_causality("parameter")
+        tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
+        others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
+        raise UsageError(
+            f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
+            f"steps only where they are tunable and no arrays. {others} Through model exchange (--interface me) "
+            "fixed ones can be inputs, too; or compare models at two of its values (--set)."
+        )
