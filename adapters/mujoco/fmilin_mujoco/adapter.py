@@ -73,17 +73,18 @@ class MujocoAdapter(Adapter):
 
     def _engine_of(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
         self.engine()
-        import mujoco
-
         from fmilin_mujoco.engine import MujocoEngine
         from fmilin_mujoco.start import start_of
+        from fmilin_mujoco.urdf import compiled
 
         try:
-            model = mujoco.MjModel.from_xml_path(str(path))
+            model, said = compiled(path)
         except Exception as error:
             words = " ".join(str(error).split())
             raise ModelError(
                 f"MuJoCo cannot read '{path}': {words}. Open it with MuJoCo's own viewer (python -m mujoco.viewer) to "
                 "see it there, correct it, and try again."
             ) from error
-        return MujocoEngine(model, path.stem, start_of(model, options.get("keyframe")))
+        engine = MujocoEngine(model, path.stem, start_of(model, options.get("keyframe")))
+        engine.notes = [*said, *engine.notes]
+        return engine
