@@ -37,6 +37,7 @@ class PinocchioAdapter(Adapter):
         from fmilin.models.engine import EngineModel
         from fmilin.models.mechanism.urdf_file import beside
         from fmilin_pinocchio.engine import PinocchioEngine
+        from fmilin_pinocchio.mimicking import mimics_in
 
         try:
             robot = pin.buildModelFromUrdf(str(path))
@@ -46,6 +47,7 @@ class PinocchioAdapter(Adapter):
                 f"Pinocchio cannot read '{path}': {words}. 'fmilin info {path}' reads it without Pinocchio and may say "
                 "more; correct it, and try again."
             ) from error
+        mimics, said = mimics_in(path, robot)
         rubbing = [robot.names[j] for j in range(1, robot.njoints) if robot.nvs[j] and _friction(robot, j)]
         table = beside(path)
         guess = pin.neutral(robot)
@@ -53,9 +55,11 @@ class PinocchioAdapter(Adapter):
         independent: tuple[str, ...] = ()
         if table is not None:
             robot, guess, welds, independent = _closed(robot, table)
-        engine = PinocchioEngine(robot, welds, guess, name=robot.name or path.stem, independent=independent)
-        if rubbing:
-            engine.notes = (f"Dry friction is left out: {', '.join(rubbing)}.",)
+        engine = PinocchioEngine(
+            robot, welds, guess, name=robot.name or path.stem, independent=independent, mimics=mimics
+        )
+        friction = (f"Dry friction is left out: {', '.join(rubbing)}.",) if rubbing else ()
+        engine.notes = (*said, *friction)
         return EngineModel(engine)
 
 

@@ -26,6 +26,7 @@ from fmilin.saddle_point.factors import Factors, require_regular
 from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_pinocchio.closing import Weld
+from fmilin_pinocchio.mimicking import Couplings, Mimic
 from fmilin_pinocchio.names import Joint, joints_of, signals_of
 
 __all__ = ["PinocchioEngine"]
@@ -66,6 +67,8 @@ class PinocchioEngine(Engine):
     name : str
     independent : sequence of str
         States to keep.
+    mimics : sequence of Mimic
+        Joints that follow others.
 
     Raises
     ------
@@ -81,9 +84,11 @@ class PinocchioEngine(Engine):
         *,
         name: str = "",
         independent: Sequence[str] = (),
+        mimics: Sequence[Mimic] = (),
     ) -> None:
         self._robot, self._welds, self._data = robot, tuple(welds), robot.createData()
         self._joints: list[Joint] = list(joints_of(robot))
+        self._couplings = Couplings(mimics, self._joints, robot.nv)
         straight = [j for j in self._joints if j.sizes == (1, 1)]
         self._straight = (np.array([j.q for j in straight], dtype=int), np.array([j.v for j in straight], dtype=int))
         self._turning = [j for j in self._joints if j.sizes != (1, 1)]
@@ -93,7 +98,7 @@ class PinocchioEngine(Engine):
         q = self._closed(pin.neutral(robot) if guess is None else np.array(guess, dtype=np.float64))
         self.info = ModelInfo(name or robot.name, tool=f"Pinocchio {pin.__version__}")
         self.states = signals_of(self._joints, q)
-        loops = {weld.name for weld in welds}
+        loops = {*(weld.name for weld in welds), *(mimic.follower for mimic in mimics)}
         driven = [j for j in self._joints if j.sizes[1] == 1 and j.name not in loops]
         self._driven = [j.v for j in driven]
         self.inputs = Signals(
@@ -102,12 +107,14 @@ class PinocchioEngine(Engine):
         )
         rows = [(weld.name, i) for weld in welds for i in range(6)]
         units = ("m", "m", "m", "rad", "rad", "rad")
+        names = [*((n, i, units[i]) for n, i in rows), *((m.name, 0, u) for m, u in zip(
+            mimics, self._couplings.units, strict=True))]  # fmt: skip
         self.quantities = Signals(
-            [Signal(f"{n}.gap[{i + 1}]", units[i]) for n, i in rows]
-            + [Signal(f"{n}.rate[{i + 1}]", f"{units[i]}/s") for n, i in rows]
+            [Signal(f"{n}.gap[{i + 1}]", unit) for n, i, unit in names]
+            + [Signal(f"{n}.rate[{i + 1}]", f"{unit}/s") for n, i, unit in names]
         )
         self.outputs = tuple(self.states.names[j.q] for j in driven)
-        closed = (Constraint.from_text(f"`{n}.gap[{i + 1}]`", rate=f"`{n}.rate[{i + 1}]`") for n, i in rows)
+        closed = (Constraint.from_text(f"`{n}.gap[{i + 1}]`", rate=f"`{n}.rate[{i + 1}]`") for n, i, _ in names)
         unit = (
             Constraint.from_text(  # its rate is zero whatever the states are: nothing is hidden
                 " + ".join(f"`{p}`^2" for p in j.unit) + " - 1", name=f"{j.name}: unit length", level="velocity"
@@ -135,7 +142,9 @@ class PinocchioEngine(Engine):
         a, _, closures, _factors = self._dynamics(q, v, u)
         gaps = [pin.log6(closure.X).vector for closure in closures]
         rates = [pin.Jlog6(closure.X) @ (closure.G @ v) for closure in closures]
-        return np.concatenate((self._position_rates(q, v), a)), np.concatenate([np.empty(0), *gaps, *rates])
+        follow = self._couplings
+        quantities = [np.empty(0), *gaps, follow.gaps(q), *rates, follow.G @ v]
+        return np.concatenate((self._position_rates(q, v), a)), np.concatenate(quantities)
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
@@ -160,9 +169,10 @@ class PinocchioEngine(Engine):
             swept = -turned.action @ move  # the first twist, seen from a second frame that moves
             rate_slopes.append(pin.Jlog6(closure.X) @ ((V2 - closure.A @ V1) @ moves + swept + closure.G @ dv))
             pulls.append(-(A2q - closure.A @ A1q) @ moves - (A2v - closure.A @ A1v) @ dv)
-        da = factors.solve(np.vstack([r, *pulls]))[: robot.nv]
+        G = self._couplings.G
+        da = factors.solve(np.vstack([r, *pulls, np.zeros((len(G), dx.shape[1]))]))[: robot.nv]
         rates = np.vstack((self._position_slopes(q, v, dx[:nq], dv), da))
-        return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, *rate_slopes])
+        return rates, np.vstack([np.empty((0, dx.shape[1])), *gap_slopes, G @ moves, *rate_slopes, G @ dv])
 
     # -- dynamics ----------------------------------------------------------------------------------
 
@@ -173,7 +183,8 @@ class PinocchioEngine(Engine):
         if self._last is not None and self._last[0] == key:  # slopes are asked for where a visit was
             return self._last[1]
         closures, biases = self._closures(q, v)
-        G = np.vstack([np.empty((0, robot.nv)), *(closure.G for closure in closures)])
+        follow = self._couplings.G
+        G = np.vstack([np.empty((0, robot.nv)), *(closure.G for closure in closures), follow])
         M = np.triu(pin.crba(robot, data, q))  # the triangle that every version of Pinocchio fills
         M = M + np.triu(M, 1).T
         tau = -robot.damping * v
@@ -181,7 +192,7 @@ class PinocchioEngine(Engine):
         r = tau - pin.nonLinearEffects(robot, data, q, v)
         factors = NullSpaceFactors(M, G) if len(G) else DenseFactors(M)
         require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[robot.nq :])
-        w = factors.solve(np.concatenate([r, *(-bias for bias in biases)]))
+        w = factors.solve(np.concatenate([r, *(-bias for bias in biases), np.zeros(len(follow))]))
         self._last = (key, (w[: robot.nv], -w[robot.nv :], closures, factors))
         return self._last[1]
 
@@ -263,7 +274,7 @@ class PinocchioEngine(Engine):
 
     def _closed(self, q: FloatArray) -> FloatArray:
         """Return the position with closed loops nearest to a guess, by Gauss-Newton."""
-        q = pin.normalize(self._robot, q)
+        q = self._couplings.followed(pin.normalize(self._robot, q))
         names = {weld.name for weld in self._welds}
         of_loops = [v for j in self._joints if j.name in names for v in range(j.v, j.v + j.sizes[1])]
         for columns in (of_loops, list(range(self._robot.nv))):  # nobody guesses the loops' own joints
@@ -271,6 +282,13 @@ class PinocchioEngine(Engine):
             if not gap.size or np.abs(gap).max() < CLOSED:
                 return q
         k = int(np.argmax(np.abs(gap))) // 6
+        if k >= len(self._welds):
+            mimic = self._couplings.mimics[int(np.argmax(np.abs(gap))) - 6 * len(self._welds)]
+            raise ModelError(
+                f"The joint '{mimic.follower}' cannot follow '{mimic.leader}' with all loops closed: it is off by "
+                f"{np.abs(gap).max():.3g}. Check the ratio and the offset, or give the joints a better guess with "
+                "[[joint_setting]]."
+            )
         open_by = np.abs(gap[6 * k : 6 * k + 6])
         raise ModelError(
             f"The loop '{self._welds[k].name}' cannot be closed: from the first guess it stays open by "
@@ -282,10 +300,12 @@ class PinocchioEngine(Engine):
         """Return where Gauss-Newton ends when some velocities move, and the gaps there."""
         for _ in range(ITERATIONS):
             closures, _biases = self._closures(q, np.zeros(self._robot.nv))
-            gap = np.concatenate([np.empty(0), *(pin.log6(closure.X).vector for closure in closures)])
+            welded = [pin.log6(closure.X).vector for closure in closures]
+            gap = np.concatenate([np.empty(0), *welded, self._couplings.gaps(q)])
             if not columns or not gap.size or np.abs(gap).max() < CLOSED:
                 break
-            G = np.vstack([pin.Jlog6(closure.X) @ closure.G for closure in closures])[:, columns]
+            moved = [pin.Jlog6(closure.X) @ closure.G for closure in closures]
+            G = np.vstack([*moved, self._couplings.G])[:, columns]
             step = np.zeros(self._robot.nv)
             step[columns] = -linalg.pinv(G, rtol=REDUNDANT) @ gap
             if np.abs(step).max() < CLOSED:
