@@ -94,7 +94,6 @@ class Couplings:
             found[i] = (gap + np.pi) % (2 * np.pi) - np.pi if turns else gap
         return found
 
-
     def followed(self, q: FloatArray) -> FloatArray:
         """Return the position with all followers where their leaders ask for; one may follow another that follows."""
         q = q.copy()
