@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fmilin.errors import ModelError
-from fmilin.models.mechanism.parts import check_name, check_type
+from fmilin.models.mechanism.parts import check_name, check_nominal, check_type
 from fmilin.models.mechanism.placement import ORIGIN, Placement, Vector, vector
 
 __all__ = ["ACTUATOR_DYNAMICS", "Actuator", "ActuatorDynamics", "Tendon"]
@@ -114,6 +114,8 @@ class Actuator:
         The control and the force go no further; at a limit linear models are those of its inner side.
     start, activation : float
         Initial values of the control and of the activation.
+    nominal : float, optional
+        Typical size of the control.
     """
 
     name: str
@@ -130,9 +132,11 @@ class Actuator:
     force_limits: Any = ()
     start: float = 0.0
     activation: float = 0.0
+    nominal: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "actuator")
+        check_nominal(self.nominal, f"the actuator '{self.name}'")
         where = f"the actuator '{self.name}'"
         if sum(bool(part) for part in (self.joint, self.tendon, self.body)) != 1:
             raise ModelError(f"{_start(where)} drives a 'joint', a 'tendon' or a 'body': give one of the three.")

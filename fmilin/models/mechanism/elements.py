@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fmilin.errors import ModelError
-from fmilin.models.mechanism.parts import QUANTITIES, Quantity, check_name, check_type, unit
+from fmilin.models.mechanism.parts import QUANTITIES, Quantity, check_name, check_nominal, check_type, unit
 from fmilin.models.mechanism.placement import Vector, vector
 
 __all__ = [
@@ -216,15 +216,19 @@ class JointForce:
         Which speed of the joint it drives, from 0.
     start : float
         Initial value, in N or N m.
+    nominal : float, optional
+        Typical size: what searches and errors measure it in.
     """
 
     name: str
     joint: str
     coordinate: int = 0
     start: float = 0.0
+    nominal: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")
+        check_nominal(self.nominal, f"the force '{self.name}'")
 
 
 @dataclass(frozen=True)
@@ -241,7 +245,8 @@ class Force:
     direction : sequence of 3 floats
     frame : {"ground", "body"}
         Where the direction is fixed.
-    start : float
+    start, nominal : float
+        As for :class:`JointForce`.
     """
 
     name: str
@@ -250,9 +255,11 @@ class Force:
     direction: Vector = (1.0, 0.0, 0.0)
     frame: Literal["ground", "body"] = "ground"
     start: float = 0.0
+    nominal: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")
+        check_nominal(self.nominal, f"the force '{self.name}'")
         object.__setattr__(self, "point", vector(self.point, f"The point of the force '{self.name}'"))
         object.__setattr__(self, "direction", unit(self.direction, f"The direction of the force '{self.name}'"))
         check_type(self.frame, ("ground", "body"), f"the force '{self.name}'", "frame")
@@ -267,9 +274,11 @@ class Torque:
     direction: Vector = (0.0, 0.0, 1.0)
     frame: Literal["ground", "body"] = "ground"
     start: float = 0.0
+    nominal: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "torque")
+        check_nominal(self.nominal, f"the torque '{self.name}'")
         object.__setattr__(self, "direction", unit(self.direction, f"The direction of the torque '{self.name}'"))
         check_type(self.frame, ("ground", "body"), f"the torque '{self.name}'", "frame")
 
@@ -285,7 +294,8 @@ class LineForce:
     first, second : str
         Bodies; one may be the ground.
     first_point, second_point : sequence of 3 floats
-    start : float
+    start, nominal : float
+        As for :class:`JointForce`.
     """
 
     name: str
@@ -294,9 +304,11 @@ class LineForce:
     first_point: Vector = ZERO
     second_point: Vector = ZERO
     start: float = 0.0
+    nominal: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")
+        check_nominal(self.nominal, f"the force '{self.name}'")
         for what in ("first_point", "second_point"):
             object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of the force '{self.name}'"))
 

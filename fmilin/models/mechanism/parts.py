@@ -339,6 +339,12 @@ def check_name(name: str, what: str) -> None:
         raise ModelError(f"{name!r} is no name for a {what}: use letters, digits and underscores.")
 
 
+def check_nominal(nominal: float | None, where: str) -> None:
+    """Refuse a typical size that is none."""
+    if nominal is not None and not (np.isfinite(nominal) and nominal > 0):
+        raise ModelError(f"The nominal value of {where} must be positive, and is {nominal}.")
+
+
 def check_type(given: str, known: tuple[str, ...], where: str, what: str) -> None:
     """Refuse an unknown type."""
     if given not in known:

@@ -60,12 +60,12 @@ def input_signals(system: System) -> Signals:
     found = []
     for force in system.description.inputs:
         if isinstance(force, Actuator):  # its unit depends on its law
-            found.append(Signal(force.name, "", None, force.start))
+            found.append(Signal(force.name, "", force.nominal, force.start))
             continue
         linear = isinstance(force, Force | LineForce)
         if isinstance(force, JointForce):
             linear = speed_is_linear(joints[force.joint], force.coordinate)
-        found.append(Signal(force.name, "N" if linear else "N.m", None, force.start))
+        found.append(Signal(force.name, "N" if linear else "N.m", force.nominal, force.start))
     return Signals(found)
 
 

@@ -247,6 +247,7 @@ class InputTable(Table):
     force_limits: Limits = Field([], description="actuator: the force goes no further.")
     activation: Number = Field(0.0, description="actuator: initial value of its state.")
     start: Number = Field(0.0, description="Initial value, in N or N m.")
+    nominal: Number | None = Field(None, description="Typical size, positive: what searches and errors measure it in.")
 
 
 class SensorTable(Table):

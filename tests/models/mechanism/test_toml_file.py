@@ -361,3 +361,33 @@ def test_angles_beside_a_urdf_file_may_be_in_degrees(tmp_path: Path) -> None:
         '[[joint_setting]]\njoint = "push"\nposition = 0.5\nvelocity = 0.25\n'
     )
     assert fl.load(tmp_path / "arm.urdf").start.states == pytest.approx([np.pi / 2, 0.5, np.pi, 0.25])
+
+
+def test_inputs_have_nominal_values(tmp_path: Path) -> None:
+    text = """
+[[body]]
+name = "rod"
+mass = 1.0
+[[joint]]
+name = "push"
+type = "prismatic"
+parent = "ground"
+child = "rod"
+[[input]]
+kind = "joint_force"
+name = "force"
+joint = "push"
+nominal = 5000
+[[input]]
+kind = "force"
+name = "other"
+body = "rod"
+"""
+    path = tmp_path / "rod.toml"
+    path.write_text(text)
+    model = fl.load(path)
+    assert [signal.nominal for signal in model.inputs] == [5000.0, None]
+    assert model.inputs.scales(model.start.inputs)[0] == 5000.0
+    path.write_text(text.replace("5000", "-1"))
+    with pytest.raises(ModelError, match=r"line 10: .*nominal value of the force 'force' must be positive, and is -1"):
+        fl.load(path)
