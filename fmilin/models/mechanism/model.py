@@ -168,7 +168,7 @@ class Mechanism(NativeModel):
         """Return A, B, C, D, T and f0 at many points at once, stacked along the first axis.
 
         The points are not verified. From some hundred points on, those of earlier calls counted, the equations are
-        compiled to C where there is a compiler: that takes a second or a few, and a hundredth of that when the same
+        compiled to C where there is a compiler: that takes a second or a few, and less than half of that when the same
         mechanism was compiled before.
 
         Parameters
