@@ -23,6 +23,7 @@ import numpy as np
 import fmilin as fl
 from benchmarks.leg_robot import leg_robot
 from benchmarks.mechanism import quickest
+from benchmarks.scenes import scenes
 from benchmarks.tables import show
 from fmilin.errors import FmilinError
 from fmilin.model.interface import OperatingPoint
@@ -90,6 +91,7 @@ def main() -> None:
     discrete()
     builds()
     linearizations()
+    scenes()
 
 
 def pinocchio() -> Any:
