@@ -82,6 +82,14 @@ class Engine(NativeEngine):
         del t, x, u, dx, du
         return None
 
+    def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return quantities (nz,) that need no dynamics and their slopes by all states (nz, N), NaN for others.
+
+        None where they cost as much as a visit.
+        """
+        del t, x, u
+        return None
+
     @cached_property
     def available(self) -> dict[str, Quantity]:
         """Quantities, rates, inputs and states; states and inputs go before quantities of the same name."""
@@ -179,6 +187,21 @@ class EngineModel(NativeModel):
     """
 
     engine: Engine
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
+        sources = [self._quantity(name).source for name in self._observed_names()]
+        if x.ndim > 1 or not sources or any(kind != "quantity" for kind, _ in sources):
+            return None
+        found = self.engine.kinematics(t, x, u)
+        if found is None:
+            return None
+        z, dz = (a[[i for _, i in sources]] for a in found)
+        if not (np.isfinite(z).all() and np.isfinite(dz).all()):
+            return None
+        n = len(x)
+        along = self.constraints.along((t, x, u, z), np.vstack((np.eye(n), np.zeros((len(u), n)), dz)))
+        return self._residuals(t, x, u, z), along
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the engine's own slopes with dependent states eliminated; None where it does not have all of them."""

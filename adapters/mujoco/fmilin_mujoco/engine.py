@@ -258,16 +258,39 @@ class MujocoEngine(Engine):
         multipliers = factors.solve(np.concatenate(right))[nv:]
         held = Held(self._equalities, self._sensors, self._muscles, rates[m.nq : m.nq + nv], multipliers)
         point = slopes_at(without_clamps(m, d), d, held, factors)
-        changes = np.zeros((len(G), nv))
         self._place(t, x, u)
         mujoco.mj_fwdPosition(m, d)
-        v = d.qvel.copy()
-        for j in range(nv) if len(G) and v.any() else ():
+        return _AtPoint(point, G, self._changes(len(G)))
+
+    def _changes(self, count: int) -> FloatArray:
+        """Return how G v changes along each freedom, v held, at the positions that were computed, shape (m, nv)."""
+        m, d = self._m, self._d
+        changes, v = np.zeros((count, m.nv)), d.qvel.copy()
+        for j in range(m.nv) if count and v.any() else ():
             d.qvel[:] = 0.0
             d.qvel[j] = 1.0
             mujoco.mj_fwdVelocity(m, d)
             changes[:, j] = self._change(v)
-        return _AtPoint(point, G, changes)
+        d.qvel[:] = v
+        return changes
+
+    def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return gaps and their rates, and their slopes by all states; NaN for sensors and contact forces."""
+        if not self._equalities:
+            return None
+        m, nq, nv = self._m, self._m.nq, self._m.nv
+        self._place(t, x, u)
+        mujoco.mj_fwdPosition(m, self._d)
+        g, G = self._rows()
+        moves = self._as_velocities(x[:nq], np.eye(nq))
+        unknown = len(self._sensors) + self._forces
+        values = np.concatenate((np.full(unknown, np.nan), g, G @ x[nq : nq + nv]))
+        slopes = np.zeros((len(values), len(x)))
+        slopes[:unknown] = np.nan
+        slopes[unknown : unknown + len(g), :nq] = G @ moves
+        slopes[unknown + len(g) :, :nq] = self._changes(len(G)) @ moves
+        slopes[unknown + len(g) :, nq : nq + nv] = G
+        return values, slopes
 
     def _turning(self, q: FloatArray, v: FloatArray, dq: FloatArray, dv: FloatArray) -> FloatArray:
         """Return the slopes of q', shape (nq, k)."""
