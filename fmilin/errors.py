@@ -74,9 +74,16 @@ class UnknownNameError(UsageError):
 
 
 class ModelError(FmilinError):
-    """The model cannot be read, is not supported, or refused to initialize or to be evaluated."""
+    """The model cannot be read, is not supported, or refused to initialize or to be evaluated.
+
+    Attributes
+    ----------
+    costs_start : bool
+        Whether the model has to start anew before it can be asked again.
+    """
 
     exit_status = 3
+    costs_start = False
 
 
 def missing_file(path: PurePath) -> ModelError:

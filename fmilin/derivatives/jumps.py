@@ -96,11 +96,10 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
     apart = np.abs(runs[0] - runs[1]).min(axis=1)
     same = (np.ptp(runs, axis=2) <= np.maximum(STILL * sizes, 4 * unit)) & (sizes > 40 * unit) & (apart > EVEN * sizes)
     steps = h >= AT_POINT
-    finer = [
-        (np.abs(sides[:, k:] - sides[:, k, None])[:, steps[k:]] <= sizes[:, k, None] / 2).all(axis=1)
-        for k in range(len(unit))
-    ]
-    found: NDArray[np.bool_] = (same & np.array(finer).T).any(axis=0)
+    found = np.zeros(len(unit), dtype=np.bool_)
+    for k in np.flatnonzero(same.any(axis=0)).tolist():
+        finer = (np.abs(sides[:, k:] - sides[:, k, None])[:, steps[k:]] <= sizes[:, k, None] / 2).all(axis=1)
+        found[k] = (same[:, k] & finer).any()
     return found
 
 

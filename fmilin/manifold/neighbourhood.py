@@ -22,6 +22,9 @@ __all__ = ["Neighbourhood"]
 FAR = 2.0**-3
 """In sizes of the variables: from there the point is visited again."""
 
+FAR_ALONE = 2.0**-2
+"""The same, from which on a place that cost the model its instance keeps other columns from going as far."""
+
 
 class Neighbourhood:
     """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs.
@@ -53,7 +56,7 @@ class Neighbourhood:
         self.base = np.concatenate((base.derivatives, base.outputs))
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
-        self._fastest = 0.0
+        self._fastest, self._border = 0.0, np.inf
         self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
 
     @cached_property
@@ -127,7 +130,23 @@ class Neighbourhood:
         ------
         EventCrossingError
             When the displaced point lies beyond an event of the model.
+        ModelError
+            When it cannot be evaluated there. Where that costs the model its instance far from the point, it is not
+            asked in places as far away any more: what is not seen there counts as not possible to see.
         """
+        if self._border < np.inf and self._size(displacement) >= self._border:
+            raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
+        try:
+            return self._at(displacement, again=again)
+        except ModelError as error:
+            if error.costs_start and (size := self._size(displacement)) >= FAR_ALONE:
+                self._border = min(self._border, size)
+            raise
+
+    def _size(self, displacement: FloatArray) -> float:
+        return float(np.max(np.abs(displacement) / self.scales))
+
+    def _at(self, displacement: FloatArray, *, again: bool) -> FloatArray:
         t, x = self.point.time, self.point.states
         u = self.point.inputs + displacement[self.p :]
         if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves):

@@ -21,6 +21,7 @@ from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled, unexpected_library
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import undisturbed_process
+from fmilin.fmi.read.refusals import Refusals
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
 from fmilin.fmi.read.tuning import Tuning
 from fmilin.signals import FloatArray, Signals
@@ -91,6 +92,7 @@ class Session:
         self.passed_event = False
         """Whether it has passed an event, and may be in another mode since."""
         self.tuning = Tuning()
+        self._refusals = Refusals()
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
@@ -132,8 +134,17 @@ class Session:
         wanted, then
             See :meth:`Instance.visit`.
         """
-        asked = buffers.x.tobytes()
-        self.instance.visit(buffers, wanted, then)
+        asked, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
+        if self._refusals and at_start:
+            self._refusals.repeat(buffers, wanted)
+        instance = self.instance
+        try:
+            instance.visit(buffers, wanted, then)
+        except ModelError as error:
+            component = instance.component
+            if at_start and not component.is_usable and not component.is_lost:
+                self._refusals.remember(buffers, asked, wanted, error)
+            raise
         if buffers.x.tobytes() != asked:
             self._note_moved_state(np.frombuffer(asked), buffers.x)
 

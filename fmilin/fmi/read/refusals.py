@@ -1,0 +1,49 @@
+"""Points at which an FMU's instance is lost: asked once there, and not again."""
+
+from __future__ import annotations
+
+from fmilin.errors import ModelError
+from fmilin.fmi.read.buffers import Buffers
+
+__all__ = ["Refusals"]
+
+REMEMBERED = 1000
+"""Points at most; the oldest are forgotten."""
+
+_Key = tuple[str, tuple[int, ...], bytes]
+
+
+class Refusals:
+    """Errors that cost an instance, by the point and by what was asked for there.
+
+    An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one takes milliseconds. Fresh
+    ones are all in the same mode, so the answer would be the same.
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[_Key, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._said)
+
+    def repeat(self, buffers: Buffers, wanted: str) -> None:
+        """Raise the error that was met when the same was asked for before."""
+        if (said := self._said.get(_key(buffers, buffers.x.tobytes(), wanted))) is not None:
+            raise _costly(ModelError(said))
+
+    def remember(self, buffers: Buffers, states: bytes, wanted: str, error: ModelError) -> None:
+        """Note an error that was met at the point of the buffers; ``states`` are those that were asked for."""
+        if len(self._said) >= REMEMBERED:
+            del self._said[next(iter(self._said))]
+        self._said[_key(buffers, states, wanted)] = str(error)
+        _costly(error)
+
+
+def _key(buffers: Buffers, states: bytes, wanted: str) -> _Key:
+    point = buffers.values[:1].tobytes() + states + buffers.u.tobytes()
+    return wanted, tuple(v.reference for v in buffers.further), point
+
+
+def _costly(error: ModelError) -> ModelError:
+    error.costs_start = True
+    return error
