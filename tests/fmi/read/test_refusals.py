@@ -33,7 +33,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def divides(opened: Callable[..., FmuModel]) -> FmuModel:
-    """v' = (-v^3 - x / k^8) / m^8, y = v / r^8, at x = 1, v = 0.5, m = k = r = 1: an error where one is not positive."""
+    """v' = (-v^3 - x / k^8) / m^8, y = v / r^8, at x = m = k = r = 1, v = 0.5: m, k, r must be positive."""
     return opened("divides")
 
 
