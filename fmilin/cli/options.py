@@ -48,6 +48,7 @@ __all__ = [
     "names",
     "names_option",
     "new_file_option",
+    "number",
     "number_option",
     "one_of",
     "output_option",
@@ -364,7 +365,7 @@ def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]
     """
     values: dict[str, float] = {}
     for text in texts:
-        name, equals, number = text.rpartition("=")
+        name, equals, given = text.rpartition("=")
         name = name.strip()
         if len(name) > 1 and name[0] == name[-1] == "`":
             name = name[1:-1]
@@ -372,11 +373,18 @@ def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]
             raise UsageError(f"{option} '{text}' is not of the form NAME=VALUE. Write for example {option} phi=1.5.")
         if name in values:
             raise UsageError(f"{option} sets '{name}' twice. Keep the one that you mean.")
-        values[name] = _value(number.strip(), f"{option} '{text}'")
+        values[name] = number(given.strip(), f"{option} '{text}'")
     return values
 
 
-def _value(text: str, where: str) -> float:
+def number(text: str, where: str) -> float:
+    """Return the finite number that a text says; true and false are 1 and 0.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or not finite.
+    """
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:

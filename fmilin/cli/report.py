@@ -101,11 +101,13 @@ def command(
         found, plant = _found(model, request, runner, against)
         verification = None
         if against is not None or verify:
-            if plant is None or isinstance(found, LinearFamily):
-                what = "a family: its points are verified one by one" if isinstance(found, LinearFamily) else "a file"
+            if isinstance(found, LinearFamily):
                 raise UsageError(
-                    f"'{model}' is {what}, and --verify needs the model: --against MODEL goes with a file."
+                    f"'{model}' is a family: its points are verified one by one, each from a file of its linear model. "
+                    "Leave out --verify, --against and --horizon."
                 )
+            if plant is None:
+                raise UsageError(f"'{model}' is a file, and --verify needs the model: give --against MODEL instead.")
             verification = _verified(found, plant, horizon)
         runner.restore_directory()
         runner.write_files({output: report_html(found, verification, plant).encode("utf-8")})

@@ -19,11 +19,11 @@ from fmilin.cli.options import (
     PROJECT,
     Constraints,
     Running,
-    assignments,
     constraints_options,
     is_fmu,
     json_option,
     names_option,
+    number,
     one_of,
     output_option,
     outputs_option,
@@ -108,7 +108,7 @@ def _range(text: str, where: str) -> list[float]:
 
 
 def _number(text: str, where: str) -> float:
-    return assignments([f"value={text.strip()}"], where)["value"] if text.strip() else _missing(where)
+    return number(text.strip(), where) if text.strip() else _missing(where)
 
 
 def _missing(where: str) -> float:

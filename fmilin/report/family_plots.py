@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fmilin.errors import UsageError
 from fmilin.report.eigenvalue_plot import rays
 from fmilin.report.family_surface import axis_label, surface_figure
-from fmilin.report.figures import COLORS, DASHES, QUIET, gridded, new_figure, plain
+from fmilin.report.figures import COLORS, DASHES, QUIET, gridded, new_figure, pictures_of, plain
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class FamilyPlots:
 
     def __init__(self, family: LinearFamily) -> None:
         self._family = family
+
+    def __repr__(self) -> str:
+        return pictures_of(self)
 
     def eigenvalues(self) -> Figure:
         """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line.
@@ -141,7 +144,7 @@ class FamilyPlots:
         frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         figure.suptitle(_title(family, "Campbell diagram"), x=0.01, ha="left", fontweight="bold", fontsize=12)
         factor = 1 / (2 * np.pi) if hertz else 1.0
-        drawn = 0
+        drawn, marked, largest = 0, False, 0.0
         for mode, values in enumerate(line.eigenvalues.T):
             swings = values.imag > 1e-9 * np.abs(values)
             if not swings.any():
@@ -151,13 +154,16 @@ class FamilyPlots:
             look = _look(drawn)
             frequency.plot(line.axis, factor * w, **look, label=f"mode {mode + 1}")
             damping.plot(line.axis, ratio, **look)
+            largest = max(largest, float(np.nanmax(np.abs(ratio))))
             unstable = swings & (values.real > 1e-9 * size)
+            marked |= bool(unstable.any())
             few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
             frequency.plot(line.axis[few], factor * w[few], "o", color=COLORS[1], markerfacecolor="white", markersize=5)
             drawn += 1
         if not drawn:
             raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
-        frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
+        if marked:
+            frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
         top = frequency.get_ylim()[1]
         for order in orders:
             frequency.plot(line.axis, factor * order * line.axis, color=QUIET, linewidth=0.9, linestyle="--")
@@ -168,7 +174,9 @@ class FamilyPlots:
         damping.set(ylabel="damping ratio [1]", xlabel=line.label)
         damping.axhline(0, color=QUIET, linewidth=0.8)
         low, high = damping.get_ylim()
-        if low < 0:
+        if largest < 1e-9:  # rounding of modes without damping
+            damping.set_ylim(-0.01, 0.01)
+        elif low < 0:
             damping.axhspan(low, 0, color="#fbeceb", zorder=0)
             damping.set_ylim(low, high)
         for axes in (frequency, damping):

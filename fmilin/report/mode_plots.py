@@ -95,7 +95,7 @@ def participation_figure(linear: LinearModel) -> Figure:
         ("Seen in outputs", analysis.observability, linear.outputs),
     ]
     shown = [(title, values, signals) for title, values, signals in panels if len(signals)]
-    widths = [min(len(signals), 40) for *_, signals in shown]
+    widths = [min(max(len(signals), 3), 40) for *_, signals in shown]  # room for the titles
     figure = new_figure(3.4 + 0.42 * sum(widths) + 0.9 * len(shown), 2.2 + 0.34 * len(rows), layout="constrained")
     figure.suptitle(f"Modes of {plain(linear.model.name, 40)}", x=0.01, ha="left", fontweight="bold")
     grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=widths)[0]

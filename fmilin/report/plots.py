@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.report.eigenvalue_plot import eigenvalue_figure
+from fmilin.report.figures import pictures_of
 from fmilin.report.matrix_plots import error_figure, sparsity_figure
 from fmilin.report.mode_plots import mode_figure, participation_figure
 from fmilin.report.response_plots import bode_figure, nyquist_figure, step_against_figure, step_figure
@@ -29,6 +30,9 @@ class Plots:
 
     def __init__(self, linear: LinearModel) -> None:
         self._linear = linear
+
+    def __repr__(self) -> str:
+        return pictures_of(self)
 
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the eigenvalues in the complex plane, with rays of equal damping; of a sampled model log(z) / T.

@@ -78,7 +78,9 @@ def show_report(report: TrimReport, page: Console | Page) -> None:
 
 def show_plain_point(point: OperatingPoint, page: Page) -> None:
     """Print a point that does not know its model: values by number."""
-    moved = f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "as given"
+    moved = (
+        f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "not projected"
+    )
     page.print(fact("Point", [f"t = {point.time:.8g} s", moved], page.width))
     for word, pieces in _parameters(point):
         page.print(fact(word, pieces, page.width))

@@ -210,7 +210,7 @@ def _choice(linear: LinearModel) -> str:
 
 def _moved(adjusted: float) -> str:
     if adjusted == 0:
-        return "as given"
+        return "not projected"
     return f"projected onto the constraints, which moved a state by {adjusted:.2g} of its nominal value"
 
 

@@ -136,6 +136,7 @@ def test_the_shell_is_told_commands_options_and_files() -> None:
     assert asked("fmilin sp", 1) == ["plain,spectrum"]
     assert asked("fmilin linearize --inde", 2) == ["plain,--independent"]
     assert asked("fmilin linearize four", 2) == ["file,four"]
+    assert asked("fmilin examples bi", 2) == ["plain,bicycle"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

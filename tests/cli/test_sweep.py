@@ -144,7 +144,7 @@ def test_lists_together_with_values_of_all_points(run: Run) -> None:
         (["--vary", "x=0::3"], "a number is missing"),
         (["--vary", "x=[]"], "the list is empty"),
         (["--vary", "x=[1,nan]"], "must be finite"),
-        (["--vary", "x=[1,a]"], "'a' is no number"),
+        (["--vary", "x=[1,a]"], "fmilin: --vary 'x=[1,a]': 'a' is no number"),
         (["--vary", "x=[1]", "--vary", "x=[2]"], "varies 'x' twice"),
         (["--vary", "xx=[1]"], "'xx' is not a state, an input or a parameter"),
         (["--vary", "x=[0.1]", "--free", "F"], "add --trim"),

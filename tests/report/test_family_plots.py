@@ -61,6 +61,14 @@ def test_campbell_has_frequencies_and_multiples_of_the_axis(line: fl.LinearFamil
     np.testing.assert_allclose(curves(damping)[0][:, 1], 0.1 / np.sqrt(K), rtol=1e-7)
 
 
+def test_rounding_of_modes_without_damping_is_no_instability(grid: fl.LinearFamily) -> None:
+    frequency, damping = grid[:, 2].plot.campbell().axes
+    assert D[2] == 0
+    assert damping.get_ylim() == (-0.01, 0.01)
+    assert not damping.patches
+    assert "unstable" not in frequency.get_legend_handles_labels()[1]
+
+
 def test_what_grows_is_marked(grid: fl.LinearFamily) -> None:
     frequency = grid[:1].plot.campbell().axes[0]
     (marks,) = [x for x in frequency.lines if x.get_marker() == "o" and len(np.asarray(x.get_xdata()))]

@@ -125,7 +125,7 @@ def test_tables_are_those_that_rich_prints(
 def test_the_table_is_that_of_the_command_line() -> None:
     stream = io.StringIO()
     print_table(pendulum(), stream)
-    assert repr(pendulum()) == stream.getvalue().replace(", as given", "").rstrip()
+    assert repr(pendulum()) == stream.getvalue().replace(", not projected", "").rstrip()
 
 
 def test_a_steady_motion_shows_what_moves() -> None:

@@ -115,6 +115,10 @@ def test_crowded_eigenvalues_have_a_panel_of_their_own() -> None:
     assert close.get_xlim()[1] < 0.5 < 1000 < whole.get_xlim()[1]
 
 
+def test_the_pictures_are_listed(spring: fl.LinearModel) -> None:
+    assert repr(spring.plot).startswith("Pictures: bode(), eigenvalues(), ")
+
+
 def test_shares_of_modes_are_drawn(spring: fl.LinearModel) -> None:
     every = spring.plot.participation().axes
     factors, moved = (np.asarray(np.ma.asarray(a.images[0].get_array())).tolist() for a in every[:2])

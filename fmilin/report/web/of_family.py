@@ -33,7 +33,7 @@ def family_report(family: LinearFamily) -> str:
     t = family.template
     subtitle = (
         f"{int(family.ok.sum())} linear models at {len(family)} operating points: {t.order} independent states out of "
-        f"{len(t.full_states)}, {len(t.inputs)} inputs, {len(t.outputs)} outputs"
+        f"{len(t.full_states)}, inputs: {len(t.inputs)}, outputs: {len(t.outputs)}"
     )
     return html_of(name, subtitle, sections)
 

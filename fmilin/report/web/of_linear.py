@@ -27,7 +27,7 @@ MOST_CELLS = 30
 """Columns of a matrix that is printed."""
 
 CHOICES = {
-    "named": "They were named by whoever asked for the linear model.",
+    "named": "They were named: by the user, or as the coordinates that the model recommends.",
     "partition": "They were chosen among the states: the columns of the constraints' Jacobian were pivoted "
     "(QR) so that the "
     "remaining, dependent states follow from them as well conditioned as possible.",
@@ -61,7 +61,8 @@ def linear_report(linear: LinearModel, verification: Verification | None = None,
     ]
     P, N = len(linear.states), len(linear.full_states)
     subtitle = (
-        f"Linear model of {P} independent states out of {N}, {len(linear.inputs)} inputs, {len(linear.outputs)} outputs"
+        f"Linear model of {P} independent states out of {N}, inputs: {len(linear.inputs)}, "
+        f"outputs: {len(linear.outputs)}"
     )
     return html_of(name or "linear model", subtitle, sections)
 
