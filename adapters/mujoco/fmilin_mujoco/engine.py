@@ -31,6 +31,7 @@ from fmilin_mujoco.closing import anchored, closed_start
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.feet import held_feet
 from fmilin_mujoco.left_out import remarks, sensors_left_out
+from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.names import (
     QUATERNION,
     input_signals,
@@ -101,6 +102,7 @@ class MujocoEngine(Engine):
         start, said = closed_start(m, start, loops)
         held = held_feet(m, start, self._feet)
         self._equalities = [*loops, *(foot.equality for foot in held)]
+        self._loops = Loops(m, self._equalities)
         self._start, self.contacts = start, tuple(foot.contact for foot in held)
         airborne = [foot.remark for foot in held if foot.remark]
         self.notes = [*start.remarks, *anchors, *said, *airborne, *remarks(m, start, [foot.body for foot in held])]
@@ -160,7 +162,7 @@ class MujocoEngine(Engine):
         mujoco.mj_fwdActuation(m, d)
         mujoco.mj_fwdAcceleration(m, d)
         g, G = self._rows()
-        a, multipliers = self._accelerations(G, self._change(d.qvel))
+        a, multipliers = self._accelerations(G, self._changes(d.qvel) @ d.qvel)
         d.qacc[:] = a
         mujoco.mj_rnePostConstraint(m, d)
         mujoco.mj_sensorAcc(m, d)
@@ -254,25 +256,11 @@ class MujocoEngine(Engine):
         rates, _ = self.visit(t, x, u)
         G = self._rows()[1]
         factors = NullSpaceFactors(self._mass_matrix(), G)
-        right = d.qfrc_smooth.copy(), -self._change(d.qvel)
+        right = d.qfrc_smooth.copy(), -self._changes(d.qvel) @ d.qvel
         multipliers = factors.solve(np.concatenate(right))[nv:]
-        held = Held(self._equalities, self._sensors, self._muscles, rates[m.nq : m.nq + nv], multipliers)
-        point = slopes_at(without_clamps(m, d), d, held, factors)
-        self._place(t, x, u)
-        mujoco.mj_fwdPosition(m, d)
-        return _AtPoint(point, G, self._changes(len(G)))
-
-    def _changes(self, count: int) -> FloatArray:
-        """Return how G v changes along each freedom, v held, at the positions that were computed, shape (m, nv)."""
-        m, d = self._m, self._d
-        changes, v = np.zeros((count, m.nv)), d.qvel.copy()
-        for j in range(m.nv) if count and v.any() else ():
-            d.qvel[:] = 0.0
-            d.qvel[j] = 1.0
-            mujoco.mj_fwdVelocity(m, d)
-            changes[:, j] = self._change(v)
-        d.qvel[:] = v
-        return changes
+        held = Held(self._loops, self._sensors, self._muscles, rates[m.nq : m.nq + nv], multipliers)
+        changes = self._changes(d.qvel)
+        return _AtPoint(slopes_at(without_clamps(m, d), d, held, factors), G, changes)
 
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return gaps and their rates, and their slopes by all states; NaN for sensors and contact forces."""
@@ -288,7 +276,7 @@ class MujocoEngine(Engine):
         slopes = np.zeros((len(values), len(x)))
         slopes[:unknown] = np.nan
         slopes[unknown : unknown + len(g), :nq] = G @ moves
-        slopes[unknown + len(g) :, :nq] = self._changes(len(G)) @ moves
+        slopes[unknown + len(g) :, :nq] = self._changes(x[m.nq : m.nq + nv]) @ moves
         slopes[unknown + len(g) :, nq : nq + nv] = G
         return values, slopes
 
@@ -316,13 +304,11 @@ class MujocoEngine(Engine):
         d.time, d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = t, x[:nq], x[nq : nq + nv], x[nq + nv :], u
 
     def _rows(self) -> tuple[FloatArray, FloatArray]:
-        if not self._equalities:
-            return np.empty(0), np.empty((0, self._m.nv))
-        g, G = zip(*(e.rows(self._d) for e in self._equalities), strict=True)
-        return np.concatenate(g), np.vstack(G)
+        return self._loops.rows(Posture.of(self._d))
 
-    def _change(self, v: FloatArray) -> FloatArray:
-        return np.concatenate([np.empty(0), *(e.change(self._d, v) for e in self._equalities)])
+    def _changes(self, v: FloatArray) -> FloatArray:
+        """Return how G v changes along each freedom, v held, at the positions that were computed, shape (m, nv)."""
+        return self._loops.changes(Posture.of(self._d), v)
 
     def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:
         """Return the velocities (nv, k) that move q along the columns of dq (nq, k); lengths of quaternions left."""

@@ -15,7 +15,7 @@ from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 from fmilin_mujoco.names import name_of
 
-__all__ = ["Connect", "Equality", "Weld", "equalities", "held_to_world"]
+__all__ = ["ROUNDING", "Connect", "Equality", "JointCoupling", "Weld", "equalities", "held_to_world"]
 
 SITE = mujoco.mjtObj.mjOBJ_SITE
 ROUNDING = 1e-13

@@ -22,7 +22,7 @@ import numpy as np
 from fmilin.models.limits import side_of
 from fmilin.saddle_point.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray
-from fmilin_mujoco.equalities import Equality
+from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import Muscle
 
 __all__ = ["PointSlopes", "slopes_at", "without_clamps"]
@@ -73,7 +73,7 @@ class PointSlopes:
 class Held:
     """What stays as it is while the point moves: accelerations and multipliers, and the parts of the model."""
 
-    equalities: Sequence[Equality]
+    loops: Loops
     sensors: Sequence[int]
     muscles: Sequence[Muscle]
     a: FloatArray
@@ -82,56 +82,44 @@ class Held:
 
 def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> PointSlopes:
     """Return the slopes at the point in ``data``, where everything has been computed."""
-    nv, na, nu = model.nv, model.na, model.nu
-    base = [data.qpos.copy(), data.qvel.copy(), data.act.copy(), data.ctrl.copy()]
-    fast = bool((model.sensor_needstage[: model.nsensor] == ACCELERATION).any()) if model.nsensor else False
+    nv, na, nu, m, ns = model.nv, model.na, model.nu, len(held.multipliers), len(held.sensors)
+    base = [(array, array.copy()) for array in (data.qpos, data.qvel, data.act, data.ctrl)]
+    beside = _Beside(model, data, held)
     size = min(1.0, float(model.stat.extent))
     steps = [TURN * (size if kind == mujoco.mjtJoint.mjJNT_SLIDE else 1.0) for kind in model.jnt_type[model.dof_jntid]]
 
-    def values(stage: int) -> FloatArray:
-        _compute(model, data, stage, fast, held.a)
-        return _values(model, data, held)
+    def restored() -> None:
+        for array, value in base:
+            array[:] = value
 
-    def restored(stage: int) -> None:
-        data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = base
-        del stage
-
-    def moved(j: int, h: float) -> FloatArray:
-        restored(0)
+    def moved(j: int, h: float) -> None:
+        data.qpos[:] = base[0][1]
         step = np.zeros(nv)
         step[j] = h
         mujoco.mj_integratePos(model, data.qpos, step, 1.0)
-        return values(0)
 
-    def pushed(where: str, j: int, h: float) -> FloatArray:
-        restored(1)
-        getattr(data, where)[j] += h
-        return values(1 if where == "qvel" else 2)
-
-    columns = [_slope(lambda h, j=j: moved(j, h), steps[j], STENCIL) for j in range(nv)]  # type: ignore[misc]
-    restored(0)
-    values(0)
+    J = np.zeros((nv + m + ns + na, 2 * nv + na + nu))
+    J[:, :nv] = beside.slopes(moved, steps, STENCIL, 0)
+    restored()
+    beside.compute(0)
     stencil = NEAR if _is_polynomial(model) else STENCIL
-    for where, count in (("qvel", nv), ("act", na), ("ctrl", nu)):
-        step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
-        columns += [_slope(lambda h, j=j, w=where: pushed(w, j, h), step, stencil) for j in range(count)]  # type: ignore[misc]
-        restored(0)
-        values(1)
-    J = np.array(columns).T.reshape(-1, 2 * nv + na + nu)
+    step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
+    first = nv
+    for stage, (array, value) in zip((1, 2, 2), base[1:], strict=True):
+
+        def pushed(j: int, h: float, array: Any = array, value: FloatArray = value) -> None:
+            array[:] = value
+            array[j] += h
+
+        J[:, first : first + len(value)] = beside.slopes(pushed, [step] * len(value), stencil, stage)
+        restored()
+        beside.compute(1)
+        first += len(value)
     forces = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator]).max(initial=0.0)
     of_forces = J[:nv, :nv]  # small inertias magnify what rounding leaves of large forces
     of_forces[np.abs(of_forces) < ROUNDING * forces / TURN] = 0.0
-    m, ns = len(held.multipliers), len(held.sensors)
-    by_acceleration = np.zeros((ns, nv))
-    if fast and ns:
-        now = data.sensordata[held.sensors].copy()
-        for j in range(nv):
-            push = held.a.copy()
-            push[j] += 1.0
-            _accelerate(model, data, push)
-            by_acceleration[:, j] = data.sensordata[held.sensors] - now
     parts = np.split(J, [nv + m, nv + m + ns])
-    return PointSlopes(parts[0], parts[1], parts[2], by_acceleration, factors)
+    return PointSlopes(parts[0], parts[1], parts[2], beside.by_acceleration(), factors)
 
 
 def without_clamps(model: Any, data: Any) -> Any:
@@ -160,48 +148,93 @@ def _is_limited(model: Any) -> bool:
     return any(a.any() for a in (model.actuator_forcelimited, model.actuator_ctrllimited, model.jnt_actfrclimited))
 
 
-def _compute(model: Any, data: Any, stage: int, fast: bool, a: FloatArray) -> None:  # noqa: FBT001 - a fact
-    """Compute from positions (0), velocities (1) or activations (2) on, accelerations given."""
-    for flag in KEPT:
-        if hasattr(data, flag):
+class _Beside:
+    """Residuals, sensors and activations beside the point, accelerations and multipliers held."""
+
+    def __init__(self, model: Any, data: Any, held: Held) -> None:
+        self._model, self._data, self._held = model, data, held
+        stages = model.sensor_needstage[: model.nsensor]
+        self._fast, self._watched = bool((stages == ACCELERATION).any()), bool((stages != ACCELERATION).any())
+        self._flags = [flag for flag in KEPT if hasattr(data, flag)]
+        self._ended = [flag for flag in self._flags if flag == "flg_rnepost"]
+        self._inertia = np.zeros(model.nv)
+
+    def slopes(
+        self, move: Callable[[int, float], None], steps: Sequence[float], stencil: Sequence[tuple[int, float]], stage: int
+    ) -> FloatArray:
+        """Return the columns of slopes along moves; from positions (0), speeds (1) or activations (2) on."""
+        model, held, m = self._model, self._held, len(self._held.multipliers)
+        weights = np.array([sign * w for k, w in stencil for sign in (1, -1)])
+        places = [sign * k for k, _ in stencil for sign in (1, -1)]
+        tied = bool(m) and stage < 2
+        now = Posture.of(self._data)
+        room = Posture.stack(self._data, len(steps) * len(places) if tied else 0)
+        found = np.zeros((len(steps) * len(places), model.nv + m + len(held.sensors) + model.na))
+        points = [(j, k * h) for j, h in enumerate(steps) for k in places]
+        for i, (j, h) in enumerate(points):
+            move(j, h)
+            self.compute(stage)
+            found[i, : model.nv] = self._forces()
+            found[i, model.nv + m :] = self._seen()
+            if tied:
+                room.keep(i, now)
+        if tied:
+            forces, s = held.loops.residuals(room, held.a, held.multipliers)
+            found[:, : model.nv] += forces
+            found[:, model.nv : model.nv + m] = s
+        sums = np.tensordot(weights, found.reshape(len(steps), len(places), found.shape[1]), (0, 1))
+        return np.asarray((sums / np.reshape(steps, (-1, 1))).T)
+
+    def compute(self, stage: int) -> None:
+        """Compute from a stage on."""
+        model, data = self._model, self._data
+        for flag in self._flags:
             setattr(data, flag, False)
-    if stage == 0:
-        mujoco.mj_fwdPosition(model, data)
-    if stage <= 1:
-        mujoco.mj_sensorPos(model, data)  # the kinetic energy is among these
-        mujoco.mj_fwdVelocity(model, data)
-        mujoco.mj_sensorVel(model, data)
-    mujoco.mj_fwdActuation(model, data)
-    data.qacc[:] = a
-    if fast:
-        _accelerate(model, data, a)
+        if stage == 0:
+            mujoco.mj_fwdPosition(model, data)
+        if stage <= 1:
+            if self._watched:
+                mujoco.mj_sensorPos(model, data)  # the kinetic energy is among these
+            mujoco.mj_fwdVelocity(model, data)
+            if self._watched:
+                mujoco.mj_sensorVel(model, data)
+        mujoco.mj_fwdActuation(model, data)
+        data.qacc[:] = self._held.a
+        if self._fast:
+            self._accelerate(self._held.a)
 
+    def by_acceleration(self) -> FloatArray:
+        """Return the slopes of sensors by accelerations, which they are linear in."""
+        held, nv = self._held, self._model.nv
+        found = np.zeros((len(held.sensors), nv))
+        if self._fast and len(held.sensors):
+            now = self._data.sensordata[held.sensors].copy()
+            for j in range(nv):
+                push = held.a.copy()
+                push[j] += 1.0
+                self._accelerate(push)
+                found[:, j] = self._data.sensordata[held.sensors] - now
+        return found
 
-def _accelerate(model: Any, data: Any, a: FloatArray) -> None:
-    data.qacc[:] = a
-    if hasattr(data, "flg_rnepost"):
-        data.flg_rnepost = False
-    mujoco.mj_rnePostConstraint(model, data)
-    mujoco.mj_sensorAcc(model, data)
+    def _accelerate(self, a: FloatArray) -> None:
+        self._data.qacc[:] = a
+        for flag in self._ended:
+            setattr(self._data, flag, False)
+        mujoco.mj_rnePostConstraint(self._model, self._data)
+        mujoco.mj_sensorAcc(self._model, self._data)
 
+    def _forces(self) -> FloatArray:
+        """Return M a + c - tau."""
+        data = self._data
+        mujoco.mj_mulM(self._model, data, self._inertia, self._held.a)
+        return np.asarray(self._inertia + (data.qfrc_bias - data.qfrc_passive - data.qfrc_actuator))
 
-def _values(model: Any, data: Any, held: Held) -> FloatArray:
-    r = np.zeros(model.nv)
-    mujoco.mj_mulM(model, data, r, held.a)
-    r += data.qfrc_bias - data.qfrc_passive - data.qfrc_actuator
-    s = np.empty(0)
-    if held.equalities:
-        G = np.concatenate([e.rows(data)[1] for e in held.equalities])
-        r += G.T @ held.multipliers
-        s = G @ held.a + np.concatenate([e.change(data, data.qvel) for e in held.equalities])
-    for muscle in held.muscles:
-        data.act_dot[muscle.activation] = muscle.rate(data.ctrl, data.act)
-    return np.concatenate((r, s, data.sensordata[held.sensors], data.act_dot))
-
-
-def _slope(f: Callable[[float], FloatArray], h: float, stencil: Sequence[tuple[int, float]]) -> FloatArray:
-    found: FloatArray = np.asarray(sum(w * (f(k * h) - f(-k * h)) for k, w in stencil)) / h
-    return found
+    def _seen(self) -> FloatArray:
+        """Return the sensors and the rates of activations."""
+        data = self._data
+        for muscle in self._held.muscles:
+            data.act_dot[muscle.activation] = muscle.rate(data.ctrl, data.act)
+        return np.concatenate((data.sensordata[self._held.sensors], data.act_dot))
 
 
 def _is_polynomial(model: Any) -> bool:

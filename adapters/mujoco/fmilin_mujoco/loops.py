@@ -1,0 +1,268 @@
+"""All equality constraints of a model at once: gaps, their gradients, and what acceleration keeps them closed.
+
+MuJoCo keeps the screws of all freedoms (``cdof``, about the centre of mass of their tree): a point at r from there
+moves with l + w x r, and accelerates with L + W x r + w x (l + w x r). Everything here is sums of these over the
+freedoms that move a body, for one point or for a stack of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from fmilin.signals import FloatArray
+from fmilin_mujoco.equalities import ROUNDING, Connect, Equality, JointCoupling, Weld
+
+__all__ = ["Loops", "Posture"]
+
+AHEAD, BEHIND = [1, 2, 0], [2, 0, 1]
+IMAGINARY = np.array([1.0, -1.0, -1.0, -1.0])
+
+
+@dataclass(frozen=True)
+class Posture:
+    """What MuJoCo has computed at a point, or at a stack of them (another axis in front).
+
+    ``cdof_dot`` and ``qvel`` are used by accelerations alone.
+    """
+
+    qpos: FloatArray
+    qvel: FloatArray
+    xpos: FloatArray
+    xmat: FloatArray
+    xquat: FloatArray
+    subtree_com: FloatArray
+    cdof: FloatArray
+    cdof_dot: FloatArray
+
+    @classmethod
+    def of(cls, data: Any) -> Posture:
+        """Return it as a view of ``data``."""
+        return cls(*(getattr(data, field.name) for field in fields(cls)))
+
+    @classmethod
+    def stack(cls, data: Any, count: int) -> Posture:
+        """Return room for some points."""
+        return cls(*(np.empty((count, *getattr(data, field.name).shape)) for field in fields(cls)))
+
+    def keep(self, i: int, now: Posture) -> None:
+        """Copy a point into the stack."""
+        for name, array in vars(now).items():
+            getattr(self, name)[i] = array
+
+
+class Loops:
+    """The equality constraints g(q) = 0 of a model, with dg/dt = G v.
+
+    Parameters
+    ----------
+    model : mujoco.MjModel
+    equalities : sequence of Equality
+        Their order is that of the rows.
+    """
+
+    def __init__(self, model: Any, equalities: Sequence[Equality]) -> None:
+        places = np.cumsum([0, *(len(e.units) for e in equalities)])
+        self.count, self._nv = int(places[-1]), model.nv
+        tied = [(e, p) for e, p in zip(equalities, places, strict=False) if isinstance(e, Connect | Weld)]
+        welds = [(i, e, p) for i, (e, p) in enumerate(tied) if isinstance(e, Weld)]
+        joints = [(e, p) for e, p in zip(equalities, places, strict=False) if isinstance(e, JointCoupling)]
+        self._points = np.array([p + np.arange(3) for _, p in tied], dtype=int).reshape(-1, 3)
+        self._turns = np.array([p + np.arange(3, 6) for *_, p in welds], dtype=int).reshape(-1, 3)
+        self._joints = np.array([p for _, p in joints], dtype=int)
+        self._n, self._welds = len(tied), np.array([i for i, *_ in welds], dtype=int)
+        self._turned = np.array([e.turned for _, e, _ in welds]).reshape(-1, 4)
+        # The first sides of all, then the second ones.
+        self._bodies = np.array([e.anchors.bodies[side] for side in (0, 1) for e, _ in tied], dtype=int)
+        self._anchors = np.array([e.anchors.points[side] for side in (0, 1) for e, _ in tied]).reshape(-1, 3)
+        self._roots = model.body_rootid[self._bodies]
+        self._moves = np.array([_movers(model, body) for body in self._bodies]).reshape(-1, model.nv)
+        carries = _carriers(model)
+        self._carried = (self._moves[:, :, None] * carries).transpose(0, 2, 1).reshape(-1, model.nv)
+        self._set_couplings(model, [e for e, _ in joints])
+
+    def _set_couplings(self, model: Any, couplings: Sequence[JointCoupling]) -> None:
+        first = np.array([e.joints[0] for e in couplings], dtype=int)
+        leads = np.array([e.joints[1] >= 0 for e in couplings], dtype=bool)
+        second = np.where(leads, [e.joints[1] for e in couplings], first).astype(int)
+        self._places = model.jnt_qposadr[first], model.jnt_qposadr[second]
+        self._dofs = model.jnt_dofadr[first], model.jnt_dofadr[second]
+        self._reference = tuple(model.qpos0[place] for place in self._places)
+        terms = np.zeros((3, len(couplings), 5))  # the polynomials and two derivatives of them
+        for i, e in enumerate(couplings):
+            terms[0, i, : len(e.polynomial.coef)] = e.polynomial.coef
+        terms[0, ~leads, 1:] = 0.0
+        for k in (1, 2):
+            terms[k, :, :-1] = terms[k - 1, :, 1:] * np.arange(1, 5)
+        self._terms = terms
+
+    def rows(self, at: Posture) -> tuple[FloatArray, FloatArray]:
+        """Return g (m,) and G (m, nv) at one point, velocities not used."""
+        g, G, n = np.zeros(self.count), np.zeros((self.count, self._nv)), self._n
+        if n:
+            p, r = self._reach(at)
+            J = self._moving(at, r)
+            g[self._points] = p[:n] - p[n:]
+            G[self._points] = _between(J, n).transpose(0, 2, 1)
+        if len(self._welds):
+            T = self._turning(at)
+            R = self._moves[:, :, None] * at.cdof[:, :3]
+            sides = np.concatenate((R[self._welds], R[n + self._welds]))
+            W = T[:, 1:, 1:] @ _between(sides, len(self._welds)).transpose(0, 2, 1)
+            size = np.abs(sides).reshape(2, len(self._welds), -1).max(axis=(0, 2))[:, None, None]
+            g[self._turns] = 2.0 * T[:, 1:, 0]
+            G[self._turns] = np.where(np.abs(W).max(axis=2, keepdims=True) > ROUNDING * size, W, 0.0)
+        if len(self._joints):
+            (value, slope, _), q = self._polynomials(at), at.qpos[self._places[0]] - self._reference[0]
+            g[self._joints] = q - value
+            G[self._joints, self._dofs[1]] = -slope
+            G[self._joints, self._dofs[0]] += 1.0
+        return g, G
+
+    def changes(self, at: Posture, v: FloatArray) -> FloatArray:
+        """Return how G v changes along each freedom, v held, at one point, shape (m, nv)."""
+        found, n, nv = np.zeros((self.count, self._nv)), self._n, self._nv
+        if n:
+            w, line = at.cdof[:, :3], at.cdof[:, 3:]
+            _, r = self._reach(at)
+            twist = (self._carried @ (at.cdof * v[:, None])).reshape(-1, nv, 6)
+            turn = _cross(w, twist[..., :3])
+            spin = (self._moves @ (w * v[:, None]))[:, None]
+            ends = _cross(w, twist[..., 3:]) + _cross(line, twist[..., :3]) + _cross(turn, r[:, None])
+            ends = ends + _cross(spin, self._moving(at, r))
+            found[self._points] = _between(ends, n).transpose(0, 2, 1)
+        if len(self._welds):
+            T, k = self._turning(at)[:, 1:], self._welds
+            both = spin[k] - spin[n + k]
+            R = self._moves[:, :, None] * w
+            inner = np.concatenate(
+                (-(both * (R[k] - R[n + k])).sum(axis=2, keepdims=True), _cross(both, R[k] + R[n + k])), axis=2
+            )
+            inner = 0.5 * inner
+            inner[..., 1:] += turn[k] - turn[n + k]
+            found[self._turns] = T @ inner.transpose(0, 2, 1)
+        if len(self._joints):
+            dofs = self._dofs[1]
+            found[self._joints, dofs] = -self._polynomials(at)[2] * v[dofs]
+        return found
+
+    def residuals(self, at: Posture, a: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return G' lambda and G a + (dG/dt) v at a stack of points, shapes (p, nv) and (p, m)."""
+        n, k = self._n, self._welds
+        forces, s = np.zeros(at.qvel.shape), np.zeros((len(at.qvel), self.count))
+        if n:
+            _, r = self._reach(at)
+            v = at.qvel[..., None]
+            V, A = self._moves @ (at.cdof * v), self._moves @ (at.cdof * a[:, None] + at.cdof_dot * v)
+            w, W = V[..., :3], A[..., :3]
+            ends = A[..., 3:] + _cross(W, r) + _cross(w, V[..., 3:] + _cross(w, r))
+            s[:, self._points] = _without_rounding(ends[:, :n], ends[:, n:])
+            f = multipliers[self._points]
+            f = np.concatenate((f, -f))
+            torque = _cross(r, f)
+        if len(k):
+            T = self._turning(at)[..., 1:, :]
+            both, sums = w[:, k] - w[:, n + k], w[:, k] + w[:, n + k]
+            inner = 0.5 * np.concatenate((-(both * both).sum(axis=2, keepdims=True), _cross(both, sums)), axis=2)
+            inner[..., 1:] += W[:, k] - W[:, n + k]
+            s[:, self._turns] = (T @ inner[..., None])[..., 0]
+            turns = (multipliers[self._turns][..., None, :] @ T[..., 1:])[..., 0, :]
+            torque[:, k] += turns
+            torque[:, n + k] -= turns
+        if n:
+            wrench = np.concatenate((torque, np.broadcast_to(f, torque.shape)), axis=2)
+            forces += (at.cdof * (self._moves.T @ wrench)).sum(axis=2)
+        if len(self._joints):
+            _, slope, bend = self._polynomials(at)
+            first, second = self._dofs
+            s[:, self._joints] = (first != second) * a[first] - slope * a[second] - bend * at.qvel[:, second] ** 2
+            s[:, self._joints] += (first == second) * a[first]
+            for i, force in enumerate(multipliers[self._joints]):  # a joint may lead several
+                forces[:, first[i]] += force
+                forces[:, second[i]] -= force * slope[:, i]
+        return forces, s
+
+    def _reach(self, at: Posture) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of all ties in the world, and from the centre of mass of their tree."""
+        turned = at.xmat.reshape(*at.xmat.shape[:-1], 3, 3)[..., self._bodies, :, :] @ self._anchors[:, :, None]
+        p = at.xpos[..., self._bodies, :] + turned[..., 0]
+        return p, p - at.subtree_com[..., self._roots, :]
+
+    def _moving(self, at: Posture, r: FloatArray) -> FloatArray:
+        """Return the Jacobians of all ends, shape (2n, nv, 3)."""
+        return np.asarray(self._moves[:, :, None] * (at.cdof[:, 3:] + _cross(at.cdof[:, :3], r[:, None])))
+
+    def _turning(self, at: Posture) -> FloatArray:
+        """Return the matrices of w -> conj(q_2) w q_1 turned, shape (.., welds, 4, 4)."""
+        first, second = self._bodies[self._welds], self._bodies[self._n + self._welds]
+        q_1 = (_by_left(at.xquat[..., first, :]) @ self._turned[:, :, None])[..., 0]
+        return np.asarray(_by_left(at.xquat[..., second, :] * IMAGINARY) @ _by_right(q_1))
+
+    def _polynomials(self, at: Posture) -> FloatArray:
+        """Return values and two derivatives where the leading joints stand, shape (3, .., couplings)."""
+        s = at.qpos[..., self._places[1]] - self._reference[1]
+        powers = s[..., None] ** np.arange(5)
+        return np.array([(powers * terms).sum(axis=-1) for terms in self._terms])
+
+
+def _movers(model: Any, body: int) -> FloatArray:
+    """Return 1 for each freedom that moves a body."""
+    found = np.zeros(model.nv)
+    while body:
+        start = int(model.body_dofadr[body])
+        found[start : start + int(model.body_dofnum[body])] = 1.0
+        body = int(model.body_parentid[body])
+    return found
+
+
+def _carriers(model: Any) -> FloatArray:
+    """Return 1 at (i, j) where a motion along freedom j carries the axis of freedom i, as its own quaternion does."""
+    found = np.zeros((model.nv, model.nv))
+    for i in range(model.nv):
+        j = int(model.dof_parentid[i])
+        while j >= 0:
+            found[i, j] = 1.0
+            j = int(model.dof_parentid[j])
+    for joint, kind in enumerate(model.jnt_type):
+        start = int(model.jnt_dofadr[joint])
+        if kind == mujoco.mjtJoint.mjJNT_BALL:
+            found[start : start + 3, start : start + 3] = 1.0
+        elif kind == mujoco.mjtJoint.mjJNT_FREE:
+            found[start : start + 3, start : start + 3] = 0.0  # along the axes of the world
+            found[start + 3 : start + 6, start + 3 : start + 6] = 1.0
+    return found
+
+
+def _between(ends: FloatArray, n: int) -> FloatArray:
+    """Return first minus second ends (n, nv, 3); components of which only rounding is left are zero."""
+    found = ends[:n] - ends[n:]
+    size = np.abs(ends).reshape(2, n, -1).max(axis=(0, 2), initial=0.0)[:, None, None]
+    return np.where(np.abs(found).max(axis=1, keepdims=True) > ROUNDING * size, found, 0.0)
+
+
+def _without_rounding(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return first - second (p, n, 3), zero where only rounding of these vectors is left."""
+    found = first - second
+    size = np.maximum(np.abs(first).max(axis=2, keepdims=True), np.abs(second).max(axis=2, keepdims=True))
+    return np.where(np.abs(found) > ROUNDING * size, found, 0.0)
+
+
+def _cross(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return a x b; ``numpy.cross`` takes many times as long for small arrays."""
+    return np.asarray(a[..., AHEAD] * b[..., BEHIND] - a[..., BEHIND] * b[..., AHEAD])
+
+
+def _by_left(q: FloatArray) -> FloatArray:
+    """Return the matrices of p -> q p."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return np.stack((w, -x, -y, -z, x, w, -z, y, y, z, w, -x, z, -y, x, w), axis=-1).reshape(*q.shape, 4)
+
+
+def _by_right(q: FloatArray) -> FloatArray:
+    """Return the matrices of p -> p q."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return np.stack((w, -x, -y, -z, x, w, z, -y, y, -z, w, x, z, y, -x, w), axis=-1).reshape(*q.shape, 4)
