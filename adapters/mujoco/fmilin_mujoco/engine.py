@@ -304,10 +304,14 @@ class MujocoEngine(Engine):
         d.time, d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = t, x[:nq], x[nq : nq + nv], x[nq + nv :], u
 
     def _rows(self) -> tuple[FloatArray, FloatArray]:
+        if not self._loops.count:
+            return np.empty(0), np.empty((0, self._m.nv))
         return self._loops.rows(Posture.of(self._d))
 
     def _changes(self, v: FloatArray) -> FloatArray:
         """Return how G v changes along each freedom, v held, at the positions that were computed, shape (m, nv)."""
+        if not self._loops.count:
+            return np.empty((0, self._m.nv))
         return self._loops.changes(Posture.of(self._d), v)
 
     def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:

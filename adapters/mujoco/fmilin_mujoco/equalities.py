@@ -1,5 +1,6 @@
-"""Equality constraints of MuJoCo as ideal ones: the gap, its Jacobian, and the acceleration that keeps it closed.
+"""Equality constraints of MuJoCo as ideal ones: the gap and its Jacobian.
 
+:mod:`fmilin_mujoco.loops` has all of them at once, with the accelerations that keep them closed.
 MuJoCo itself holds them by springs and dampers of its own choice (solref, solimp). Here they are g(q) = 0.
 """
 
@@ -39,13 +40,6 @@ class Equality(ABC):
     def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Return g (m,) and G (m, nv), at the positions in ``data``."""
 
-    @abstractmethod
-    def change(self, data: Any, v: FloatArray) -> FloatArray:
-        """Return how G v changes (m,), v held, while the positions move with ``data.qvel``.
-
-        For ``data.qvel`` = v this is (dG/dt) v.
-        """
-
 
 class _Anchors:
     """A point fixed in each of two bodies; differences between the first and the second."""
@@ -62,16 +56,16 @@ class _Anchors:
         """Return p_1 - p_2."""
         return self.position(data, 0) - self.position(data, 1)
 
-    def jacobians(self, data: Any, side: int, derivative: Any = mujoco.mj_jac) -> tuple[FloatArray, FloatArray]:
-        """Return the translational and the rotational Jacobian of one side; or, by mj_jacDot, their rates."""
+    def jacobians(self, data: Any, side: int) -> tuple[FloatArray, FloatArray]:
+        """Return the translational and the rotational Jacobian of one side."""
         J_p, J_r = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
         if self.bodies[side]:
-            derivative(self.model, data, J_p, J_r, self.position(data, side), self.bodies[side])
+            mujoco.mj_jac(self.model, data, J_p, J_r, self.position(data, side), self.bodies[side])
         return J_p, J_r
 
-    def between(self, data: Any, derivative: Any = mujoco.mj_jac) -> tuple[FloatArray, FloatArray]:
+    def between(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Return the differences of both Jacobians; what only rounding leaves of equal terms is zero."""
-        (P, R), (p, r) = self.jacobians(data, 0, derivative), self.jacobians(data, 1, derivative)
+        (P, R), (p, r) = self.jacobians(data, 0), self.jacobians(data, 1)
         return without_rounding(P - p, _largest(P, p)), without_rounding(R - r, _largest(R, r))
 
 
@@ -86,10 +80,6 @@ class Connect(Equality):
     def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Return g and G."""
         return self.anchors.gap(data), self.anchors.between(data)[0]
-
-    def change(self, data: Any, v: FloatArray) -> FloatArray:
-        """Return dG v."""
-        return np.asarray(self.anchors.between(data, mujoco.mj_jacDot)[0] @ v)
 
 
 class Weld(Equality):
@@ -109,19 +99,6 @@ class Weld(Equality):
         J_p, J_r = self.anchors.between(data)
         g = np.concatenate((self.anchors.gap(data), 2.0 * _product(q_2, q_1)[1:]))
         return g, np.vstack((J_p, without_rounding(_turn(q_1, q_2) @ J_r, _largest(J_r))))
-
-    def change(self, data: Any, v: FloatArray) -> FloatArray:
-        """Return dG v: the bodies turn with ``data.qvel`` while w is that of v."""
-        q_1, q_2 = self._sides(data)
-        D_p, D_r = self.anchors.between(data, mujoco.mj_jacDot)
-        R_1, R_2 = (self.anchors.jacobians(data, side)[1] for side in (0, 1))
-        w = (R_1 - R_2) @ v
-        w_1, w_2, drift = R_1 @ data.qvel, R_2 @ data.qvel, D_r @ v
-        before = _product(_product(q_2, _pure(-0.5 * w_2)), _product(_pure(w), q_1))
-        after = _product(_product(q_2, _pure(w)), _product(_pure(0.5 * w_1), q_1))
-        size = _largest(w) * _largest(w_1, w_2) + _largest(drift)
-        turning = without_rounding((_turn(q_1, q_2) @ drift + (before + after)[1:])[:, None], size)[:, 0]
-        return np.concatenate((D_p @ v, turning))
 
     def _sides(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Return q_1 turned, and conj(q_2)."""
@@ -146,14 +123,6 @@ class JointCoupling(Equality):
         if second >= 0:
             G[0, self.model.jnt_dofadr[second]] -= self.polynomial.deriv()(s)
         return np.array([self._position(data, first) - self.polynomial(s)]), G
-
-    def change(self, data: Any, v: FloatArray) -> FloatArray:
-        """Return dG v."""
-        second = self.joints[1]
-        if second < 0:
-            return np.zeros(1)
-        k = self.model.jnt_dofadr[second]
-        return np.array([-self.polynomial.deriv(2)(self._position(data, second)) * data.qvel[k] * v[k]])
 
     def _position(self, data: Any, joint: int) -> float:
         place = self.model.jnt_qposadr[joint]
@@ -248,7 +217,3 @@ def _turn(q_1: FloatArray, q_2: FloatArray) -> FloatArray:
 
 def _conjugate(q: Any) -> FloatArray:
     return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
-
-
-def _pure(v: FloatArray) -> FloatArray:
-    return np.concatenate(([0.0], v))

@@ -42,17 +42,20 @@ class Posture:
     @classmethod
     def of(cls, data: Any) -> Posture:
         """Return it as a view of ``data``."""
-        return cls(*(getattr(data, field.name) for field in fields(cls)))
+        return cls(*(getattr(data, name) for name in NAMES))
 
     @classmethod
     def stack(cls, data: Any, count: int) -> Posture:
         """Return room for some points."""
-        return cls(*(np.empty((count, *getattr(data, field.name).shape)) for field in fields(cls)))
+        return cls(*(np.empty((count, *getattr(data, name).shape)) for name in NAMES))
 
     def keep(self, i: int, now: Posture) -> None:
         """Copy a point into the stack."""
         for name, array in vars(now).items():
             getattr(self, name)[i] = array
+
+
+NAMES = tuple(field.name for field in fields(Posture))
 
 
 class Loops:
@@ -126,6 +129,8 @@ class Loops:
     def changes(self, at: Posture, v: FloatArray) -> FloatArray:
         """Return how G v changes along each freedom, v held, at one point, shape (m, nv)."""
         found, n, nv = np.zeros((self.count, self._nv)), self._n, self._nv
+        if not v.any():
+            return found
         if n:
             w, line = at.cdof[:, :3], at.cdof[:, 3:]
             _, r = self._reach(at)

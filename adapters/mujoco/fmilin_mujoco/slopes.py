@@ -38,6 +38,9 @@ KEPT = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
 """What MuJoCo keeps for its sensors once it has been computed."""
 ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC
 
+Move = Callable[[int, float], None]
+Stencil = Sequence[tuple[int, float]]
+
 
 @dataclass(frozen=True)
 class PointSlopes:
@@ -160,7 +163,11 @@ class _Beside:
         self._inertia = np.zeros(model.nv)
 
     def slopes(
-        self, move: Callable[[int, float], None], steps: Sequence[float], stencil: Sequence[tuple[int, float]], stage: int
+        self,
+        move: Callable[[int, float], None],
+        steps: Sequence[float],
+        stencil: Sequence[tuple[int, float]],
+        stage: int,
     ) -> FloatArray:
         """Return the columns of slopes along moves; from positions (0), speeds (1) or activations (2) on."""
         model, held, m = self._model, self._held, len(self._held.multipliers)
