@@ -19,7 +19,7 @@ from fmilin.model.interface import Model
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "Adapter", "Installed", "installed_adapters"]
+__all__ = ["GROUP", "KNOWN", "Adapter", "Installed", "installed_adapters"]
 
 GROUP = "fmilin.adapters"
 
@@ -178,7 +178,7 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     for adapter in installed_adapters():
         if adapter.name == name:
             return adapter, Path(file)
-    for known in _KNOWN:
+    for known in KNOWN:
         if known.name == name:
             raise UsageError(f"The adapter '{name}' is not installed: pip install {known.distribution}")
     if Path(file).is_file():  # module:name has none
@@ -259,7 +259,7 @@ class _Known(NamedTuple):
     """What the beginning of such a file contains."""
 
 
-_KNOWN: Sequence[_Known] = (
+KNOWN: Sequence[_Known] = (
     _Known("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
     _Known("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
 )
@@ -274,7 +274,7 @@ def suggestion_for(path: Path) -> str:
     except OSError:
         return ""
     have = {adapter.name for adapter in installed_adapters()}
-    for known in _KNOWN:
+    for known in KNOWN:
         if suffix in known.suffixes and known.mark in beginning and known.name not in have:
             return f"'{path}' looks like {known.engine}: pip install {known.distribution}"
     return ""

@@ -138,6 +138,16 @@ def test_a_broken_adapter_is_listed_with_its_problem(site: Path, capfd: pytest.C
     assert "no engine here" in capfd.readouterr().out
 
 
+def test_without_any_adapter_those_that_exist_are_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fmilin.adapters.installed_adapters", lambda: [])
+    assert main(["adapters"]) == 0
+    out = capfd.readouterr().out
+    assert "For MuJoCo (.xml, .mjcf): pip install fmilin-mujoco" in out
+    assert "For Pinocchio (.urdf): pip install fmilin-pinocchio" in out
+
+
 def test_two_adapters_for_one_file_ask_for_a_choice(site: Path) -> None:
     install(site, "one", FAILS)
     install(site, "two", FAILS)

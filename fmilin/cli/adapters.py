@@ -30,7 +30,7 @@ def command(*, as_json: bool, debug: bool) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
-        from fmilin.adapters import installed_adapters
+        from fmilin.adapters import KNOWN, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
         if as_json:
@@ -40,6 +40,10 @@ def command(*, as_json: bool, debug: bool) -> int:
             return
         if not rows:
             runner.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
+            for known in KNOWN:
+                runner.results.write(
+                    f"For {known.engine} ({', '.join(known.suffixes)}): pip install {known.distribution}\n"
+                )
         for row in rows:
             what = row["problem"] or f"{row['description']}: {', '.join(row['suffixes'])}"
             engine = f"; {row['engine']}" if row["engine"] else ""
