@@ -230,7 +230,8 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
         )
     for name in options:
         if name not in found.options:
-            raise UsageError(f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}').")
+            known = f"It knows {', '.join(found.options)}." if found.options else "It knows none."
+            raise UsageError(f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}'). {known}")
     try:
         model = (found.load_by_name if by_name else found.load_as)(path, options)
     except FmilinError:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fmilin.constraints.file import ConstraintsFile
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.options import FmuOptions
+    from fmilin.model.point_files import SavedPoint
 
 __all__ = ["LoadRequest", "constraints_with", "load", "load_as"]
 
@@ -46,6 +47,8 @@ class LoadRequest:
     ----------
     settings : mapping of str to value
         Values by name, of which those of states and inputs are left to the operating point; the others are parameters.
+    saved : SavedPoint, optional
+        Where feet are held, unless the settings have states.
     """
 
     constraints: Sequence[str | Constraint] | None = None
@@ -56,6 +59,7 @@ class LoadRequest:
     fmu: FmuOptions | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    saved: SavedPoint | None = None
 
 
 _OPTIONS = ("floating_base", "hold", "keyframe")
@@ -339,6 +343,8 @@ def _where_held(model: Model, request: LoadRequest) -> OperatingPoint:
     from fmilin.manifold.operating_points import operating_point
 
     asked = {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
+    if request.saved is not None and not any(model.states.has(name) for name in asked):
+        return request.saved.on(model)
     return operating_point(model, asked) if asked else model.start
 
 

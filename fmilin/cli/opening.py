@@ -26,6 +26,8 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
     """
     from fmilin.loading import LoadRequest, load_as
 
+    from fmilin.model.point_files import load_point
+
     fmu = is_fmu(request.source)
     if request.interface is not None and not fmu:
         raise UsageError(f"--interface is for FMUs, and '{request.source}' is none. Leave it out.")
@@ -37,6 +39,7 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
         interface=request.interface,
         fmu=_fmu_options(request, runner),
         options=request.options,
+        saved=load_point(request.point) if request.point is not None and request.options.get("hold") else None,
     )
     model = runner.borrow(load_as(request.source, wanted))
     if request.discover:

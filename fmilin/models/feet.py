@@ -7,16 +7,16 @@ the linear model of a stance is valid as long as these two conditions are met, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signal
 
-__all__ = ["Contact", "Foot", "contact_remarks", "contact_signals", "feet_from", "inside"]
+__all__ = ["Contact", "Foot", "contact_remarks", "contact_signals", "feet_from", "inside", "unknown_foot"]
 
 FORCES = ("fx", "fy", "fz")
 TORQUES = ("tx", "ty", "tz")
@@ -69,6 +69,19 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"The foot '{twice[0]}' is to be held twice. Name each foot once.")
     return tuple(found)
+
+
+def unknown_foot(name: str, known: Iterable[str], what: str) -> UsageError:
+    """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt.
+
+    >>> print(unknown_foot("FL:falt", ["FL", "FR"], "a body"))
+    'FL:falt' is no way to hold a foot: write 'FL:point' or 'FL:flat'.
+    """
+    known = list(known)
+    foot, colon, _ = name.rpartition(":")
+    if colon and foot in known:
+        return UsageError(f"'{name}' is no way to hold a foot: write '{foot}:point' or '{foot}:flat'.")
+    return UnknownNameError.among(name, known, what)
 
 
 @dataclass(frozen=True)

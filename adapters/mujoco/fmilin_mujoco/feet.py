@@ -10,8 +10,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.models.feet import Contact, Foot
+from fmilin.errors import ConstraintError, ModelError
+from fmilin.models.feet import Contact, Foot, unknown_foot
 from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
 from fmilin_mujoco.start import Start, placed
@@ -125,7 +125,7 @@ def _find(model: Any, name: str) -> tuple[Any, int]:
     counts = (model.nsite, model.ngeom, model.nbody)
     names = [mujoco.mj_id2name(model, k, i) for k, n in zip(KINDS, counts, strict=True) for i in range(n)]
     known = list(dict.fromkeys(n for n in names if n and n != "world"))
-    raise UnknownNameError.among(name, known, "a site, geom or body of the model that could be held")
+    raise unknown_foot(name, known, "a site, geom or body of the model that could be held")
 
 
 def _body_of(model: Any, kind: Any) -> Any:

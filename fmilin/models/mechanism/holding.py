@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.models.feet import Contact, Foot, contact_signals
+from fmilin.errors import ConstraintError, ModelError
+from fmilin.models.feet import Contact, Foot, contact_signals, unknown_foot
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Sensor
 from fmilin.models.mechanism.independence import Independence
@@ -198,7 +198,7 @@ def _place(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Fl
     body = stands.body if stands is not None else foot.name if marker is None else marker.body
     if body not in {b.name for b in description.bodies}:
         known = [*markers, *(b.name for b in description.bodies)]
-        raise UnknownNameError.among(foot.name, known, f"a body or marker of '{description.name}' that could be held")
+        raise unknown_foot(foot.name, known, f"a body or marker of '{description.name}' that could be held")
     if any(loop.name == loop_of(foot) for loop in description.loops):
         raise ModelError(f"The foot '{foot.name}' is held already.")
     link, offset = tree.place[body]

@@ -128,6 +128,8 @@ class JointSettingTable(Table):
     stiffness: Numbers = Field(None, description="As for a joint.")
     rest: Numbers = Field(None, description="As for a joint.")
     damping: Numbers = Field(None, description="As for a joint; instead of that of the URDF file.")
+    armature: Numbers = Field(None, description="As for a joint.")
+    drive_limits: Limits | None = Field(None, description="As for a joint.")
     names: list[str] | None = Field(None, description="As for a joint.")
 
 

@@ -157,7 +157,8 @@ def test_feet_are_held_where_they_are_at_the_point() -> None:
     ("feet", "error", "message"),
     [
         (["plat"], UnknownNameError, r"'plat' .*a body or marker of 'table' that could be held.*plate"),
-        (["a:round"], UnknownNameError, r"'a:round'"),
+        (["a:round"], UsageError, r"'a:round' is no way to hold a foot: write 'a:point' or 'a:flat'"),
+        (["q:round"], UnknownNameError, r"'q:round' is not a body or marker"),
         (["a", "a:flat"], UsageError, r"The foot 'a' is to be held twice"),
         ([":flat"], UsageError, r"has no name: write FOOT"),
         ("a", UsageError, r"write hold=\['a'\]"),
@@ -265,6 +266,8 @@ def test_the_command_line_holds_feet(tmp_path: Path, capfd: pytest.CaptureFixtur
     out = capfd.readouterr().out
     assert "6 independent states out of 18" in out
     assert "needs no friction" in out
+    assert main(["trim", str(BIPED), *held, "--set", "z=0.7", "--free", free, "-o", str(tmp_path / "low.toml")]) == 0
+    assert main(["linearize", str(BIPED), *held, "--point", str(tmp_path / "low.toml")]) == 0
     assert main(["linearize", str(BIPED), "--hold", "left_soul:flat"]) == 2
     assert "left_sole" in capfd.readouterr().err
     assert main(["linearize", "fmilin.systems:cartesian_pendulum", "--hold", "x"]) == 2

@@ -122,6 +122,8 @@ independent = ["shoulder.q"]
 joint = "slide"
 position = 0.2
 stiffness = 30.0
+armature = 0.5
+drive_limits = [-8.0, 8.0]
 
 [[loop]]
 name = "stay"
@@ -141,7 +143,9 @@ def assert_has_additions(path: Path) -> None:
     read = read_mechanism_file(path).description
     assert read.gravity == (0.0, 0.0, -1.62)
     assert read.independent == ("shoulder.q",)
-    assert (read.joints[2].position, read.joints[2].stiffness) == ((0.2,), (30.0,))
+    slide = read.joints[2]
+    assert (slide.position, slide.stiffness, slide.armature) == ((0.2,), (30.0,), (0.5,))
+    assert slide.drive_limits == (-8.0, 8.0)
     assert read.loops == (Loop("stay", "rod", "base", "lower", length=2.0),)
     assert read.inputs == (JointForce("pull", "slide"),)
     assert len(read.sensors) == 2
@@ -259,7 +263,7 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
             "line 4: 'slid' is not a joint of the URDF file. Did",
         ),
         ("position = 0.2", "position = [1, 2]", "line 4: The position of the joint 'slide' must be 1"),
-        ('second = "lower"', 'second = "low"', "'arm.fmilin.toml' ('stay': line 9): The mechanism 'arm'"),
+        ('second = "lower"', 'second = "low"', "'arm.fmilin.toml' ('stay': line 11): The mechanism 'arm'"),
         ("length = 2.0", "lenght = 2.0", "in the loop 'stay', there is no key 'lenght'; did you mean 'length'?"),
         ("gravity", 'ground = "world"\ngravity', "line 1: the ground of 'arm.urdf' is its root link 'base'."),
         ("gravity", 'urdf = "x.urdf"\ngravity', "names a URDF file itself"),
