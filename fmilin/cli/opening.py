@@ -25,7 +25,6 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
     an FMU takes before it is initialized.
     """
     from fmilin.loading import LoadRequest, load_as
-
     from fmilin.model.point_files import load_point
 
     fmu = is_fmu(request.source)
