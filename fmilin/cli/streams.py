@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from fmilin.sandbox.channel import high
+from fmilin.sandbox.descriptors import close_all_but
 
 __all__ = [
     "OwnStderr",
@@ -84,14 +85,7 @@ class OwnStderr(io.TextIOBase):
 
 def leave_parents_streams(printed: int) -> OwnStderr:
     """Keep no descriptor of the parent but standard error and ``printed``, where goes what C code prints."""
-    try:
-        inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
-    except OSError:
-        inherited = list(range(256))
-    for descriptor in inherited:
-        if descriptor > 2 and descriptor != printed:
-            with suppress(OSError):
-                os.close(descriptor)
+    close_all_but({printed})
     os.dup2(printed, 1)
     os.close(printed)
     try:

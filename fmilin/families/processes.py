@@ -26,7 +26,10 @@ MESSAGE = 0.1
 """Seconds of work between two messages of a process."""
 
 ROUND = 0.05
-"""Seconds between two looks at processes that are silent."""
+"""Seconds between two looks at the processes, at least."""
+
+SHARE = 20
+"""Looks take at most one part in so many of the time."""
 
 OPENINGS = 3
 """How often in a row a process may fail to open the model before no other is started."""
@@ -122,6 +125,7 @@ class Processes(Engine):
         self._failures, self._opened = 0, False
         self._broken: ModelCrashError | None = None
         self._workers: list[_Worker] = []
+        self._next_look = time.monotonic() + ROUND
         try:
             for _ in range(jobs):
                 self._workers.append(self._started())
@@ -179,12 +183,14 @@ class Processes(Engine):
         readable = select.select(list(ends), [], [], ROUND)[0]
         for end in readable:
             yield from self._heard(ends[end])
-        if not readable:
+        if (begin := time.monotonic()) >= self._next_look:  # also while others talk
             for worker in list(self._workers):
                 try:
                     worker.server.check()
                 except ModelCrashError as error:
                     yield from self._lost(worker, error)
+            now = time.monotonic()
+            self._next_look = now + max(ROUND, SHARE * (now - begin))
 
     def _hand(self, worker: _Worker, task: Task) -> None:
         worker.task, worker.left, worker.begun, worker.seed = task, list(task.numbers), None, task.seed
@@ -257,4 +263,5 @@ class Processes(Engine):
         others = [w.server for w in self._workers]
         if self._program:
             return _Worker(Server(None, self._limits, first=self._plan))
-        return _Worker(Server(serving(self._plan), self._limits, others=others))
+        alone = isinstance(self._plan.source, str)
+        return _Worker(Server(serving(self._plan), self._limits, others=others, alone=alone))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import watchdog
 from fmilin.sandbox.channel import Channel, ChannelError
+from fmilin.sandbox.descriptors import read_nothing
 from fmilin.sandbox.guard import Ending, Guard
 from fmilin.temporary import temporary_folder
 
@@ -34,6 +35,7 @@ __all__ = [
     "Work",
     "can_isolate",
     "descendants",
+    "flush",
     "free_memory",
     "how_it_ended",
     "in_a_child",
@@ -112,7 +114,7 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
     with temporary_folder() as folder:  # of the child, removed here even when the child cannot
         scratch = folder / "scratch"
         scratch.mkdir(mode=0o700)
-        _flush()
+        flush()
         channel = Channel(folder)
         try:
             guard = Guard(lambda: _be_the_child(work, channel, note, scratch))
@@ -130,10 +132,7 @@ def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Pa
     own = os.getpid()
     channel.close()
     watchdog.write_to(note)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    if nothing:
-        os.dup2(nothing, 0)
-        os.close(nothing)
+    read_nothing()
     leave_no_core()
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
 
@@ -142,7 +141,7 @@ def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Pa
         channel.send(content)
 
     status = work(deliver)
-    _flush()
+    flush()
     return status
 
 
@@ -299,7 +298,8 @@ def free_memory() -> float:
     return 0.9 * float(psutil.virtual_memory().available)
 
 
-def _flush() -> None:
+def flush() -> None:
+    """Send what this process has printed on its way: a copy would send it again."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     with suppress(OSError, ValueError, AttributeError):

@@ -16,17 +16,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from fmilin.errors import ModelCrashError
 from fmilin.sandbox import watchdog
+from fmilin.sandbox.channel import high
+from fmilin.sandbox.descriptors import close_all_but, read_nothing
 from fmilin.sandbox.guard import Guard
 from fmilin.sandbox.isolation import (
     UNLOADING_TIME,
     Limits,
     descendants,
+    flush,
     free_memory,
     how_it_ended,
     leave_no_core,
@@ -88,10 +92,50 @@ class Pipe:
             yield pickle.loads(content)  # noqa: S301 - written by our own child, or by our parent
 
     def close(self) -> None:
-        """Close both ends."""
-        for end in (self.read_end, self.write_end):
-            with suppress(OSError):
-                os.close(end)
+        """Close both ends, once: their numbers may be others' afterwards."""
+        ends, self.read_end, self.write_end = (self.read_end, self.write_end), -1, -1
+        for end in ends:
+            if end >= 0:
+                with suppress(OSError):
+                    os.close(end)
+
+
+class _HiddenPipe(Pipe):
+    """The child's side of two named pipes, open only while it sends or waits: foreign code finds no descriptor.
+
+    Its guard holds both open for as long as it lives.
+    """
+
+    def __init__(self, asks: Path, answers: Path) -> None:
+        super().__init__(-1, -1)
+        self._asks, self._answers = asks, answers
+
+    def send(self, message: object) -> None:
+        self.write_end = high(os.open(self._answers, os.O_WRONLY))
+        try:
+            super().send(message)
+        finally:
+            self.close()
+
+    def receive(self) -> Any:
+        self.read_end = high(os.open(self._asks, os.O_RDONLY))
+        try:
+            return super().receive()
+        finally:
+            self.close()
+
+
+def _named_pipe(path: Path) -> tuple[int, int]:
+    """Make a named pipe and return its ends."""
+    os.mkfifo(path, 0o600)
+    read_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # does not wait for a writer
+    try:
+        write_end = os.open(path, os.O_WRONLY)
+    except BaseException:
+        os.close(read_end)
+        raise
+    os.set_blocking(read_end, True)
+    return read_end, write_end
 
 
 Serve = Callable[[Pipe], None]
@@ -110,22 +154,35 @@ class Server:
         Whose pipes the child must not hold open.
     first : object, optional
         Start a program instead of a fork, and send it this.
+    alone : bool
+        Close what the child inherits but the standard streams: it serves nothing that is open here.
     """
 
     def __init__(
-        self, serve: Serve | None, limits: Limits | None = None, *, others: Iterable[Server] = (), first: object = None
+        self,
+        serve: Serve | None,
+        limits: Limits | None = None,
+        *,
+        others: Iterable[Server] = (),
+        first: object = None,
+        alone: bool = False,
     ) -> None:
         limits = limits or Limits()
-        self._seconds = limits.seconds
+        self._seconds, self._processes = limits.seconds, limits.processes
         self._memory = free_memory() if limits.memory is None else limits.memory
         self._scratch = new_folder()
         self._note: watchdog.Note | None = None
         self._program: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
-        if serve is None:
-            self._start(first)
-        else:
-            self._split(serve, list(others))
+        self.pipe = Pipe(-1, -1)
+        try:
+            if serve is None:
+                self._start(first)
+            else:
+                self._split(serve, list(others), alone=alone)
+        except BaseException:
+            self.kill()
+            raise
 
     def _start(self, first: object) -> None:
         command = [sys.executable, "-c", "from fmilin.families.processes import main; main()"]
@@ -135,31 +192,38 @@ class Server:
         assert self._program.stdout is not None  # noqa: S101
         self.process = self._program.pid
         self.pipe = Pipe(self._program.stdout.fileno(), self._program.stdin.fileno())
-        self.pipe.send(first)
+        with suppress(BrokenPipeError):  # one that has ended already is found when its end of the pipe is read
+            self.pipe.send(first)
 
-    def _split(self, serve: Serve, others: list[Server]) -> None:
+    def _split(self, serve: Serve, others: list[Server], *, alone: bool) -> None:
         note = self._note = watchdog.Note()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        (to_child, asks), (answers, to_parent) = os.pipe(), os.pipe()
+        flush()
+        scratch = self._scratch / "scratch"
+        scratch.mkdir(mode=0o700)
+        paths = [self._scratch / os.urandom(16).hex() for _ in range(2)]
 
         def work() -> int:
-            for end in (asks, answers, *(e for o in others for e in (o.pipe.read_end, o.pipe.write_end))):
-                with suppress(OSError):
-                    os.close(end)
+            for pipe in (self.pipe, childs, *(other.pipe for other in others)):
+                pipe.close()
+            if alone:
+                close_all_but()
+            read_nothing()
+            os.dup2(2, 1)  # what C code prints must not mix with results
             watchdog.write_to(note)
             leave_no_core()
-            os.environ["TMPDIR"] = tempfile.tempdir = str(self._scratch)
-            os.dup2(2, 1)  # what C code prints must not mix with results
+            os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
             with suppress(EOFError, BrokenPipeError):
-                serve(Pipe(to_child, to_parent))
+                serve(_HiddenPipe(*paths))
             return 0
 
-        self._guard = Guard(work)
+        childs = Pipe(-1, -1)  # the guard keeps these open
+        try:
+            childs.read_end, self.pipe.write_end = _named_pipe(paths[0])
+            self.pipe.read_end, childs.write_end = _named_pipe(paths[1])
+            self._guard = Guard(work)
+        finally:
+            childs.close()
         self.process = self._guard.pid
-        os.close(to_child)
-        os.close(to_parent)
-        self.pipe = Pipe(answers, asks)
 
     def check(self) -> None:
         """Stop a child that takes more than it may.
@@ -174,7 +238,19 @@ class Server:
             where = self._where("from")
             self.kill()
             raise ModelCrashError(f"The model did not return{where} within {self._seconds:g} s and was stopped.")
-        used = memory_of(descendants(self.process) if self._guard else [psutil.Process(self.process)])
+        processes = descendants(self.process)
+        started = len(processes) - 1 if self._guard else len(processes)
+        if started > self._processes:
+            where = self._where("in")
+            self.kill()
+            raise ModelCrashError(
+                f"The model started {started} processes, more than the {self._processes} it may have, and was "
+                f"stopped{where}."
+            )
+        if self._program is not None:
+            with suppress(psutil.Error):  # it has ended: that is found when its end of the pipe is read
+                processes.append(psutil.Process(self.process))
+        used = memory_of(processes)
         if used > self._memory:
             self.kill()
             raise ModelCrashError(
