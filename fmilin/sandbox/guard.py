@@ -19,8 +19,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["Ending", "Guard"]
+__all__ = ["Ending", "Guard", "fork"]
 
+_ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _REPORT = struct.Struct("<iiq")  # whether the worker ended by itself, its wait status, processes stopped after it
 _GRACE = 0.05  # seconds in which what the work has started may end by itself
@@ -64,16 +65,23 @@ class Guard:
         Guard._open |= {self._alive, self._report}
         maker = os.getpid()
         _libc()  # what it imports is imported once, before the fork
+        self.pid = 0
         try:
-            self.pid = _fork()
-            if self.pid == 0:
-                _guard(work, held, told, maker)
+            # An interrupt between the fork and what the guard does about it would make it a second maker.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+            try:
+                self.pid = fork()
+                if self.pid == 0:
+                    _guard(work, held, told, maker)
+            finally:
+                os.close(held)
+                os.close(told)
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         except BaseException:
+            if self.pid:
+                self.stop()
             self._drop(self._alive, self._report)
             raise
-        finally:
-            os.close(held)
-            os.close(told)
 
     def fileno(self) -> int:
         """Return a descriptor that can be read as soon as everything has ended."""
@@ -106,7 +114,8 @@ class Guard:
                 os.close(descriptor)
 
 
-def _fork() -> int:
+def fork() -> int:
+    """Split this process in two, as ``os.fork`` does."""
     with warnings.catch_warnings():
         # Newer Pythons warn that threads of the parent (those of a linear algebra library) do not exist in the child.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -119,7 +128,7 @@ def _guard(work: Callable[[], int], held: int, told: int, maker: int) -> NoRetur
         while Guard._open:
             os.close(Guard._open.pop())
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # of the terminal, or meant for the maker
+        for number in _ENDING:  # of the terminal, or meant for the maker
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -128,7 +137,7 @@ def _guard(work: Callable[[], int], held: int, told: int, maker: int) -> NoRetur
         signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         guard = os.getpid()
-        worker = _fork()
+        worker = fork()
         if worker == 0:
             signal.set_wakeup_fd(-1)
             for descriptor in (held, told, awake, alarm):
@@ -145,7 +154,7 @@ def _work(work: Callable[[], int], guard: int) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         if os.getppid() == guard:

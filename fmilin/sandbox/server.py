@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -287,11 +288,13 @@ class Server:
 
     def close(self) -> None:
         """Ask the child to end, which closes its model; one that does not is ended."""
+        until = time.monotonic() + UNLOADING_TIME
         with suppress(OSError, EOFError):
             self.pipe.send(_END)
-            while select.select([self.pipe.read_end], [], [], UNLOADING_TIME)[0]:
+            while select.select([self.pipe.read_end], [], [], max(0.0, until - time.monotonic()))[0]:
                 self.pipe.hear()
-            self.kill()
+                if time.monotonic() > until:  # it talks without end
+                    break
         self.kill()
 
     def _tidy(self) -> None:

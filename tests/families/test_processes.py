@@ -6,6 +6,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,14 +14,18 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.families import processes
 from fmilin.families.cluster import Parcel
+from fmilin.families.engine import Engine
 from fmilin.families.engines import engine_for
 from fmilin.families.gathering import Gathering
 from fmilin.families.grid import grid_over
 from fmilin.families.order import Progress, run, runs_of
 from fmilin.families.plan import Plan
 from fmilin.loading import LoadRequest
+from fmilin.sandbox import server
 from fmilin.sandbox.isolation import Limits
+from fmilin.sandbox.server import Pipe, Server
 from fmilin.systems import four_bar
 from tests.families.plants import oscillator
 from tests.shared import shared
@@ -81,6 +86,42 @@ def test_a_crash_is_one_failed_point(zoo: Callable[[str], Path]) -> None:
     family = fl.sweep(zoo("crashes"), {"x": [0.1, 0.2]}, jobs=1)
     assert not family.ok.any()
     assert all("crashed" in reason or "killed" in reason for reason in family.reasons)
+
+
+@pytest.mark.parametrize("name", ["writes_to_descriptors", "closes_descriptors", "doubles_always", "leaves_process"])
+def test_points_come_whole_whatever_the_model_does_to_processes_and_descriptors(
+    name: str, zoo: Callable[[str], Path]
+) -> None:
+    family = fl.sweep(zoo(name), {"x": [0.1, 0.2]}, jobs=2)
+    assert family.ok.all(), family.reasons
+    np.testing.assert_allclose(family.A, [[[0.0, 1.0], [-1.0, 0.0]]] * 2, atol=1e-9)
+
+
+def rounds(engine: Engine, seconds: float) -> None:
+    assert isinstance(engine, processes.Processes)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        list(engine._round())
+
+
+def test_a_process_is_looked_after_while_it_talks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def serve(pipe: Pipe) -> None:
+        pipe.send(("ready",))
+        while True:
+            pipe.send(("begin", 0))
+
+    class LookedAfterError(Exception):
+        pass
+
+    def check(_: Server) -> None:
+        raise LookedAfterError
+
+    monkeypatch.setattr(processes, "serving", lambda _: serve)
+    with engine_for(Plan(oscillator(), grid_over({"k": [1.0, 2.0]})), jobs=2) as engine:
+        monkeypatch.setattr(Server, "check", check)
+        monkeypatch.setattr(server, "UNLOADING_TIME", 0.1)
+        with pytest.raises(LookedAfterError):
+            rounds(engine, 5.0)
 
 
 def test_a_model_that_hangs_is_stopped(zoo: Callable[[str], Path]) -> None:

@@ -14,6 +14,7 @@ from typing import NoReturn
 import psutil
 import pytest
 
+from fmilin.sandbox import guard
 from fmilin.sandbox.guard import Guard
 from fmilin.sandbox.programs import run_program
 
@@ -133,3 +134,39 @@ def test_what_a_program_prints_and_returns(tmp_path: Path) -> None:
         run_program([str(tmp_path / "no-program")], tmp_path)
     with pytest.raises(TimeoutError):
         run_program(["sleep", "1000"], tmp_path, seconds=0.1)
+
+
+def test_an_interrupt_at_the_fork_makes_no_second_maker() -> None:
+    source = """
+import os, signal
+from fmilin.sandbox import guard
+def interrupted():
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+    return pid
+guard.fork = guard._fork = interrupted
+try:
+    print(guard.Guard(lambda: 7).wait().status, flush=True)
+except KeyboardInterrupt:
+    print("a second maker", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (f"{7 << 8}\n", "")
+
+
+def test_an_interrupt_right_after_the_fork_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    maker, before = os.getpid(), descriptors()
+
+    def forked() -> int:
+        pid = os.fork()
+        if os.getpid() == maker:
+            wait_for((tmp_path / "pid").exists)
+            signal.raise_signal(signal.SIGINT)
+        return pid
+
+    monkeypatch.setattr(guard, "fork", forked)
+    with pytest.raises(KeyboardInterrupt):
+        Guard(lambda: sleeper(tmp_path / "pid"))
+    assert has_ended(tmp_path / "pid")
+    assert descriptors() == before
