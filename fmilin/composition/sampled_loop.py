@@ -46,13 +46,17 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     Raises
     ------
     UsageError
-        When nothing is sampled, sample times differ, or one regulator feeds another.
+        When this is no connected system, nothing is sampled, sample times differ, or one regulator feeds another.
     """
+    if not isinstance(model, ConnectedModel):
+        raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     times = {m.linear.sample_time for m in sampled.values()}
     if len(times) != 1:
         told = ", ".join(f"{t:g} s" for t in sorted(times))
-        raise UsageError(f"Sample times differ: {told}." if times else f"No member of '{model.info.name}' is sampled.")
+        if times:
+            raise UsageError(f"Sample times differ: {told}. Bring the regulators to one of them.")
+        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
     split = _split(model, sampled)

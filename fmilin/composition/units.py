@@ -33,6 +33,7 @@ class AbsoluteUnit(NamedTuple):
     offset: float = 0.0
 
 
+_MEND = "give the connection a factor and no conversion (convert_units=False, suppressUnitConversion in SSP files)"
 _KELVIN = (0, 0, 0, 0, 1, 0, 0, 0)
 _WITH_OFFSET = {
     "degC": AbsoluteUnit(_KELVIN, 1.0, 273.15),
@@ -64,12 +65,12 @@ def conversion(source: str, target: str, where: str, declared: Mapping[str, Abso
         unknown = source if a is None else target
         raise UsageError(
             f"{where}: '{source}' becomes '{target}', and the unit '{unknown}' is not understood, so nothing says by "
-            "which factor. Give the connection a factor, and say convert_units=False."
+            f"which factor: {_MEND}."
         )
     if a.exponents != b.exponents:
         raise UsageError(
             f"{where}: the units do not fit, '{source}' and '{target}' measure different things. Connect others, or "
-            "give the connection a factor and say convert_units=False."
+            f"{_MEND}."
         )
     return Affine(a.factor / b.factor, (a.offset - b.offset) / b.factor)
 

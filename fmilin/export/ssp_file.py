@@ -15,6 +15,7 @@ from fmilin.composition.names import split
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write.archive import archive_bytes
 from fmilin.fmi.write.fmu import build_fmu
 from fmilin.fmi.write.identity import identifier_like
@@ -110,6 +111,8 @@ def _fmu(member: str, source: Any, folder: Path) -> Path:
             raise ModelError(f"The member '{member}': there is no file '{source}'.")
         return Path(source)
     made = folder / _file_name(member)
+    if isinstance(source, FmuModel):
+        raise UsageError(f"The member '{member}' is an FMU that was loaded: give the path of its file, which goes in.")
     if isinstance(source, Model):
         return build_fmu(source, made)
     linear = source if isinstance(source, LinearModel) else linear_from_control(member, source)

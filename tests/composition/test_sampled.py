@@ -66,6 +66,8 @@ def test_a_constrained_fmu_under_a_sampled_regulator() -> None:
 def test_wrong_loops() -> None:
     with pytest.raises(fl.UsageError, match="No member of 'system' is sampled"):
         fl.sampled_loop(fl.connect({"m": oscillator()}))
+    with pytest.raises(fl.UsageError, match=r"join plant and regulators with fl\.connect first"):
+        fl.sampled_loop(oscillator())  # type: ignore[arg-type]
     two = {"a": regulator(), "b": regulator(0.2), "m": oscillator()}
     with pytest.raises(fl.UsageError, match=r"Sample times differ: 0\.1 s, 0\.2 s"):
         fl.sampled_loop(fl.connect(two))

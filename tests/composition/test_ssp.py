@@ -199,6 +199,16 @@ def test_systems_that_contain_each_other_are_refused(tmp_path: Path) -> None:
         fl.load(tmp_path / "a.ssd")
 
 
+def test_archives_that_contain_each_other_are_refused(tmp_path: Path) -> None:
+    """They lie beside each other: an archive that is named and not inside is looked for there."""
+    for name, other in (("a", "b"), ("b", "a"), ("alone", "alone")):
+        ssp(tmp_path / f"{name}.ssp", system("root", [component("inner", f"{other}.ssp", [])], []), {})
+    with pytest.raises(fl.ModelError, match=r"^'a\.ssp', .*circle, 'a\.ssp' -> 'b\.ssp' -> 'a\.ssp'\. Take one"):
+        fl.load(tmp_path / "a.ssp")
+    with pytest.raises(fl.ModelError, match=r"^'alone\.ssp', .*circle, 'alone\.ssp' -> 'alone\.ssp'\. Take one"):
+        fl.load(tmp_path / "alone.ssp")
+
+
 INVERTED = """<ssc:BooleanMappingTransformation><ssc:MapEntry source="true" target="false"/>
     <ssc:MapEntry source="false" target="true"/></ssc:BooleanMappingTransformation>"""
 

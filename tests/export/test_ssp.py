@@ -98,4 +98,9 @@ def test_wrong_requests(tmp_path: Path) -> None:
         fl.export.ssp(tmp_path / "a.ssp", members, [("plant.px", "plant.pv")])
     with pytest.raises(fl.ModelError, match="The member 'plant': there is no file"):
         fl.export.ssp(tmp_path / "a.ssp", {"plant": "none.fmu"}, [])
+    with (
+        fl.load(members["plant"]) as loaded,
+        pytest.raises(fl.UsageError, match="member 'plant' is an FMU that was loaded"),
+    ):
+        fl.export.ssp(tmp_path / "a.ssp", {"plant": loaded}, [])
     assert not list(tmp_path.iterdir())

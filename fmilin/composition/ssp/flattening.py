@@ -262,7 +262,8 @@ def _connect(
     roles = [_role(flat, path, node) for node in (start, end)]
     if roles[0] == roles[1] and roles[0] != "both":
         what = "two sources" if roles[0] == "gives" else "two inputs"
-        raise ModelError(f"{where}: the connection joins {what}, '{named(start)}' and '{named(end)}'.")
+        ends = f"'{named(start)}' and '{named(end)}'"
+        raise ModelError(f"{where}: the connection joins {what}, {ends}. It has to lead from an output to an input.")
     if roles[0] == "takes" or roles[1] == "gives":
         start, end = end, start
     first = flat.drivers.get(end) or flat.held.get(end)

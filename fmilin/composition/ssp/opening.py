@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,8 +37,15 @@ _DEEPEST = 16
 """Files that lead to a component: a system needs few, and an archive can contain itself."""
 _DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
 
+_MEND = "Put it there, or export the system again"
+
 Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
 """From the path of an FMU, its parameters, and what the user sets of it, to the model."""
+
+
+def _circle(files: Sequence[str]) -> str:
+    circle = " -> ".join(f"'{f}'" for f in files)
+    return f"systems contain each other in a circle, {circle}. Take one of these components out"
 
 
 def is_ssp(source: str) -> bool:
@@ -61,6 +68,8 @@ class SspFile:
     options: FmuOptions | None = None
     _folder: Path | None = field(default=None, init=False)
     _archives: dict[str, SspFile] = field(default_factory=dict, init=False)
+    _above: tuple[Path, ...] = ()
+    """The archives that lead here."""
 
     @cached_property
     def archive(self) -> FmuFile | None:
@@ -116,7 +125,11 @@ class SspFile:
             outer, source = inside
         if source not in outer._archives:
             own = replace(component, source=source)
-            outer._archives[source] = SspFile(outer.file_of(own), self.options)
+            found, above = outer.file_of(own), (*outer._above, outer.path.resolve())
+            if found.resolve() in above:
+                names = [p.name for p in (*above[above.index(found.resolve()) :], found)]
+                raise self._error(component, _circle(names))
+            outer._archives[source] = SspFile(found, self.options, above)
         return f"{component.source}!/{DEFAULT}"
 
     def _opened(self, component: Component, files: tuple[str, ...]) -> Structure | None:
@@ -135,17 +148,19 @@ class SspFile:
         if len(files) > _DEEPEST:
             raise self._error(component, f"systems lie more than {_DEEPEST} files deep in each other")
         if component.source in files:
-            circle = " -> ".join(f"'{f}'" for f in (*files[files.index(component.source) :], component.source))
-            raise self._error(component, f"systems contain each other in a circle, {circle}")
+            raise self._error(component, _circle((*files[files.index(component.source) :], component.source)))
         source = component.source
         if suffix == ".ssp":
             source = self._enter(component)
         elif self.read(source) is None:
-            raise self._error(component, f"its file '{source}' is missing")
+            raise self._error(component, f"its file '{source}' is missing. {_MEND}")
         return read_structure(self.read, source, self.path.name)
 
     def _error(self, component: Component, what: str) -> ModelError:
         return ModelError(f"'{self.path.name}', line {component.line}, component '{component.name}': {what}.")
+
+    def _missing(self, component: Component, where: str) -> ModelError:
+        return self._error(component, f"the file '{component.source}' is missing {where} '{self.path.name}'. {_MEND}")
 
     def file_of(self, component: Component) -> Path:
         """Return where an FMU, or an archive in the archive, lies on disk; the archive is unpacked for it.
@@ -163,14 +178,14 @@ class SspFile:
             if component.source not in self.archive.by_path:
                 beside = self.path.parent / Path(component.source).name
                 if not beside.is_file():
-                    raise self._error(component, f"the file '{component.source}' is missing in '{self.path.name}'")
+                    raise self._missing(component, "in")
                 return beside
             if self._folder is None:
                 folders = {p.split("/")[0] for p in self.archive.by_path if "/" in p}
                 self._folder = self.archive.unpack(sorted(folders))
             found = self._folder / component.source
         if not found.is_file():
-            raise self._error(component, f"the file '{component.source}' is missing beside '{self.path.name}'")
+            raise self._missing(component, "beside")
         return found
 
     def close(self) -> None:
