@@ -42,7 +42,7 @@ from fmilin_mujoco.names import (
     straight_places,
 )
 from fmilin_mujoco.saturation import Muscle, Saturation, muscles_of, opened, saturation_of
-from fmilin_mujoco.slopes import Held, PointSlopes, slopes_at, without_clamps
+from fmilin_mujoco.slopes import Clamps, Held, PointSlopes, clamps_at, slopes_at, without_clamps
 from fmilin_mujoco.start import Start, start_of
 
 __all__ = ["MujocoEngine"]
@@ -55,11 +55,26 @@ _OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY")
 
 @dataclass(frozen=True)
 class _AtPoint:
-    """What slopes at a point are made of: also G (m, nv), and how G v changes along each freedom, v held (m, nv)."""
+    """What slopes at a point are made of.
+
+    Also G (m, nv), how G v changes along each freedom, v held (m, nv), and what the visit found.
+    """
 
     point: PointSlopes
     G: FloatArray
     changes: FloatArray
+    values: tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What the equations at a point give: rates, quantities, G, its changes, multipliers and factors (none if free)."""
+
+    values: tuple[FloatArray, FloatArray]
+    G: FloatArray
+    changes: FloatArray
+    multipliers: FloatArray
+    factors: NullSpaceFactors | None
 
 
 class MujocoEngine(Engine):
@@ -97,6 +112,7 @@ class MujocoEngine(Engine):
         self._seen: dict[Saturation, MujocoEngine] = {}
         self._muscles: tuple[Muscle, ...] = ()
         self._last_slopes: tuple[Any, _AtPoint] | None = None
+        self._free: tuple[Clamps, Any] | None = None
         anchors = anchored(m, start)
         loops = equalities(m)
         start, said = closed_start(m, start, loops)
@@ -151,6 +167,12 @@ class MujocoEngine(Engine):
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rates of all states, the sensors, the contact forces, and gap and rate of each constraint."""
+        if self._last_slopes is not None and self._last_slopes[0] == _key(t, x, u):
+            rates, seen = self._last_slopes[1].values
+            return rates.copy(), seen.copy()
+        return self._solved(t, x, u).values
+
+    def _solved(self, t: float, x: FloatArray, u: FloatArray) -> _Solved:
         m, d = self._m, self._d
         self._place(t, x, u)
         for flag in self._flags:
@@ -162,7 +184,8 @@ class MujocoEngine(Engine):
         mujoco.mj_fwdActuation(m, d)
         mujoco.mj_fwdAcceleration(m, d)
         g, G = self._rows()
-        a, multipliers = self._accelerations(G, self._changes(d.qvel) @ d.qvel)
+        changes = self._changes(d.qvel)
+        a, multipliers, factors = self._accelerations(G, changes @ d.qvel)
         d.qacc[:] = a
         mujoco.mj_rnePostConstraint(m, d)
         mujoco.mj_sensorAcc(m, d)
@@ -170,7 +193,8 @@ class MujocoEngine(Engine):
             d.act_dot[muscle.activation] = muscle.rate(d.ctrl, d.act)
         rates = np.concatenate((self._position_rates(), a, d.act_dot))
         forces = -multipliers[len(G) - self._forces :]  # the rows of the feet are the last ones
-        return rates, np.concatenate((d.sensordata[self._sensors], forces, g, G @ d.qvel))
+        seen = np.concatenate((d.sensordata[self._sensors], forces, g, G @ d.qvel))
+        return _Solved((rates, seen), G, changes, multipliers, factors)
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
         """Return the model with feet held where they are at a point, which becomes its start."""
@@ -222,7 +246,7 @@ class MujocoEngine(Engine):
             opened(other._m, found.at)
             other._d = mujoco.MjData(other._m)
             other._d.mocap_pos[:], other._d.mocap_quat[:] = self._d.mocap_pos, self._d.mocap_quat
-            other._last_slopes = None
+            other._last_slopes = other._free = None
             other._muscles = muscles_of(self._m, self._d, found.at)
             other.notes, other.names_limits = [*self.notes, *found.remarks], True
         return self._seen[found]
@@ -246,21 +270,21 @@ class MujocoEngine(Engine):
 
     def _slopes_at(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
         """Return what the slopes along any direction are made of; the last point is kept."""
-        key = (t, x.tobytes(), u.tobytes())
+        key = _key(t, x, u)
         if self._last_slopes is None or self._last_slopes[0] != key:
             self._last_slopes = (key, self._new_slopes(t, x, u))
         return self._last_slopes[1]
 
     def _new_slopes(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
         m, d, nv = self._m, self._d, self._m.nv
-        rates, _ = self.visit(t, x, u)
-        G = self._rows()[1]
-        factors = NullSpaceFactors(self._mass_matrix(), G)
-        right = d.qfrc_smooth.copy(), -self._changes(d.qvel) @ d.qvel
-        multipliers = factors.solve(np.concatenate(right))[nv:]
-        held = Held(self._loops, self._sensors, self._muscles, rates[m.nq : m.nq + nv], multipliers)
-        changes = self._changes(d.qvel)
-        return _AtPoint(slopes_at(without_clamps(m, d), d, held, factors), G, changes)
+        solved = self._solved(t, x, u)
+        factors = solved.factors or NullSpaceFactors(self._mass_matrix(), solved.G)
+        a = solved.values[0][m.nq : m.nq + nv]
+        held = Held(self._loops, self._sensors, self._muscles, a, solved.multipliers)
+        clamps = clamps_at(m, d)
+        if self._free is None or self._free[0] != clamps:
+            self._free = (clamps, without_clamps(m, clamps))
+        return _AtPoint(slopes_at(self._free[1], d, held, factors), solved.G, solved.changes, solved.values)
 
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return gaps and their rates, and their slopes by all states; NaN for sensors and contact forces."""
@@ -327,16 +351,16 @@ class MujocoEngine(Engine):
             moves[dof : dof + 3] /= np.linalg.norm(q[place : place + 4])
         return moves
 
-    def _accelerations(self, G: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return v' = a - M^-1 G' lambda with G v' = -bias, nearest to the free accelerations a, and lambda."""
+    def _accelerations(self, G: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray, NullSpaceFactors | None]:
+        """Return v' = a - M^-1 G' lambda with G v' = -bias, nearest to the free accelerations a; lambda; factors."""
         free: FloatArray = self._d.qacc_smooth.copy()
         if not len(G):
-            return free, np.empty(0)
+            return free, np.empty(0), None
         M = self._mass_matrix()
         factors = NullSpaceFactors(M, G)
         require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[self._m.nq :])
         found = factors.solve(np.concatenate((M @ free, -bias)))
-        return found[: len(free)], found[len(free) :]
+        return found[: len(free)], found[len(free) :], factors
 
     def _mass_matrix(self) -> FloatArray:
         m, d = self._m, self._d
@@ -358,3 +382,7 @@ class MujocoEngine(Engine):
             mujoco.mju_mulQuat(turn, d.qpos[q : q + 4], np.concatenate(([0.0], 0.5 * d.qvel[v : v + 3])))
             rates[q : q + 4] = turn
         return rates
+
+
+def _key(t: float, x: FloatArray, u: FloatArray) -> tuple[float, bytes, bytes]:
+    return t, x.tobytes(), u.tobytes()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -25,7 +25,7 @@ from fmilin.signals import FloatArray
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import Muscle
 
-__all__ = ["PointSlopes", "slopes_at", "without_clamps"]
+__all__ = ["Clamps", "PointSlopes", "clamps_at", "slopes_at", "without_clamps"]
 
 TURN = 2.0**-8
 """Step along freedoms, in rad, or in m for models larger than 1 m."""
@@ -125,24 +125,50 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
     return PointSlopes(parts[0], parts[1], parts[2], beside.by_acceleration(), factors)
 
 
-def without_clamps(model: Any, data: Any) -> Any:
-    """Return the model without the limits of controls and forces that are not reached: steps may cross them."""
-    free = copy(model)
+class Clamps(NamedTuple):
+    """Limits of a model that steps may cross (actuators' forces and controls, joints' forces), and constant forces."""
+
+    forces: tuple[int, ...]
+    joints: tuple[int, ...]
+    controls: tuple[int, ...]
+    constant: tuple[tuple[int, float], ...]
+
+
+def clamps_at(model: Any, data: Any) -> Clamps:
+    """Return the limits that are not reached, and the plain actuators whose force has reached its limit."""
+    forces, constant = [], []
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         out = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
-        if side_of(float(data.actuator_force[out]), *model.actuator_forcerange[i]) == "inside":
-            free.actuator_forcelimited[i] = 0
-        elif free.actuator_gaintype[i] in PLAIN_GAINS and free.actuator_biastype[i] in PLAIN_BIASES:
-            free.actuator_gainprm[i], free.actuator_biasprm[i] = 0.0, 0.0  # a constant force, whatever is done
-            free.actuator_biastype[i] = int(mujoco.mjtBias.mjBIAS_AFFINE)
-            free.actuator_biasprm[i, 0] = data.actuator_force[out]
-    for j in np.flatnonzero(model.jnt_actfrclimited).tolist():
-        if side_of(float(data.qfrc_actuator[model.jnt_dofadr[j]]), *model.jnt_actfrcrange[j]) == "inside":
-            free.jnt_actfrclimited[j] = 0
+        force = float(data.actuator_force[out])
+        if side_of(force, *model.actuator_forcerange[i]) == "inside":
+            forces.append(i)
+        elif model.actuator_gaintype[i] in PLAIN_GAINS and model.actuator_biastype[i] in PLAIN_BIASES:
+            constant.append((i, force))
+    joints = [
+        j
+        for j in np.flatnonzero(model.jnt_actfrclimited).tolist()
+        if side_of(float(data.qfrc_actuator[model.jnt_dofadr[j]]), *model.jnt_actfrcrange[j]) == "inside"
+    ]
+    controls = []
     for i in np.flatnonzero(model.actuator_ctrllimited).tolist():
         address = int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i
         if side_of(float(data.ctrl[address]), *model.actuator_ctrlrange[i]) == "inside":
-            free.actuator_ctrllimited[i] = 0
+            controls.append(i)
+    return Clamps(tuple(forces), tuple(joints), tuple(controls), tuple(constant))
+
+
+def without_clamps(model: Any, clamps: Clamps) -> Any:
+    """Return the model without limits that steps may cross, and with constant forces; itself where there are none."""
+    if not any(clamps):
+        return model
+    free = copy(model)
+    free.actuator_forcelimited[list(clamps.forces)] = 0
+    free.jnt_actfrclimited[list(clamps.joints)] = 0
+    free.actuator_ctrllimited[list(clamps.controls)] = 0
+    for i, force in clamps.constant:
+        free.actuator_gainprm[i], free.actuator_biasprm[i] = 0.0, 0.0
+        free.actuator_biastype[i] = int(mujoco.mjtBias.mjBIAS_AFFINE)
+        free.actuator_biasprm[i, 0] = force
     return free
 
 
