@@ -194,9 +194,11 @@ def adapter_for(path: Path) -> Installed | None:
     UsageError
         When several claim it.
     ModelError
-        When an adapter cannot be imported.
+        When an adapter cannot be imported, or reads files of this suffix and there is no such file.
     """
     if not path.is_file():
+        if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
+            raise missing_file(path)
         return None
     claiming = []
     for installed in installed_adapters():

@@ -106,6 +106,12 @@ def test_an_adapter_is_asked_for_the_options_that_it_knows(site: Path) -> None:
         fl.load("some:a.takes", options={"floating_base": True})
 
 
+def test_a_file_that_an_adapter_would_read_is_missing(site: Path) -> None:
+    install(site, "some", TAKES)
+    with pytest.raises(ModelError, match=r"There is no file 'b\.takes'"):
+        fl.load("b.takes")
+
+
 BROKEN = "raise ImportError('no engine here')"
 FAILS = """
 from fmilin.adapters import Adapter as Base

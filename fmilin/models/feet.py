@@ -59,6 +59,8 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
         raise UsageError(f"'hold' is a sequence: write hold=['{texts}'] even for a single foot.")
     found = []
     for text in texts:
+        if not isinstance(text, str):
+            raise UsageError(f"'hold' takes names of feet, not {text!r}.")
         name, colon, how = text.rpartition(":")
         if not colon or how not in ("point", "flat"):
             name, how = text, "point"
