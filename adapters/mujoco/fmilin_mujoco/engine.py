@@ -183,8 +183,7 @@ class MujocoEngine(Engine):
         mujoco.mj_sensorVel(m, d)
         mujoco.mj_fwdActuation(m, d)
         mujoco.mj_fwdAcceleration(m, d)
-        g, G = self._rows()
-        changes = self._changes(d.qvel)
+        g, G, changes = self._both(d.qvel)
         a, multipliers, factors = self._accelerations(G, changes @ d.qvel)
         d.qacc[:] = a
         mujoco.mj_rnePostConstraint(m, d)
@@ -293,14 +292,14 @@ class MujocoEngine(Engine):
         m, nq, nv = self._m, self._m.nq, self._m.nv
         self._place(t, x, u)
         mujoco.mj_fwdPosition(m, self._d)
-        g, G = self._rows()
+        g, G, changes = self._both(x[nq : nq + nv])
         moves = self._as_velocities(x[:nq], np.eye(nq))
         unknown = len(self._sensors) + self._forces
         values = np.concatenate((np.full(unknown, np.nan), g, G @ x[nq : nq + nv]))
         slopes = np.zeros((len(values), len(x)))
         slopes[:unknown] = np.nan
         slopes[unknown : unknown + len(g), :nq] = G @ moves
-        slopes[unknown + len(g) :, :nq] = self._changes(x[m.nq : m.nq + nv]) @ moves
+        slopes[unknown + len(g) :, :nq] = changes @ moves
         slopes[unknown + len(g) :, nq : nq + nv] = G
         return values, slopes
 
@@ -332,11 +331,11 @@ class MujocoEngine(Engine):
             return np.empty(0), np.empty((0, self._m.nv))
         return self._loops.rows(Posture.of(self._d))
 
-    def _changes(self, v: FloatArray) -> FloatArray:
-        """Return how G v changes along each freedom, v held, at the positions that were computed, shape (m, nv)."""
+    def _both(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return g, G, and how G v changes along each freedom, v held (m, nv), at positions that were computed."""
         if not self._loops.count:
-            return np.empty((0, self._m.nv))
-        return self._loops.changes(Posture.of(self._d), v)
+            return np.empty(0), *np.empty((2, 0, self._m.nv))
+        return self._loops.both(Posture.of(self._d), v)
 
     def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:
         """Return the velocities (nv, k) that move q along the columns of dq (nq, k); lengths of quaternions left."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -58,6 +58,15 @@ class Posture:
 NAMES = tuple(field.name for field in fields(Posture))
 
 
+class Ends(NamedTuple):
+    """Ends of all ties at one point: places (2n, 3), also from the tree's centre; Jacobians (2n, nv, 3); turning."""
+
+    p: FloatArray
+    r: FloatArray
+    J: FloatArray
+    T: FloatArray
+
+
 class Loops:
     """The equality constraints g(q) = 0 of a model, with dg/dt = G v.
 
@@ -103,16 +112,19 @@ class Loops:
             terms[k, :, :-1] = terms[k - 1, :, 1:] * np.arange(1, 5)
         self._terms = terms
 
-    def rows(self, at: Posture) -> tuple[FloatArray, FloatArray]:
+    def both(self, at: Posture, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rows and changes at one point, what they share computed once."""
+        ends = self._ends(at)
+        return *self.rows(at, ends), self.changes(at, v, ends)
+
+    def rows(self, at: Posture, ends: Ends | None = None) -> tuple[FloatArray, FloatArray]:
         """Return g (m,) and G (m, nv) at one point, velocities not used."""
         g, G, n = np.zeros(self.count), np.zeros((self.count, self._nv)), self._n
+        p, _, J, T = ends or self._ends(at)
         if n:
-            p, r = self._reach(at)
-            J = self._moving(at, r)
             g[self._points] = p[:n] - p[n:]
             G[self._points] = _between(J, n).transpose(0, 2, 1)
         if len(self._welds):
-            T = self._turning(at)
             R = self._moves[:, :, None] * at.cdof[:, :3]
             sides = np.concatenate((R[self._welds], R[n + self._welds]))
             W = T[:, 1:, 1:] @ _between(sides, len(self._welds)).transpose(0, 2, 1)
@@ -126,22 +138,21 @@ class Loops:
             G[self._joints, self._dofs[0]] += 1.0
         return g, G
 
-    def changes(self, at: Posture, v: FloatArray) -> FloatArray:
+    def changes(self, at: Posture, v: FloatArray, ends: Ends | None = None) -> FloatArray:
         """Return how G v changes along each freedom, v held, at one point, shape (m, nv)."""
         found, n, nv = np.zeros((self.count, self._nv)), self._n, self._nv
         if not v.any():
             return found
+        _, r, J, T = ends or self._ends(at)
         if n:
             w, line = at.cdof[:, :3], at.cdof[:, 3:]
-            _, r = self._reach(at)
             twist = (self._carried @ (at.cdof * v[:, None])).reshape(-1, nv, 6)
             turn = _cross(w, twist[..., :3])
             spin = (self._moves @ (w * v[:, None]))[:, None]
-            ends = _cross(w, twist[..., 3:]) + _cross(line, twist[..., :3]) + _cross(turn, r[:, None])
-            ends = ends + _cross(spin, self._moving(at, r))
-            found[self._points] = _between(ends, n).transpose(0, 2, 1)
+            moved = _cross(w, twist[..., 3:]) + _cross(line, twist[..., :3]) + _cross(turn, r[:, None])
+            found[self._points] = _between(moved + _cross(spin, J), n).transpose(0, 2, 1)
         if len(self._welds):
-            T, k = self._turning(at)[:, 1:], self._welds
+            k = self._welds
             both = spin[k] - spin[n + k]
             R = self._moves[:, :, None] * w
             inner = np.concatenate(
@@ -149,7 +160,7 @@ class Loops:
             )
             inner = 0.5 * inner
             inner[..., 1:] += turn[k] - turn[n + k]
-            found[self._turns] = T @ inner.transpose(0, 2, 1)
+            found[self._turns] = T[:, 1:] @ inner.transpose(0, 2, 1)
         if len(self._joints):
             dofs = self._dofs[1]
             found[self._joints, dofs] = -self._polynomials(at)[2] * v[dofs]
@@ -197,9 +208,10 @@ class Loops:
         p = at.xpos[..., self._bodies, :] + turned[..., 0]
         return p, p - at.subtree_com[..., self._roots, :]
 
-    def _moving(self, at: Posture, r: FloatArray) -> FloatArray:
-        """Return the Jacobians of all ends, shape (2n, nv, 3)."""
-        return np.asarray(self._moves[:, :, None] * (at.cdof[:, 3:] + _cross(at.cdof[:, :3], r[:, None])))
+    def _ends(self, at: Posture) -> Ends:
+        p, r = self._reach(at)
+        J = self._moves[:, :, None] * (at.cdof[:, 3:] + _cross(at.cdof[:, :3], r[:, None]))
+        return Ends(p, r, J, self._turning(at) if len(self._welds) else np.empty((0, 4, 4)))
 
     def _turning(self, at: Posture) -> FloatArray:
         """Return the matrices of w -> conj(q_2) w q_1 turned, shape (.., welds, 4, 4)."""
