@@ -49,15 +49,16 @@ def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
     Exception
         One of :data:`DAMAGED`.
     """
+    largest = max(LARGEST, 2 * len(content))  # a large file that is hardly compressed does no harm
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if sum(info.file_size for info in archive.infolist()) > LARGEST:
-            raise ValueError(f"unpacked it would take more than {LARGEST >> 30} GiB")
+        if sum(info.file_size for info in archive.infolist()) > largest:
+            raise ValueError(f"unpacked it would take more than {largest >> 30} GiB")
         names = [name for name in archive.namelist() if name.endswith(".npy")]
-        return {name.removesuffix(".npy"): _array(member_of(archive, name), name) for name in names}
+        return {name.removesuffix(".npy"): _array(member_of(archive, name, largest), name) for name in names}
 
 
-def member_of(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return one member.
+def member_of(archive: zipfile.ZipFile, name: str, largest: int = LARGEST) -> bytes:
+    """Return one member of at most ``largest`` bytes.
 
     Raises
     ------
@@ -69,8 +70,8 @@ def member_of(archive: zipfile.ZipFile, name: str) -> bytes:
     info = archive.getinfo(name)
     if info.flag_bits & _ENCRYPTED:
         raise ValueError(f"its member '{name}' is encrypted")
-    if info.file_size > LARGEST:
-        raise ValueError(f"its member '{name}' would take more than {LARGEST >> 30} GiB")
+    if info.file_size > largest:
+        raise ValueError(f"its member '{name}' would take more than {largest >> 30} GiB")
     return archive.read(info)
 
 

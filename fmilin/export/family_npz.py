@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from fmilin.errors import ModelError
+from fmilin.export.archives import DAMAGED, arrays_of
 from fmilin.export.family_document import from_texts, require_format, texts_of
 from fmilin.families.family import LinearFamily
 from fmilin.families.rows import Layout
@@ -47,14 +47,13 @@ def loads(content: bytes, origin: str) -> LinearFamily:
         When this is no .npz file, or no family.
     """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = arrays_of(content)
         texts: dict[str, Any] = json.loads(str(arrays["fmilin"]))
         require_format(texts, origin)
         ok, chosen = arrays["ok"], arrays["chosen"]
     except KeyError as missing:
         raise ModelError(f"'{origin}' is no family of fmilin: it has no {missing}.") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+    except (*DAMAGED, AttributeError) as error:
         raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {error}.") from None
     return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, origin)
 

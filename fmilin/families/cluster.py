@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from fmilin.errors import FmilinError, ModelError, UsageError
+from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import Seed
 from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
@@ -21,6 +23,9 @@ __all__ = ["Cluster", "Parcel", "compute"]
 
 CONNECT = "10s"
 """For a cluster to answer."""
+
+LOOK = 1.0
+"""Seconds after which a wait for the workers looks whether the scheduler is still there."""
 
 RETRIES = 3
 """Times that a task is given to another worker when one is lost on it."""
@@ -146,7 +151,6 @@ class Cluster(Engine):
         import distributed
 
         Client: Any = distributed.Client
-        as_completed: Any = distributed.as_completed
 
         self._parcel = Parcel.of(plan)
         try:
@@ -161,18 +165,24 @@ class Cluster(Engine):
         # A task that returns the parcel, not scattered data: when all workers that have it are lost it is made again.
         self._shipped = self._client.submit(_shipped, self._parcel, pure=False)
         self._tasks: dict[Any, Task] = {}
-        self._completed: Any = as_completed(loop=self._client.loop)
+        self._done: SimpleQueue[Any] = SimpleQueue()
         self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
 
     def submit(self, task: Task) -> None:
         """Take in a task."""
         future = self._client.submit(compute, self._shipped, task, pure=False, retries=RETRIES)
         self._tasks[future] = task
-        self._completed.add(future)
+        future.add_done_callback(self._done.put)
 
     def reports(self) -> Iterator[Report]:
-        """Yield what the workers report, after waiting for it."""
-        for future in self._completed.next_batch(block=True):
+        """Yield what the workers report, after waiting for it.
+
+        Raises
+        ------
+        ModelCrashError
+            When the scheduler is gone.
+        """
+        for future in self._finished():
             task = self._tasks.pop(future)
             try:
                 outcomes, seed = future.result()
@@ -187,10 +197,31 @@ class Cluster(Engine):
                 )
             yield Report(task, outcomes, seed)
 
+    def _finished(self) -> list[Any]:
+        """Return the futures that are done, at least one; those of a scheduler that is gone never are, or cancelled."""
+        while self._client.status == "running":
+            try:
+                batch = [self._done.get(timeout=LOOK)]
+            except Empty:
+                continue
+            while not self._done.empty():
+                batch.append(self._done.get())
+            if any(future.cancelled() for future in batch):
+                break
+            return batch
+        raise ModelCrashError(
+            "The Dask scheduler is gone: it was stopped, or the connection broke. Start it again, or use --jobs for "
+            "processes on this machine."
+        )
+
     def close(self) -> None:
         """Let the workers go."""
         try:
-            self._client.run(forget, self._parcel.key, on_error="ignore")
+            if self._client.status == "running":
+                self._client.run(forget, self._parcel.key, on_error="ignore")
+            else:  # its attempts to connect again end here, with a traceback in a log
+                for name in ("distributed.client", "distributed.utils"):
+                    logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         finally:
             self._client.close()
 

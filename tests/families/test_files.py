@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 import xarray
 
 import fmilin as fl
+from fmilin.cli.main import main
+from fmilin.errors import ModelError
 from fmilin.export.family_npz import dumps
 from fmilin.systems import cartesian_pendulum
 from tests.export.octave import needs_octave, run
@@ -106,6 +109,19 @@ def test_another_version_is_refused(suffix: str, tmp_path: Path) -> None:
         np.savez(path, **arrays)
     with pytest.raises(fl.ModelError, match="fmilin-family/7"):
         fl.LinearFamily.load(path)
+
+
+@pytest.mark.parametrize("header", ["(1000000, 1000000)", "(((("])
+def test_a_header_that_asks_for_anything_is_refused(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "family.npz"
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {header}, }}\n".encode()
+    with zipfile.ZipFile(io.BytesIO(dumps(MAKERS["a line"]()))) as read, zipfile.ZipFile(path, "w") as written:
+        for name in read.namelist():
+            damaged = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+            written.writestr(name, damaged if name == "A.npy" else read.read(name))
+    with pytest.raises(fl.ModelError, match=str(path)):
+        fl.LinearFamily.load(path)
+    assert main(["convert", str(path), "-o", str(tmp_path / "plant.json")]) == ModelError.exit_status
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

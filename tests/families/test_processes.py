@@ -192,6 +192,20 @@ def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> Non
     np.testing.assert_allclose(family.A[::40], here.A, rtol=1e-7, atol=1e-7)
 
 
+def test_a_cluster_that_goes_away_is_one_sentence(linkage: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None, silence_logs=50) as cluster,
+        pytest.raises(fl.ModelCrashError, match="The Dask scheduler is gone"),
+    ):
+        fl.sweep(
+            linkage,
+            {"phi": np.linspace(0.4, 2.6, 160)},
+            scheduler=cluster.scheduler_address,
+            progress=lambda done, _: cluster.close(),
+        )
+
+
 def test_a_cluster_that_is_not_there_is_one_sentence(linkage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmilin.families.cluster.CONNECT", "300ms")
     with pytest.raises(fl.UsageError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
