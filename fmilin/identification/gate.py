@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
-from fmilin.tolerances import INACCURATE, TOO_INACCURATE
+from fmilin.tolerances import INACCURATE, QUIET, TOO_INACCURATE
 
 __all__ = ["with_accuracy_required"]
 
@@ -32,6 +32,8 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     J = np.block([[linear.A, linear.B], [linear.C, linear.D]]) * sizes
     E = np.block([[linear.errors.A, linear.errors.B], [linear.errors.C, linear.errors.D]]) * sizes
     largest = np.abs(J).max(axis=1, keepdims=True, initial=0.0)
+    shown = largest[len(linear.states) :]  # an output that nothing moves has a row of rounding
+    np.maximum(shown, QUIET * np.max(shown[np.isfinite(shown)], initial=0.0), out=shown)
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
     if not part.size or part.max() <= INACCURATE:
         return linear

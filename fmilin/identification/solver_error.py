@@ -17,7 +17,7 @@ from fmilin.identification.impulse_response import Runner
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, PREDICTED
+from fmilin.tolerances import INACCURATE, PREDICTED, QUIET
 
 __all__ = ["SolverError", "solver_error", "with_solver_error"]
 
@@ -71,7 +71,7 @@ def solver_error(runner: Runner, step: float) -> SolverError | None:
     except FmilinError:
         return None
     size = np.linalg.norm(whole, axis=0)
-    heard = size > 0
+    heard = size > QUIET * float(np.max(size, initial=0.0))  # an output that nothing moves shows rounding alone
     if not heard.any():
         return None
 

@@ -35,3 +35,11 @@ def test_an_entry_that_cannot_be_told_is_refused_unless_it_is_wanted() -> None:
     with pytest.raises(fl.NumericalError, match=r"cannot be told.*keep_inaccurate=True"):
         with_accuracy_required(doubtful(0.5), keep=False)
     assert "accuracy" in [w.kind for w in with_accuracy_required(doubtful(0.5), keep=True).warnings]
+
+
+def test_a_row_of_rounding_is_no_doubtful_one() -> None:
+    """An output that nothing moves is known to be nothing, whatever its entries are known to among themselves."""
+    linear = doubtful(0.0)
+    C, E = np.ones(linear.C.shape), np.zeros(linear.C.shape)
+    C[0], E[0] = 1e-17, 1e-16
+    assert with_accuracy_required(replace(linear, C=C, errors=replace(linear.errors, C=E)), keep=False).warnings == ()
