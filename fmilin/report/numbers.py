@@ -45,13 +45,15 @@ def rough(value: float) -> str:
 
 
 def value_with_unit(value: float, unit: str) -> str:
-    """Return a value with its unit; angles in rad in degrees, too.
+    """Return a value with its unit, but for a mere 1; angles in rad in degrees, too.
 
     >>> value_with_unit(1.5, "m"), value_with_unit(1.5, "rad"), value_with_unit(0.0, "rad")
     ('1.5 m', '1.5 rad (85.9437°)', '0 rad')
+    >>> value_with_unit(0.5, "1")
+    '0.5'
     """
     degrees = f" ({math.degrees(value):.6g}°)" if unit == "rad" and value and math.isfinite(value) else ""
-    return f"{value:.8g} {unit}".rstrip() + degrees
+    return f"{value:.8g} {'' if unit == '1' else unit}".rstrip() + degrees
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
