@@ -15,10 +15,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from fmilin.errors import UsageError
 
-__all__ = ["new_folder", "owned_name", "remove_leftovers", "temporary_folder", "temporary_place"]
+__all__ = ["new_folder", "owned_name", "remove_leftovers", "temporary_file", "temporary_folder", "temporary_place"]
 
 _NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}(\.tmp)?")
 
@@ -39,11 +40,29 @@ def new_folder() -> Path:
         folder = parent / owned_name()
         folder.mkdir(mode=0o700)
     except OSError as error:
-        raise UsageError(
-            f"Cannot make a folder for temporary files: {error.strerror or error}. Let the environment variable TMPDIR "
-            "name a folder with room that you may write to."
-        ) from None
+        raise _no_place("a folder for temporary files", error) from None
     return folder
+
+
+def temporary_file() -> IO[bytes]:
+    """Return a new file without a name, which ends with its use.
+
+    Raises
+    ------
+    UsageError
+        When there is no place for it.
+    """
+    try:
+        return tempfile.TemporaryFile(dir=temporary_place())
+    except OSError as error:
+        raise _no_place("a temporary file", error) from None
+
+
+def _no_place(wanted: str, error: OSError) -> UsageError:
+    return UsageError(
+        f"Cannot make {wanted}: {error.strerror or error}. Let the environment variable TMPDIR name a folder with room "
+        "that you may write to."
+    )
 
 
 def temporary_place() -> Path:

@@ -10,7 +10,6 @@ import errno
 import marshal
 import os
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,7 +26,7 @@ from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_
 from fmilin.cli.terminations import Terminated, termination_raises
 from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError
 from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
-from fmilin.temporary import remove_leftovers, temporary_place
+from fmilin.temporary import remove_leftovers, temporary_file, temporary_place
 
 __all__ = ["Job", "JobRunner", "failure", "work"]
 
@@ -134,7 +133,7 @@ def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) 
         with suppress(OSError):
             remove_leftovers(temporary_place())
         if isolate and can_isolate():
-            with tempfile.TemporaryFile() as printed:
+            with temporary_file() as printed:
                 try:
                     return _work_in_a_child(job, width, printed, debug=debug, limits=limits)
                 finally:

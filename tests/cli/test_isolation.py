@@ -89,6 +89,23 @@ def test_what_the_child_left_in_temporary_files_is_removed(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only there is a folder that lies about its rights")
+def test_a_place_for_temporary_files_that_takes_none(tmp_path: Path) -> None:
+    source = "import sys\nfrom fmilin.cli.main import main\nsys.exit(main(['linearize', 'm.fmu']))"
+    done = subprocess.run(
+        [sys.executable, "-c", "import tempfile\ntempfile.tempdir = " + repr("/proc") + "\n" + source],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("fmilin: Cannot make a temporary file: ")
+    assert "TMPDIR" in done.stderr
+    assert "bug" not in done.stderr
+
+
 @pytest.mark.parametrize(("error", "status"), [("UsageError", 2), ("ModelError", 3), ("NumericalError", 5)])
 def test_an_error_keeps_its_status_and_its_sentence(error: str, status: int, tmp_path: Path) -> None:
     done = run(f"raise errors.{error}('what, where,\\nwhat to do')", tmp_path)
