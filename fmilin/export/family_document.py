@@ -13,6 +13,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, ModelError
 from fmilin.export.document import details_of, signals_of
@@ -21,6 +22,7 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Template
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
+from fmilin.signals import FloatArray
 from fmilin.version import __version__
 
 __all__ = ["FORMAT", "GROUPS", "from_texts", "texts_of"]
@@ -92,6 +94,7 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
         grid = Grid({str(n): np.array(v, dtype=np.float64) for n, v in texts["axes"].items()}, bool(texts["zipped"]))
         layout = Layout(template)
         table = np.asarray(rows(layout) if callable(rows) else rows, dtype=np.float64).reshape(grid.size, layout.width)
+        _require_numbers(table, layout, np.asarray(ok, dtype=bool).ravel())
         choices = [
             Choice(
                 signals_of({"states": c["states"], "signals": {"states": c["signals"]}}, "states"), tuple(c["method"])
@@ -116,6 +119,13 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
         raise ModelError(f"'{origin}' is damaged: the field {missing} is missing. Save it again.") from None
     except (FmilinError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
         raise ModelError(f"'{origin}' is damaged: {error}. Save it again.") from None
+
+
+def _require_numbers(table: FloatArray, layout: Layout, good: NDArray[np.bool_]) -> None:
+    """Raise ValueError where a matrix of a good point has an entry that is no number."""
+    for name in "ABCD":
+        if not np.isfinite(table[:, layout.places[name]][good]).all():
+            raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
 
 
 def require_format(texts: Mapping[str, Any], origin: str) -> None:

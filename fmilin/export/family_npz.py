@@ -61,6 +61,8 @@ def loads(content: bytes, origin: str) -> LinearFamily:
 def rows_of(arrays: Mapping[str, Any], layout: Layout, count: int) -> FloatArray:
     """Return the rows of a family from arrays with the grid in front."""
     rows = np.empty((count, layout.width))
+    if lost := [name for name in layout.places if np.iscomplexobj(arrays[name])]:
+        raise ValueError(f"{lost[0]} is complex, and a linear model is real: its imaginary part would be lost")
     for name, place in layout.places.items():
         rows[:, place] = np.asarray(arrays[name], dtype=np.float64).reshape(count, -1)
     return rows

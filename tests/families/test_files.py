@@ -111,6 +111,15 @@ def test_another_version_is_refused(suffix: str, tmp_path: Path) -> None:
         fl.LinearFamily.load(path)
 
 
+@pytest.mark.parametrize(("wrong", "why"), [(1j, "A is complex"), (np.nan, "A has NaN")])
+def test_a_matrix_that_is_none_is_refused(wrong: complex, why: str, tmp_path: Path) -> None:
+    arrays = dict(np.load(io.BytesIO(dumps(MAKERS["a line"]()))))
+    arrays["A"] = arrays["A"] + wrong
+    np.savez(tmp_path / "family.npz", **arrays)
+    with pytest.raises(fl.ModelError, match=why):
+        fl.LinearFamily.load(tmp_path / "family.npz")
+
+
 @pytest.mark.parametrize("header", ["(1000000, 1000000)", "(((("])
 def test_a_header_that_asks_for_anything_is_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "family.npz"
