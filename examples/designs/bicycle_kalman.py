@@ -91,7 +91,8 @@ def main(output: Path) -> dict[str, Any]:
     errors.plot(TIMES, mean, color=ORANGE, label=f"NEES, mean of {RUNS} runs")
     errors.set_ylabel("NEES")
     errors.set_xlabel("time [s]")
-    errors.legend(frameon=False, ncols=2)
+    errors.set_ylim(0, 1.5 * high)
+    errors.legend(frameon=False, ncols=2, loc="upper left")
     figure.savefig(output / "bicycle_kalman.png", dpi=130)
     return {
         "states, independent, in the filter": (len(system.states), len(full.states), n),

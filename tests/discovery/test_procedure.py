@@ -19,7 +19,7 @@ MOST_VISITS = {
     "slider crank": 1000,
     "quaternion body": 1000,
     "four-bar": 3000,
-    "chain of ten links": 3000,
+    "chain of ten links": 6000,
 }
 
 
