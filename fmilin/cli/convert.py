@@ -52,7 +52,12 @@ def command(
     LINEAR is a .mat, .npz, .json or .fmu; several make a family (.nc .mat .npz .json .m). A family is converted, too.
     """
     family = len(linear) > 1 or is_family(linear[0])
-    files = checked_families(output) if family else checked_outputs(output)
+    try:
+        files = checked_families(output) if family else checked_outputs(output)
+    except UsageError:
+        if not family:  # a family that is missing or damaged cannot be told: that is what is wrong first
+            _loaded(linear[0])
+        raise
     if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one file.")
     writing = written.asked()
@@ -68,9 +73,7 @@ def command(
             return
         if held := [path for path in linear if len(linear) > 1 and is_family(path)]:
             raise UsageError(f"'{held[0]}' holds a family already: convert it alone.")
-        from fmilin.export.registry import load
-
-        given = [load(path) for path in linear]
+        given = [_loaded(path) for path in linear]
         models = conditioned(given, conditioning)
         # .m sorts the members of a family along a grid of its own
         arrays = [path for path in files if family and path.suffix.lower() != ".m"]
@@ -83,6 +86,13 @@ def command(
                 runner.say(f"Warning: {remark}\n")
 
     return work(job, isolate=False, debug=debug)
+
+
+def _loaded(path: Path) -> LinearModel:
+    """Read one linear model."""
+    from fmilin.export.registry import load
+
+    return load(path)
 
 
 def _content(models: Sequence[LinearModel], path: Path, writing: Writing, axes: Sequence[str] | None) -> bytes:

@@ -39,6 +39,16 @@ def test_one_command_writes_every_format(run: Run, chain: LinearModel, tmp_path:
     assert "model a " in (tmp_path / "a.mo").read_text()
 
 
+@pytest.mark.parametrize(("text", "words"), [(None, "No such file"), ('{"a":', "no JSON document")])
+def test_a_file_that_cannot_be_read_is_what_is_wrong_first(run: Run, text: str | None, words: str) -> None:
+    """Whether it holds a family, for which .nc would be right, cannot be told."""
+    if text is not None:
+        Path("plant.json").write_text(text, encoding="utf-8")
+    done = run("convert", "plant.json", "-o", "family.nc")
+    assert done.status == 3
+    assert words in done.err
+
+
 def test_modelica_in_equations_and_deviations(run: Run, chain: LinearModel, tmp_path: Path) -> None:
     assert run("convert", "chain.mat", "-o", "P.mo", "--modelica", "equations", "--deviation").status == 0
     text = (tmp_path / "P.mo").read_text()
