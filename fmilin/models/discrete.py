@@ -13,7 +13,7 @@ is the linearization of what the integrator does, not of the frozen matrices' ma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models.batch_graph import batch_graph
 from fmilin.models.partition import Partition, arrays_of, checked_kept, checked_threads, solved
+from fmilin.remarks import Remark
 from fmilin.signals import FloatArray
 
 __all__ = ["DiscreteModels", "discrete_along"]
@@ -35,6 +36,9 @@ SINGULAR_SLOPES = 1e9
 
 ITERATIONS = 25
 """Newton's steps for an implicit stage."""
+
+COARSE = 1e-2
+"""Of the largest entry of A: what halving the steps may change before it is said."""
 
 SETTLED = 1e-13
 """Of a step of Newton's iteration, in sizes of the states: then the stage is solved."""
@@ -61,6 +65,8 @@ class DiscreteModels:
         Where the integrator arrives: A y + B u + c.
     x_next : array, shape (k, N)
         The same with all states; off the manifold by the error of one step.
+    remarks : tuple of Remark
+        Of kind ``"step"``: where steps of half the length give other models.
     """
 
     states: tuple[str, ...]
@@ -74,6 +80,7 @@ class DiscreteModels:
     u: FloatArray
     y_next: FloatArray
     x_next: FloatArray
+    remarks: tuple[Remark, ...] = ()
 
 
 def discrete_along(
@@ -132,14 +139,16 @@ def discrete_along(
         )
     kept = checked_kept(model, points[0], independent)
     partition = Partition(graph, model, kept, points[0])
-    scales, h = model.states.scales(x.mean(axis=0)), dt / steps
+    scales = model.states.scales(x.mean(axis=0))
 
     def work(first: int) -> tuple[FloatArray, FloatArray]:
-        some = slice(first, first + BLOCK)
-        system = _System(partition, first, u[some], scales)
+        return at(slice(first, first + BLOCK), steps)
+
+    def at(some: slice, count: int) -> tuple[FloatArray, FloatArray]:
+        system, h = _System(partition, some.start, u[some], scales), dt / count
         x_next, X = x[some], system.start(t[some], x[some])
         with np.errstate(all="ignore"):  # what is not finite is refused at the end
-            for k in range(steps):
+            for k in range(count):
                 x_next, X = advance(system, t[some] + k * h, x_next, X, h)
         system.require_finite(x_next, X)
         return x_next, X[:, partition.kept]
@@ -150,8 +159,29 @@ def discrete_along(
     p = len(kept)
     A, B, y, y_next = rows[..., :p], rows[..., p:], x[:, partition.kept], x_next[:, partition.kept]
     c = y_next - (A @ y[..., None])[..., 0] - (B @ u[..., None])[..., 0]
+    worst = int(np.argmax(np.abs(A).max(axis=(1, 2), initial=0.0)))
+    _, (halved,) = at(slice(worst, worst + 1), 2 * steps)
     names = tuple(model.states.names[i] for i in partition.kept)
-    return DiscreteModels(names, model.inputs.names, float(dt), integrator, A, B, c, y, u, y_next, x_next)
+    return DiscreteModels(
+        names,
+        model.inputs.names,
+        float(dt),
+        integrator,
+        *(A, B, c, y, u, y_next, x_next),
+        remarks=tuple(_of_steps(A[worst], halved[:, :p], worst, integrator)),
+    )
+
+
+def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -> Iterator[Remark]:
+    """Yield that the integrator's steps are too long for the model: its own slopes are exact all the same."""
+    change = float(np.max(np.abs(halved - A), initial=0.0) / np.max(np.abs(A), initial=1e-300))
+    if change > COARSE:
+        other = ", or the implicit midpoint rule (integrator='midpoint')" if integrator == "rk4" else ""
+        yield Remark(
+            "step",
+            f"At point {number} A changes by {change:.2g} of its largest entry when the integrator takes steps of half "
+            f"the length: they are too long for the fastest motion. Take more of them (steps=){other}.",
+        )
 
 
 @dataclass(frozen=True)

@@ -178,3 +178,17 @@ def test_a_model_without_a_graph_is_told_the_other_way() -> None:
     model = FunctionModel("plain", {"x": 1.0}, lambda t, x, u: -x)
     with pytest.raises(UsageError, match="linearize_along"):
         model.discrete_along([model.start], 0.1)
+
+
+def test_steps_that_are_too_long_for_the_fastest_motion_are_told() -> None:
+    """x' = -1000 x over 0.01 s: rk4 makes 291 of exp(-10); 20 steps, or the implicit rule, are near it."""
+    model = OdeModel("fast", {"x": "u - 1000*x"}, inputs=["u"])
+    points = [fl.operating_point(model)]
+    coarse = model.discrete_along(points, 0.01)
+    assert coarse.A[0, 0, 0] == pytest.approx(1 - 10 + 50 - 1000 / 6 + 10000 / 24)
+    [said] = coarse.remarks
+    assert said.kind == "step"
+    assert "midpoint" in str(said)
+    fine = model.discrete_along(points, 0.01, steps=200)
+    assert fine.remarks == ()
+    assert fine.A[0, 0, 0] == pytest.approx(np.exp(-10), rel=1e-4)
