@@ -121,7 +121,8 @@ def _status(line: str, words: list[str]) -> int:
     if words[0] == "python" and plain and len(words) == 2:
         runpy.run_path(words[1], run_name="__main__")
         return 0
-    done = subprocess.run(["bash", "-ec", line], capture_output=True, text=True, env=os.environ, check=False)
+    ours = os.environ | {"PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))}
+    done = subprocess.run(["bash", "-ec", line], capture_output=True, text=True, env=ours, check=False)
     sys.stdout.write(done.stdout + done.stderr)
     return done.returncode
 
