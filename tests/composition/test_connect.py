@@ -319,3 +319,44 @@ def test_a_loop_that_is_none_where_the_system_starts_is_found_later() -> None:
     far = system.evaluate(0.0, np.array([0.0, 10.0]), np.empty(0))
     assert far.outputs[0] == pytest.approx(9.5 / 0.9, rel=1e-14)
     assert system.coupling.loops == [["a.u", "b.u"]]
+
+
+@pytest.mark.parametrize("analytic", [True, False])
+def test_the_factor_of_a_wire_scales_what_goes_through_at_once(analytic: bool) -> None:
+    """y = 3 r feeds w = u over a wire of factor -2: dw/dr = -6, and du/dr with it."""
+    members = {
+        "a": FunctionModel(
+            "a", {}, lambda *_: [], inputs=["r"], outputs={"y": lambda t, x, u: 3 * u[0]}, analytic=analytic
+        ),
+        "b": FunctionModel(
+            "b", {}, lambda *_: [], inputs=["u"], outputs={"w": lambda t, x, u: u[0]}, analytic=analytic
+        ),
+    }
+    system = fl.connect(members, [("a.y", "b.u", -2.0, 5.0)], inputs=["a.r"], outputs=["b.w", "b.u"])
+    linear = fl.linearize(system)
+    assert (linear.method.derivatives == "exact") is analytic
+    np.testing.assert_allclose(linear.D, [[-6.0], [-6.0]], rtol=1e-8)
+
+
+@pytest.mark.parametrize("analytic", [True, False])
+def test_the_factors_of_a_loop_decide_whether_it_has_a_solution(analytic: bool) -> None:
+    """u = k (u + r) with k of the wire: u = k/(1 - k) r, and none for k = 1."""
+    member = FunctionModel(
+        "m", {}, lambda *_: [], inputs=["u", "r"], outputs={"y": lambda t, x, u: u[0] + u[1]}, analytic=analytic
+    )
+    linear = fl.linearize(fl.connect({"m": member}, [("m.y", "m.u", -4.0)], inputs=["m.r"], outputs=["m.u"]))
+    np.testing.assert_allclose(linear.D, [[-0.8]], rtol=1e-8)
+    with pytest.raises(fl.NumericalError, match=r"m\.u"):
+        fl.linearize(fl.connect({"m": member}, [("m.y", "m.u", 1.0)], inputs=["m.r"], outputs=["m.u"]))
+
+
+def test_a_loop_with_several_solutions_is_followed_along_its_branch() -> None:
+    """u = u - sin(u - x) has the solutions x + k pi; from x = 0, u = 0 it is x itself, however far."""
+    member = OdeModel("m", {"x": "-x"}, inputs=["u"], outputs={"y": "u - sin(u - x)"})
+    system = fl.connect({"m": member}, [("m.y", "m.u")], outputs=["m.u"])
+    places = np.arange(0.0, 12.0, 0.5)
+    branch = [system.evaluate(0.0, np.array([x]), np.empty(0)).outputs[0] for x in places]
+    np.testing.assert_allclose(branch, places, atol=1e-12)
+    assert system.coupling.further_solutions(0.0, np.array([11.5]), np.empty(0))
+    again = system.evaluate(0.0, np.array([12.0]), np.empty(0)).outputs[0]
+    assert again == pytest.approx(12.0, abs=1e-12)  # the look at others has not left the branch

@@ -114,3 +114,10 @@ def test_what_lies_beyond_the_domain_is_left_out() -> None:
 
 def test_a_point_without_surroundings_has_no_ladder() -> None:
     assert ladder_of(lambda s: np.array([np.nan]), np.zeros(1), 1.0, 0.0) is None
+
+
+@pytest.mark.parametrize("power", [1.1, 1.2, 1.3])
+def test_the_error_of_a_slope_that_drifts_reaches_to_its_end(power: float) -> None:
+    """sign(x) |x|^p has the slope 0 at 0, and differences h^(p - 1) that go there too slowly to arrive."""
+    found = climb(lambda x: float(np.sign(x) * abs(x) ** power))
+    assert abs(found.slope) <= found.error * (1 + 1e-9)

@@ -115,3 +115,10 @@ def test_a_tangent_basis_of_many_freedoms_does_not_jump_where_a_run_ends() -> No
     assert family.ok.all()
     bends = bend(family)
     assert bends[28:35].max() < 3 * np.median(bends)
+
+
+def test_a_pair_that_turns_the_other_way_keeps_the_sign_of_its_imaginary_part() -> None:
+    """-1 +- i w; with the sign of w the eigenvectors (1, -+i) are swapped, the eigenvalues are not."""
+    spiral = OdeModel("spiral", {"x": "-x - w*y", "y": "w*x - y"}, parameters={"w": 0.2})
+    family = fl.sweep(spiral, {"w": [0.2, -0.2, 0.25]})
+    np.testing.assert_allclose(family.eigenvalues, -1 + np.outer([0.2, 0.2, 0.25], [-1j, 1j]), rtol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.linearization.procedure import linearize
+from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
@@ -143,14 +144,25 @@ def test_a_conserved_quantity_is_broken_by_the_input() -> None:
         frame_at(model, model.start)
 
 
-def test_a_conserved_quantity_without_inputs_is_warned_about() -> None:
+def energetic() -> FunctionModel:
+    """A pendulum whose energy is declared as if it were a constraint."""
     parts = pendulum(angle=0.7, rate=1.5).parts
     _, y, vx, vy = parts.start
     parts.constraints = ["x^2 + y^2 - L^2", Constraint.from_text("(vx^2 + vy^2)/2 + 9.81*y - E", level="velocity")]
     parts.parameters = {"L": 1.3, "E": (vx**2 + vy**2) / 2 + 9.81 * y}
     parts.inputs = ()
-    frame = frame_at(FunctionModel(parts), FunctionModel(parts).start)
-    assert [w.kind for w in frame.warnings] == ["conserved-quantity"]
+    return FunctionModel(parts)
+
+
+def test_a_conserved_quantity_without_inputs_is_warned_about() -> None:
+    model = energetic()
+    assert [w.kind for w in frame_at(model, model.start).warnings] == ["conserved-quantity"]
+
+
+def test_a_conserved_quantity_is_warned_about_at_every_point() -> None:
+    model, known = energetic(), VerifiedFacts()
+    for _ in range(3):
+        assert [w.kind for w in frame_at(model, model.start, known=known).warnings] == ["conserved-quantity"]
 
 
 def crossing() -> FunctionModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fmilin.constraints.declared import Constraint
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.signals import FloatArray, Signal
@@ -168,3 +169,17 @@ def test_scales_decide_not_units() -> None:
         frame = scaled(lengths)
         assert frame.signals.names == reference.signals.names
         assert frame.condition_number == pytest.approx(reference.condition_number, rel=1e-6)
+
+
+def test_a_velocity_constraint_takes_speeds_and_leaves_positions() -> None:
+    """v1 = 10 q1 + v2, linear in a position too, and most of all: the dependent state is a speed all the same."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        _, q2, v1, v2 = s
+        return np.array([v1, v2, 10 * v1 - q2, -q2])
+
+    tie = Constraint.from_text("10*q1 - v1 + v2", level="velocity")
+    model = FunctionModel(Parts(["q1", "q2", "v1", "v2"], [0.1, 0.2, 1.5, 0.5], rates, constraints=[tie]))
+    names = frame_at(model, model.start).signals.names
+    assert names[:2] == ("q1", "q2")
+    assert names[2] in ("v1", "v2")

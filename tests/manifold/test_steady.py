@@ -270,3 +270,34 @@ def test_the_fall_of_a_turned_body_is_steady_whichever_way_it_is_turned() -> Non
     lin = fl.linearize(Mechanism(MechanismDescription("falling", [body], [free], gravity=(0, 0, -9.81))))
     assert "steady" in kinds(lin)  # the components of a quaternion cannot all be moved by 1
     assert not lin.eigenvalues().any()
+
+
+def drifting(aside: float) -> FunctionModel:
+    """x' = 1 + aside s^2 and y = 2 x; s = t moves A = dx'/ds = 2 aside s, which is zero at s = 0 only."""
+
+    def rates(_t: float, s: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        speed = 1.0 + aside * s[2] ** 2
+        return np.array([speed, 2 * speed, 1.0])
+
+    return FunctionModel(Parts(["x", "y", "s"], [0.0, 0.0, 0.0], rates, constraints=["y - 2*x"]))
+
+
+@pytest.mark.parametrize(("aside", "kind"), [(0.0, "steady"), (1.0, "off-equilibrium")])
+def test_what_nothing_depends_on_to_first_order_may_matter_further_on(aside: float, kind: str) -> None:
+    assert kinds(fl.linearize(drifting(aside))) == [kind]
+
+
+class Switching(FunctionModel):
+    """A model with an event where its first state passes a place, though nothing changes there."""
+
+    place = np.inf
+
+    def event_indicators(self, t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.array([x[0] - self.place])
+
+
+@pytest.mark.parametrize(("place", "kind"), [(-1.0, "steady"), (100.0, "steady"), (0.01, "off-equilibrium")])
+def test_beyond_an_event_nothing_is_known(place: float, kind: str) -> None:
+    model = Switching(drifting(0.0).parts)
+    model.place = place
+    assert kinds(fl.linearize(model)) == [kind]

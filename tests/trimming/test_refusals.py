@@ -106,3 +106,18 @@ def test_a_crash_is_not_taken_for_a_missing_number() -> None:
 
     with pytest.raises(fl.ModelCrashError, match="gone"):
         trim(FunctionModel(Parts(["x"], [1.0], crash)))
+
+
+@pytest.mark.parametrize(
+    ("drag", "rests"), [(5.0, True), (30.0, False)], ids=["26 times the square", "901 times the square"]
+)
+def test_the_compromise_rests_unless_that_leaves_ten_times_as_much(drag: float, rests: bool) -> None:
+    """x' = v, v' = 1 - b v: at rest 1 is left, at v = b/(1 + b^2) only 1/sqrt(1 + b^2)."""
+    with pytest.raises(TrimError) as failure:
+        trim(OdeModel("falling", {"x": "v", "v": f"1 - {drag}*v"}))
+    left = failure.value.residuals
+    if rests:
+        assert abs(left.get("der(x)", 0.0)) < 1e-3
+        assert left["der(v)"] == pytest.approx(1.0, rel=1e-3)
+    else:
+        assert left["der(x)"] == pytest.approx(drag / (1 + drag**2), rel=1e-6)

@@ -157,6 +157,20 @@ def test_names_that_are_no_elements_of_an_array() -> None:
     ] * 7
 
 
+def test_every_element_of_an_array_starts_at_its_own_value() -> None:
+    layout = Layout(described("arrays3"))
+    assert [layout.start(s) for s in layout.states] == [1.0, 2.0, 3.0]
+    assert [layout.start(s) for s in layout.inputs] == [0.5, 0.25]
+    assert layout.signals(layout.states).starts.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_one_start_value_serves_a_whole_array_and_a_missing_one_is_zero() -> None:
+    one = Layout(described("arrays3", ('start="1 2 3"', 'start="7"')))
+    assert [one.start(s) for s in one.states] == [7.0, 7.0, 7.0]
+    few = Layout(described("arrays3", ('start="1 2 3"', 'start="7 8"')))
+    assert [few.start(s) for s in few.states] == [7.0, 8.0, 0.0]
+
+
 def test_malformed_xml_is_refused_with_the_place() -> None:
     with pytest.raises(ModelError, match=r"modelDescription.xml in 'm.fmu' is malformed: .*line 1"):
         parse_description(b"<fmiModelDescription><ModelVariables>", "m.fmu")
