@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fmilin.shown import laid_out_by
+from fmilin.verbs import hand_in
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fmilin.families.sweep import sweep
     from fmilin.formulations.descriptor import descriptor
     from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.verification import Verification
     from fmilin.linearization.procedure import linearize
     from fmilin.loading import load
     from fmilin.manifold.many_points import operating_points
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from fmilin.trimming.request import TrimRequest
     from fmilin.trimming.result import TrimmedPoint
     from fmilin.verifying.procedure import verify
-    from fmilin.verifying.result import Verification
 
 _HOMES = {
     "Connection": "composition.connect",
@@ -71,7 +71,7 @@ _HOMES = {
     "TrimmedPoint": "trimming.result",
     "UnknownNameError": "errors",
     "UsageError": "errors",
-    "Verification": "verifying.result",
+    "Verification": "linear_model.verification",
     "closed_loop": "design.closed_loop",
     "connect": "composition.connect",
     "cosimulated": "composition.cosimulation",
@@ -153,4 +153,36 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-laid_out_by(lambda: import_module("fmilin.report.notebook"))
+hand_in(  # what people type on a result, by the folders above that do it
+    {
+        "Descriptor.load": "fmilin.export.descriptor_file:load",
+        "Descriptor.save": "fmilin.export.descriptor_file:save",
+        "FamilyPlots.campbell": "fmilin.report.family_plots:campbell_figure",
+        "FamilyPlots.eigenvalues": "fmilin.report.family_plots:family_eigenvalue_figure",
+        "FamilyPlots.root_locus": "fmilin.report.family_plots:root_locus_figure",
+        "FamilyPlots.surface": "fmilin.report.family_surface:surface_figure",
+        "LinearFamily.load": "fmilin.export.family_files:load",
+        "LinearFamily.save": "fmilin.export.family_files:save",
+        "LinearFamily.save_report": "fmilin.report.web.saving:save_report",
+        "LinearFamily.to_control": "fmilin.export.python_control:family_to_control",
+        "LinearFamily.to_xarray": "fmilin.export.family_netcdf:to_xarray",
+        "LinearModel.load": "fmilin.export.registry:load",
+        "LinearModel.save": "fmilin.export.registry:save",
+        "LinearModel.save_report": "fmilin.report.web.saving:save_report",
+        "LinearModel.to_control": "fmilin.export.python_control:to_control",
+        "LinearModel.verify": "fmilin.verifying.procedure:verify",
+        "Plots.bode": "fmilin.report.response_plots:bode_figure",
+        "Plots.eigenvalues": "fmilin.report.eigenvalue_plot:eigenvalue_figure",
+        "Plots.errors": "fmilin.report.matrix_plots:error_figure",
+        "Plots.modes": "fmilin.report.mode_plots:mode_figure",
+        "Plots.nyquist": "fmilin.report.response_plots:nyquist_figure",
+        "Plots.participation": "fmilin.report.mode_plots:participation_figure",
+        "Plots.sparsity": "fmilin.report.matrix_plots:sparsity_figure",
+        "Plots.step": "fmilin.report.response_plots:step_figure",
+        "Plots.step_against": "fmilin.report.response_plots:step_against_figure",
+        "Verification.save_picture": "fmilin.report.verification_picture:save_verification",
+        "Verification.table": "fmilin.report.verification_table:verification_text",
+        "html_of": "fmilin.report.notebook:html_of",
+        "text_of": "fmilin.report.notebook:text_of",
+    }
+)

@@ -33,8 +33,8 @@ from fmilin.errors import UsageError
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
-    from fmilin.verifying.result import Verification
 
 __all__ = ["command"]
 

@@ -26,7 +26,7 @@ from fmilin.cli.request import Request
 from fmilin.errors import NumericalError
 
 if TYPE_CHECKING:
-    from fmilin.verifying.result import Verification
+    from fmilin.linear_model.verification import Verification
 
 __all__ = ["command"]
 

@@ -12,7 +12,9 @@ from fmilin.linear_model.model import LinearModel
 if TYPE_CHECKING:
     import control
 
-__all__ = ["legal_name", "original_name", "to_control"]
+    from fmilin.families.family import LinearFamily
+
+__all__ = ["family_to_control", "legal_name", "original_name", "to_control"]
 
 
 def to_control(linear: LinearModel) -> control.StateSpace:
@@ -40,3 +42,11 @@ def to_control(linear: LinearModel) -> control.StateSpace:
         system.B, system.D = linear.B.copy(), linear.D.copy()
         system.set_inputs([])
     return system
+
+
+def family_to_control(family: LinearFamily) -> list[control.StateSpace | None]:
+    """Return a system per point in the order of the grid; None where there is no linear model."""
+    systems: list[control.StateSpace | None] = [None] * len(family)
+    for number, linear in family.good():
+        systems[number] = to_control(linear)
+    return systems

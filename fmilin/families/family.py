@@ -14,12 +14,14 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid
 from fmilin.families.interpolation import LeftOut, around, left_out
 from fmilin.families.meetings import ModeEvent, mode_events
+from fmilin.families.plots import FamilyPlots
 from fmilin.families.rows import Layout, Template
 from fmilin.families.tracking import Tracks, tracked
 from fmilin.linear_model.model import LinearModel
 from fmilin.remarks import Remark
 from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
+from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     import xarray
 
     from fmilin.linear_model.descriptor import Descriptor
-    from fmilin.report.family_plots import FamilyPlots
 
 __all__ = ["Choice", "LinearFamily"]
 
@@ -117,8 +118,6 @@ class LinearFamily(Sequence[LinearModel]):
     @property
     def plot(self) -> FamilyPlots:
         """Pictures: ``plot.eigenvalues()``, ``.root_locus()``, ``.campbell()`` and ``.surface()``."""
-        from fmilin.report.family_plots import FamilyPlots
-
         return FamilyPlots(self)
 
     # -- what there is ---------------------------------------------------------------------------------
@@ -330,18 +329,11 @@ class LinearFamily(Sequence[LinearModel]):
         UsageError
             When xarray is not installed.
         """
-        from fmilin.export.family_netcdf import to_xarray
-
-        return to_xarray(self)
+        return perform("LinearFamily.to_xarray", self)
 
     def to_control(self) -> list[control.StateSpace | None]:
         """Return a ``control.StateSpace`` per point in the order of the grid; None where there is no linear model."""
-        from fmilin.export.python_control import to_control
-
-        found: list[control.StateSpace | None] = [None] * len(self)
-        for number, linear in self.good():
-            found[number] = to_control(linear)
-        return found
+        return perform("LinearFamily.to_control", self)
 
     def save(self, path: str | Path) -> None:
         """Write the family; the suffix of ``path`` picks the format: .nc, .mat, .npz, .json or .m.
@@ -351,9 +343,7 @@ class LinearFamily(Sequence[LinearModel]):
         UsageError
             When no format has the suffix, or the file cannot be written; an old file is then unharmed.
         """
-        from fmilin.export.family_files import save
-
-        save(self, path)
+        perform("LinearFamily.save", self, path)
 
     def save_report(self, path: str | Path) -> None:
         """Write everything about the family as one HTML file that needs no network: tables and pictures.
@@ -368,9 +358,7 @@ class LinearFamily(Sequence[LinearModel]):
         UsageError
             When the file does not end in .html, or cannot be written.
         """
-        from fmilin.report.web.saving import save_report
-
-        save_report(self, path)
+        perform("LinearFamily.save_report", self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> LinearFamily:
@@ -383,6 +371,4 @@ class LinearFamily(Sequence[LinearModel]):
         ModelError
             When the file is missing, damaged, of another version or something else.
         """
-        from fmilin.export.family_files import load
-
-        return load(path)
+        return perform("LinearFamily.load", path)

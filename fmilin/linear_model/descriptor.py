@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray
+from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,9 +113,7 @@ class Descriptor:
         UsageError
             When the suffix is another, or the file cannot be written.
         """
-        from fmilin.export.descriptor_file import save
-
-        save(self, path)
+        perform("Descriptor.save", self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Descriptor:
@@ -125,6 +124,4 @@ class Descriptor:
         UsageError, ModelError
             When the suffix is another; when the file is missing or something else.
         """
-        from fmilin.export.descriptor_file import load
-
-        return load(path)
+        return perform("Descriptor.load", path)

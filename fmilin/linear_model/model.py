@@ -13,6 +13,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
+from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.modes import Mode
+    from fmilin.linear_model.plots import Plots
+    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
-    from fmilin.report.plots import Plots
-    from fmilin.verifying.result import Verification
 
 __all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point", "relative_error"]
 
@@ -156,9 +157,9 @@ class LinearModel:
         return html_of(self)
 
     @property
-    def plot(self) -> Plots:
+    def plot(self) -> Plots[LinearModel]:
         """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and more."""
-        from fmilin.report.plots import Plots
+        from fmilin.linear_model.plots import Plots
 
         return Plots(self)
 
@@ -241,9 +242,7 @@ class LinearModel:
         UsageError, ConstraintError, NumericalError
             When there is nothing to compare.
         """
-        from fmilin.verifying.procedure import verify
-
-        return verify(model, self, horizon=horizon)
+        return perform("LinearModel.verify", model, self, horizon=horizon)
 
     def to_control(self) -> control.StateSpace:
         """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.
@@ -251,9 +250,7 @@ class LinearModel:
         python-control refuses dots in names: they become slashes, and
         :func:`fmilin.export.python_control.original_name` turns them back.
         """
-        from fmilin.export.python_control import to_control
-
-        return to_control(self)
+        return perform("LinearModel.to_control", self)
 
     def save(self, path: str | Path) -> None:
         """Write the model; the suffix of ``path`` picks the format: .mat, .npz, .json, .fmu, .m, .mo, .tex or .txt.
@@ -270,9 +267,7 @@ class LinearModel:
         UsageError
             When no exporter knows the suffix, a matrix contains NaN, or the file cannot be written.
         """
-        from fmilin.export.registry import save
-
-        save(self, path)
+        perform("LinearModel.save", self, path)
 
     def save_report(
         self, path: str | Path, *, verification: Verification | None = None, model: Model | None = None
@@ -293,9 +288,7 @@ class LinearModel:
         UsageError
             When the file does not end in .html, or cannot be written.
         """
-        from fmilin.report.web.saving import save_report
-
-        save_report(self, path, verification, model)
+        perform("LinearModel.save_report", self, path, verification=verification, model=model)
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
@@ -308,9 +301,7 @@ class LinearModel:
         ModelError
             When the file is missing, damaged or something else.
         """
-        from fmilin.export.registry import load
-
-        return load(path)
+        return perform("LinearModel.load", path)
 
 
 def relative_error(error: FloatArray, matrix: FloatArray) -> float:

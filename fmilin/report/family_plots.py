@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
 from fmilin.report.eigenvalue_plot import rays
-from fmilin.report.family_surface import axis_label, surface_figure
-from fmilin.report.figures import COLORS, DASHES, QUIET, gridded, new_figure, pictures_of, plain
+from fmilin.report.family_surface import axis_label
+from fmilin.report.figures import COLORS, DASHES, QUIET, gridded, new_figure, plain
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
 
-__all__ = ["FamilyPlots"]
+__all__ = ["campbell_figure", "family_eigenvalue_figure", "root_locus_figure"]
 
 Complex = NDArray[np.complex128]
 
@@ -34,174 +34,116 @@ MOST_MARKS = 25
 MARKERS = "osD^vP"
 
 
-class FamilyPlots:
-    """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes.
-
-    Parameters
-    ----------
-    family : LinearFamily
-    """
-
-    def __init__(self, family: LinearFamily) -> None:
-        self._family = family
-
-    def __repr__(self) -> str:
-        return pictures_of(self)
-
-    def eigenvalues(self) -> Figure:
-        """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line.
-
-        Of a grid of several axes the first is drawn at its first value; pick others as ``family[3].plot``.
-
-        Raises
-        ------
-        UsageError
-            When there is nothing to draw.
-        """
-        family = self._family
-        lines = list(_lines(family))
-        figure = new_figure(8.5, 7.0, layout="constrained")
-        real, imaginary = figure.subplots(2, 1, sharex=True)
-        figure.suptitle(_title(family, "Eigenvalues"), x=0.01, ha="left", fontweight="bold", fontsize=12)
-        line = lines[0]
-        for mode, values in enumerate(line.eigenvalues.T):
-            look = _look(mode)
-            real.plot(line.axis, values.real, **look, label=f"mode {mode + 1}")
-            imaginary.plot(line.axis, values.imag, **look)
-        low, high = real.get_ylim()
-        if high > 0:
-            real.axhspan(0, high, color="#fbeceb", zorder=0)
-        real.set(ylabel="real part [1/s]", ylim=(low, high))
-        imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
-        for axes in (real, imaginary):
-            axes.axhline(0, color=QUIET, linewidth=0.8)
-            axes.margins(x=0.01)
-            gridded(axes)
-        _mark_events(family, line, real)
-        if line.title:
-            real.set_title(line.title, fontsize=10, loc="left", color=QUIET)
-        if line.eigenvalues.shape[1] <= 16:
-            figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-        return figure
-
-    def root_locus(self) -> Figure:
-        """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
-
-        Raises
-        ------
-        UsageError
-            When there is nothing to draw.
-        """
-        family = self._family
-        lines = list(_lines(family))
-        figure = new_figure(8.0, 6.4, layout="constrained")
-        axes = figure.subplots()
-        figure.suptitle(_title(family, "Root locus"), x=0.01, ha="left", fontweight="bold", fontsize=12)
-        every = np.concatenate([line.eigenvalues.ravel() for line in lines])
-        finite = every[np.isfinite(every)]
-        reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
-        rays(axes, reach)
-        height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
-        points = None
-        for number, line in enumerate(lines):
-            for values in line.eigenvalues.T:
-                axes.plot(values.real, values.imag, color="#9aa0a6", linewidth=1.0, zorder=2)
-            axis = np.broadcast_to(line.axis[:, None], line.eigenvalues.shape)
-            points = axes.scatter(
-                line.eigenvalues.real, line.eigenvalues.imag, c=axis, cmap="viridis", s=18, zorder=3,
-                marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
-                label=line.title or None,
-            )  # fmt: skip
-        right = max(float(finite.real.max(initial=0.0)), 0.0)
-        left = min(float(finite.real.min(initial=0.0)), 0.0)
-        room = 0.08 * max(right - left, 0.05 * reach)
-        axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
-        axes.set_xlim(left - room if left < -0.02 * reach else -max(room, 0.1 * reach), right + 2 * room)
-        if points is not None:
-            figure.colorbar(points, ax=axes, label=lines[0].label)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-        return figure
-
-    def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
-        """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram).
-
-        Parameters
-        ----------
-        orders : sequence of float, optional
-            Straight lines at these multiples of the axis, in rad/s: where a rotor of that speed excites.
-        hertz : bool
-            Frequencies in Hz; the lines are then multiples divided by 2 pi.
-
-        Raises
-        ------
-        UsageError
-            When there is nothing to draw.
-        """
-        family = self._family
-        line = next(_lines(family))
-        figure = new_figure(8.5, 7.0, layout="constrained")
-        frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        figure.suptitle(_title(family, "Campbell diagram"), x=0.01, ha="left", fontweight="bold", fontsize=12)
-        factor = 1 / (2 * np.pi) if hertz else 1.0
-        drawn, marked, largest = 0, False, 0.0
-        for mode, values in enumerate(line.eigenvalues.T):
-            swings = values.imag > 1e-9 * np.abs(values)
-            if not swings.any():
-                continue
-            w, size = np.where(swings, values.imag, np.nan), np.abs(values)
-            ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
-            look = _look(drawn)
-            frequency.plot(line.axis, factor * w, **look, label=f"mode {mode + 1}")
-            damping.plot(line.axis, ratio, **look)
-            largest = max(largest, float(np.nanmax(np.abs(ratio))))
-            unstable = swings & (values.real > 1e-9 * size)
-            marked |= bool(unstable.any())
-            few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
-            frequency.plot(line.axis[few], factor * w[few], "o", color=COLORS[1], markerfacecolor="white", markersize=5)
-            drawn += 1
-        if not drawn:
-            raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
-        if marked:
-            frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
-        top = frequency.get_ylim()[1]
-        for order in orders:
-            frequency.plot(line.axis, factor * order * line.axis, color=QUIET, linewidth=0.9, linestyle="--")
-            inside = line.axis[factor * order * line.axis <= top]
-            if len(inside):
-                frequency.annotate(f"{order:g}×", (inside[-1], factor * order * inside[-1]), color=QUIET, fontsize=9)
-        frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
-        damping.set(ylabel="damping ratio [1]", xlabel=line.label)
-        damping.axhline(0, color=QUIET, linewidth=0.8)
-        low, high = damping.get_ylim()
-        if largest < 1e-9:  # rounding of modes without damping
-            damping.set_ylim(-0.01, 0.01)
-        elif low < 0:
-            damping.axhspan(low, 0, color="#fbeceb", zorder=0)
-            damping.set_ylim(low, high)
-        for axes in (frequency, damping):
-            axes.margins(x=0.01)
-            gridded(axes)
-        if line.title:
-            frequency.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+def family_eigenvalue_figure(family: LinearFamily) -> Figure:
+    """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
+    lines = list(_lines(family))
+    figure = new_figure(8.5, 7.0, layout="constrained")
+    real, imaginary = figure.subplots(2, 1, sharex=True)
+    figure.suptitle(_title(family, "Eigenvalues"), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    line = lines[0]
+    for mode, values in enumerate(line.eigenvalues.T):
+        look = _look(mode)
+        real.plot(line.axis, values.real, **look, label=f"mode {mode + 1}")
+        imaginary.plot(line.axis, values.imag, **look)
+    low, high = real.get_ylim()
+    if high > 0:
+        real.axhspan(0, high, color="#fbeceb", zorder=0)
+    real.set(ylabel="real part [1/s]", ylim=(low, high))
+    imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
+    for axes in (real, imaginary):
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.margins(x=0.01)
+        gridded(axes)
+    _mark_events(family, line, real)
+    if line.title:
+        real.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+    if line.eigenvalues.shape[1] <= 16:
         figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-        return figure
+    return figure
 
-    def surface(self, quantity: str = "growth") -> Figure:
-        """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 
-        Parameters
-        ----------
-        quantity : str
-            ``"growth"`` (largest real part), ``"damping"`` (smallest damping ratio), ``"frequency"`` (slowest of the
-            modes that swing), ``"accuracy"`` (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
+def root_locus_figure(family: LinearFamily) -> Figure:
+    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
+    lines = list(_lines(family))
+    figure = new_figure(8.0, 6.4, layout="constrained")
+    axes = figure.subplots()
+    figure.suptitle(_title(family, "Root locus"), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    every = np.concatenate([line.eigenvalues.ravel() for line in lines])
+    finite = every[np.isfinite(every)]
+    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
+    rays(axes, reach)
+    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
+    points = None
+    for number, line in enumerate(lines):
+        for values in line.eigenvalues.T:
+            axes.plot(values.real, values.imag, color="#9aa0a6", linewidth=1.0, zorder=2)
+        axis = np.broadcast_to(line.axis[:, None], line.eigenvalues.shape)
+        points = axes.scatter(
+            line.eigenvalues.real, line.eigenvalues.imag, c=axis, cmap="viridis", s=18, zorder=3,
+            marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
+            label=line.title or None,
+        )  # fmt: skip
+    right = max(float(finite.real.max(initial=0.0)), 0.0)
+    left = min(float(finite.real.min(initial=0.0)), 0.0)
+    room = 0.08 * max(right - left, 0.05 * reach)
+    axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
+    axes.set_xlim(left - room if left < -0.02 * reach else -max(room, 0.1 * reach), right + 2 * room)
+    if points is not None:
+        figure.colorbar(points, ax=axes, label=lines[0].label)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
 
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When the grid has no two axes, or there is no such quantity.
-        """
-        return surface_figure(self._family, quantity)
+
+def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
+    """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
+    line = next(_lines(family))
+    figure = new_figure(8.5, 7.0, layout="constrained")
+    frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    figure.suptitle(_title(family, "Campbell diagram"), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    factor = 1 / (2 * np.pi) if hertz else 1.0
+    drawn, marked, largest = 0, False, 0.0
+    for mode, values in enumerate(line.eigenvalues.T):
+        swings = values.imag > 1e-9 * np.abs(values)
+        if not swings.any():
+            continue
+        w, size = np.where(swings, values.imag, np.nan), np.abs(values)
+        ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
+        look = _look(drawn)
+        frequency.plot(line.axis, factor * w, **look, label=f"mode {mode + 1}")
+        damping.plot(line.axis, ratio, **look)
+        largest = max(largest, float(np.nanmax(np.abs(ratio))))
+        unstable = swings & (values.real > 1e-9 * size)
+        marked |= bool(unstable.any())
+        few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
+        frequency.plot(line.axis[few], factor * w[few], "o", color=COLORS[1], markerfacecolor="white", markersize=5)
+        drawn += 1
+    if not drawn:
+        raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
+    if marked:
+        frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
+    top = frequency.get_ylim()[1]
+    for order in orders:
+        frequency.plot(line.axis, factor * order * line.axis, color=QUIET, linewidth=0.9, linestyle="--")
+        inside = line.axis[factor * order * line.axis <= top]
+        if len(inside):
+            frequency.annotate(f"{order:g}×", (inside[-1], factor * order * inside[-1]), color=QUIET, fontsize=9)
+    frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
+    damping.set(ylabel="damping ratio [1]", xlabel=line.label)
+    damping.axhline(0, color=QUIET, linewidth=0.8)
+    low, high = damping.get_ylim()
+    if largest < 1e-9:  # rounding of modes without damping
+        damping.set_ylim(-0.01, 0.01)
+    elif low < 0:
+        damping.axhspan(low, 0, color="#fbeceb", zorder=0)
+        damping.set_ylim(low, high)
+    for axes in (frequency, damping):
+        axes.margins(x=0.01)
+        gridded(axes)
+    if line.title:
+        frequency.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLORS", "DASHES", "GRID", "INK", "QUIET", "SUFFIXES", "UNSTABLE",
-    "gridded", "labelled", "named_ticks", "new_figure", "open_sides", "pictures_of", "plain", "png", "rendered",
+    "gridded", "labelled", "named_ticks", "new_figure", "open_sides", "plain", "png", "rendered",
 ]  # fmt: skip
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a7a")
@@ -70,11 +70,6 @@ def gridded(axes: Axes) -> None:
     axes.grid(visible=True, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     open_sides(axes)
-
-
-def pictures_of(plots: object) -> str:
-    """Return which pictures an object draws: its public methods."""
-    return "Pictures: " + ", ".join(f"{name}()" for name in dir(plots) if not name.startswith("_"))
 
 
 def plain(name: str, longest: int = LONGEST_LABEL) -> str:

@@ -6,6 +6,7 @@ from functools import singledispatch
 
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.report.family_table import show_family
@@ -16,7 +17,6 @@ from fmilin.report.summary import show_summary, summary_at_rest
 from fmilin.report.table import show_linear
 from fmilin.report.verification_table import show_verification
 from fmilin.trimming.result import TrimmedPoint, TrimReport
-from fmilin.verifying.result import Verification
 
 __all__ = ["html_of", "text_of"]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from fmilin.atomic import write_atomically
 from fmilin.errors import UsageError
+from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.report.figures import GRID, QUIET, SUFFIXES, new_figure, open_sides, rendered
 from fmilin.report.numbers import rough, shortened
 from fmilin.report.verification_table import limit_text
-from fmilin.verifying.result import Channel, Trace, Verification
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

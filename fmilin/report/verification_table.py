@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
+from fmilin.linear_model.verification import Channel, Verification
 from fmilin.report.numbers import rough, shortened
 from fmilin.report.table import Fact, console_on, fact, simple_table
-from fmilin.verifying.result import Channel, Verification
 
 if TYPE_CHECKING:
     from rich.console import Console

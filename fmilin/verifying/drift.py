@@ -7,11 +7,11 @@ from scipy import linalg
 
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Channel, Trace, Validity
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DRIFT_AGREES, EQUILIBRIUM
 from fmilin.verifying.integration import Integrator
 from fmilin.verifying.relaxation import ResponseError
-from fmilin.verifying.result import Channel, Trace, Validity
 from fmilin.verifying.validity import ACCEPTED
 
 __all__ = ["at_rest", "drift_channel"]

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Channel, Validity, Verification
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 from fmilin.remarks import Remark
@@ -21,7 +22,6 @@ from fmilin.verifying.excitation import Excitation, excitations, fastest_period,
 from fmilin.verifying.integration import Integrator
 from fmilin.verifying.reduced import Reduced, reduced_model
 from fmilin.verifying.relaxation import Relaxation, ResponseError
-from fmilin.verifying.result import Channel, Validity, Verification
 from fmilin.verifying.slopes import Comparison, Sizes, compare_slopes
 from fmilin.verifying.validity import trace_at, validity_of
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fmilin.linear_model.verification import Trace, Validity
 from fmilin.signals import FloatArray
 from fmilin.verifying.relaxation import ResponseError
-from fmilin.verifying.result import Trace, Validity
 from fmilin.verifying.slopes import Comparison, SlopeCheck
 
 __all__ = ["ACCEPTED", "trace_at", "validity_of"]

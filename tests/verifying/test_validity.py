@@ -11,6 +11,7 @@ import sympy
 
 import fmilin as fl
 from fmilin.errors import UsageError
+from fmilin.linear_model.verification import Channel
 from fmilin.models.declaration import SymbolicConstraint
 from fmilin.models.lagrange import LagrangeModel
 from fmilin.models.ode import OdeModel
@@ -19,7 +20,6 @@ from fmilin.verifying import procedure as verifying
 from fmilin.verifying.excitation import Excitation, excitations, horizon_of, linear_response
 from fmilin.verifying.reduced import reduced_model
 from fmilin.verifying.relaxation import Relaxation
-from fmilin.verifying.result import Channel
 
 
 def channel_of(found: fl.Verification, kind: str) -> Channel:

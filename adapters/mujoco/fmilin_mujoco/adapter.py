@@ -74,7 +74,7 @@ class MujocoAdapter(Adapter):
     def _engine_of(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
         self.engine()
         from fmilin_mujoco.engine import MujocoEngine
-        from fmilin_mujoco.start import start_of
+        from fmilin_mujoco.keyframes import start_of
         from fmilin_mujoco.urdf import compiled
 
         try:

@@ -30,6 +30,7 @@ from fmilin.tolerances import RANK
 from fmilin_mujoco.closing import anchored, closed_start
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.feet import held_feet
+from fmilin_mujoco.keyframes import start_of
 from fmilin_mujoco.left_out import remarks, sensors_left_out
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.names import (
@@ -43,7 +44,7 @@ from fmilin_mujoco.names import (
 )
 from fmilin_mujoco.saturation import Muscle, Saturation, muscles_of, opened, saturation_of
 from fmilin_mujoco.slopes import Clamps, Held, PointSlopes, clamps_at, slopes_at, without_clamps
-from fmilin_mujoco.start import Start, start_of
+from fmilin_mujoco.start import Start
 
 __all__ = ["MujocoEngine"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mujoco
 
 from fmilin.signals import Signal, Signals
-
-if TYPE_CHECKING:
-    from fmilin_mujoco.start import Start
+from fmilin_mujoco.start import Start
 
 __all__ = [
     "input_signals",

@@ -8,8 +8,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from fmilin_mujoco.keyframes import start_of
 from fmilin_mujoco.names import state_signals
-from fmilin_mujoco.start import start_of
 
 import fmilin as fl
 from fmilin.cli.main import main

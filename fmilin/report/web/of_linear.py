@@ -18,8 +18,8 @@ from fmilin.report.web.of_verification import verification_section
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
+    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
-    from fmilin.verifying.result import Verification
 
 __all__ = ["linear_report", "remark_blocks"]
 

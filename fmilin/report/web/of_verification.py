@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fmilin.linear_model.verification import Verification
 from fmilin.report.numbers import shortened
 from fmilin.report.verification_picture import verification_figure
 from fmilin.report.verification_table import limit_text
 from fmilin.report.web.blocks import Cell, Section, number, picture, table, text
-from fmilin.verifying.result import Verification
 
 __all__ = ["verification_section"]
 

@@ -13,8 +13,8 @@ from fmilin.report.web.of_family import family_report
 from fmilin.report.web.of_linear import linear_report
 
 if TYPE_CHECKING:
+    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
-    from fmilin.verifying.result import Verification
 
 __all__ = ["report_html", "save_report"]
 

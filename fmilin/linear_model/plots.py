@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fmilin.linear_model.model import LinearModel
-from fmilin.report.eigenvalue_plot import eigenvalue_figure
-from fmilin.report.figures import pictures_of
-from fmilin.report.matrix_plots import error_figure, sparsity_figure
-from fmilin.report.mode_plots import mode_figure, participation_figure
-from fmilin.report.response_plots import bode_figure, nyquist_figure, step_against_figure, step_figure
+from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.model.interface import Model
 
-__all__ = ["Plots"]
+__all__ = ["Pictures", "Plots"]
+
+Linear = TypeVar("Linear")
+"""A linear model, whose module imports this one."""
 
 
-class Plots:
-    """Draws a linear model; every method returns a ``matplotlib.figure.Figure`` with units on its axes.
+class Pictures:
+    """Draws a result; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
-    Parameters
-    ----------
-    linear : LinearModel
-    """
-
-    def __init__(self, linear: LinearModel) -> None:
-        self._linear = linear
+    def __init__(self, drawn: object) -> None:
+        self._drawn = drawn
 
     def __repr__(self) -> str:
-        return pictures_of(self)
+        return "Pictures: " + ", ".join(f"{name}()" for name in dir(self) if not name.startswith("_"))
 
-    def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
+
+class Plots(Pictures, Generic[Linear]):
+    """Draws a linear model; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
+
+    def eigenvalues(self, naive: Linear | None = None) -> Figure:
         """Return the eigenvalues in the complex plane, with rays of equal damping; of a sampled model log(z) / T.
 
         Parameters
@@ -48,7 +45,7 @@ class Plots:
         UsageError
             When there are none.
         """
-        return eigenvalue_figure(self._linear, naive)
+        return perform("Plots.eigenvalues", self._drawn, naive)
 
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return the shapes of modes as bars with their phase, the states that move most.
@@ -63,7 +60,7 @@ class Plots:
         UsageError
             When there are none, or no such one.
         """
-        return mode_figure(self._linear, numbers)
+        return perform("Plots.modes", self._drawn, numbers)
 
     def participation(self) -> Figure:
         """Return which coordinates take part in which mode, which inputs move it, which outputs show it.
@@ -73,7 +70,7 @@ class Plots:
         UsageError
             When there are no modes.
         """
-        return participation_figure(self._linear)
+        return perform("Plots.participation", self._drawn)
 
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams, drawn by python-control.
@@ -88,7 +85,7 @@ class Plots:
         UsageError, UnknownNameError
             When there is no such channel.
         """
-        return bode_figure(self._linear, inputs, outputs)
+        return perform("Plots.bode", self._drawn, inputs, outputs)
 
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, drawn by python-control: one panel for each channel.
@@ -103,7 +100,7 @@ class Plots:
         UsageError, UnknownNameError
             When there is no such channel.
         """
-        return nyquist_figure(self._linear, inputs, outputs)
+        return perform("Plots.nyquist", self._drawn, inputs, outputs)
 
     def step(
         self,
@@ -135,14 +132,15 @@ class Plots:
         NumericalError
             When the nonlinear model cannot be integrated so far.
         """
+        length = {"amplitude": amplitude, "stop_time": stop_time}
         if against is None:
-            return step_figure(self._linear, inputs, outputs, amplitude=amplitude, stop_time=stop_time)
-        return step_against_figure(self._linear, against, inputs, outputs, amplitude=amplitude, stop_time=stop_time)
+            return perform("Plots.step", self._drawn, inputs, outputs, **length)
+        return perform("Plots.step_against", self._drawn, against, inputs, outputs, **length)
 
     def errors(self) -> Figure:
         """Return the estimated error of every entry of A, B, C and D over the largest entry of its matrix."""
-        return error_figure(self._linear)
+        return perform("Plots.errors", self._drawn)
 
     def sparsity(self) -> Figure:
         """Return which entries of A, B, C and D are zero, and how large the others are."""
-        return sparsity_figure(self._linear)
+        return perform("Plots.sparsity", self._drawn)

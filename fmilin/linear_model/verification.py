@@ -11,6 +11,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray
+from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,9 +169,7 @@ class Verification:
 
     def table(self) -> str:
         """Return a table for a person, 80 columns wide."""
-        from fmilin.report.verification_table import verification_text
-
-        return verification_text(self)
+        return perform("Verification.table", self)
 
     def save_picture(self, path: str | Path) -> None:
         """Draw both responses of each channel, and how far it holds, into the file ``path``: .png or .svg.
@@ -180,9 +179,7 @@ class Verification:
         UsageError
             When the suffix is another, or the file cannot be written.
         """
-        from fmilin.report.verification_picture import save_verification
-
-        save_verification(self, path)
+        perform("Verification.save_picture", self, path)
 
     def to_document(self) -> dict[str, Any]:
         """Return everything but the traces as plain data, NaN and infinity as None."""

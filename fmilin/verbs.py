@@ -1,0 +1,36 @@
+"""Verbs that people type on a result and that folders above do: ``lin.save``, ``lin.plot.bode``, ``repr(lin)``.
+
+A result declares a verb with its signature and what it means, and hands the work to :func:`perform`; who does it stands
+in the table that the package gives when it is imported. So results know no files, no pictures and no reports, and
+nothing of those is loaded before a verb is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+__all__ = ["done_by", "hand_in", "perform"]
+
+Result = TypeVar("Result")
+
+_performers: dict[str, str] = {}
+
+
+def hand_in(performers: Mapping[str, str]) -> None:
+    """Say who does which verb: ``"module:function"`` by ``"Class.verb"``."""
+    _performers.update(performers)
+
+
+def done_by(verb: str) -> Callable[..., Any]:
+    """Return the function that does a verb; its module is loaded now."""
+    module, _, function = _performers[verb].partition(":")
+    performer: Callable[..., Any] = getattr(import_module(module), function)
+    return performer
+
+
+def perform(verb: str, /, *arguments: Any, **options: Any) -> Result:  # type: ignore[type-var]
+    """Do a verb; the result has the type that the caller declares, as a test makes sure."""
+    result: Result = done_by(verb)(*arguments, **options)
+    return result
