@@ -13,6 +13,7 @@ MOST_HELD = 12
 _INFORMATION = frozenset(
     {"method", "other-method", "fit", "order", "sampling", "repetition", "held", "steady", "standing", "least-squares"}
 )
+_OF_THE_MODEL = frozenset({"model", "held", "memory", "prescribed-motion", "conserved-quantity", "dependent-states"})
 _OF_OLDER_FILES = frozenset({"way", "detour"})
 
 
@@ -39,6 +40,11 @@ class Remark:
     def is_information(self) -> bool:
         """Whether it says how a result was made, rather than what to beware of."""
         return self.kind in _INFORMATION | _OF_OLDER_FILES
+
+    @property
+    def speaks_of_the_model(self) -> bool:
+        """Whether it is true of the model as a whole, rather than of the point or an entry there."""
+        return self.kind in _OF_THE_MODEL
 
     def __str__(self) -> str:
         return self.message

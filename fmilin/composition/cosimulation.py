@@ -28,7 +28,8 @@ from fmilin.composition.names import qualified
 from fmilin.composition.sampled_member import SampledMember
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.model import EntryErrors, LinearModel, Point
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built
+from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
@@ -253,22 +254,25 @@ def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel
 
 def _linear_model(of: Cosimulation) -> LinearModel:
     found = one_step(of.model, of.master, of.members, of.step)
-    return _as_linear_model(of, found, _errors(of, found))
+    return _as_linear_model(of, found.held, _slopes(of, found))
 
 
-def _errors(of: Cosimulation, found: OneStep) -> EntryErrors:
-    """Return what the errors of the members' own slopes make of the step: its change when all of them are moved."""
-    moved = [Member(m.name, _moved(m.linear)) for m in of.members]
-    other = one_step(of.model, of.master, moved, of.step)
-    states, outputs = np.abs(other.states - found.states), np.abs(other.outputs - found.outputs)
-    n, nu = len(states), len(of.model.inputs)
-    return replace(
-        of.plant.errors,
-        A=states[:, :n],
-        B=states[:, n : n + nu],
-        C=outputs[:, :n],
-        D=outputs[:, n : n + nu],
-        T=np.zeros((sum(len(m.linear.T) for m in of.members), n)),
+def _slopes(of: Cosimulation, found: OneStep) -> Slopes:
+    """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
+    off = one_step(of.model, of.master, [Member(m.name, _moved(m.linear)) for m in of.members], of.step)
+    nz, nu = len(found.states), len(of.model.inputs)
+    states, outputs = np.abs(off.states - found.states), np.abs(off.outputs - found.outputs)
+    y, u = slice(nz), slice(nz, nz + nu)
+    return Slopes(
+        found.states[:, y],
+        found.states[:, u],
+        found.outputs[:, y],
+        found.outputs[:, u],
+        found.states[:, -1],
+        A_error=states[:, y],
+        B_error=states[:, u],
+        C_error=outputs[:, y],
+        D_error=outputs[:, u],
     )
 
 
@@ -284,36 +288,31 @@ def _moved(linear: LinearModel) -> LinearModel:
     )
 
 
-def _as_linear_model(of: Cosimulation, found: OneStep, errors: EntryErrors) -> LinearModel:
-    whole, out, held = found
-    plant, nz = of.plant, len(whole)
-    nu = len(of.model.inputs)
+def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> LinearModel:
+    plant = of.plant
     T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
     T = np.hstack((T, np.zeros((len(T), len(held)))))
     coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
     known = {s.name for s in coordinates}
     memories = [Signal(name if name not in known else f"held({name})") for name in held]
     values = _held_values(of, held)
-    worst = max((m.linear.accuracy.A for m in of.members), default=0.0)
-    return LinearModel(
-        A=whole[:, :nz],
-        B=whole[:, nz : nz + nu],
-        C=out[:, :nz],
-        D=out[:, nz : nz + nu],
-        T=T,
-        f0=whole[:, -1],
-        states=Signals([*coordinates, *memories]),
-        full_states=Signals(
-            replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states
+    every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
+    return built(
+        of.model,
+        IndependentCoordinates(
+            Signals([*coordinates, *memories]),
+            Signals(every),
+            np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), values]),
+            T,
+            np.zeros_like(T),
+            plant.method.coordinates,
+            condition_number=plant.accuracy.conditioning,
+            residual=plant.accuracy.constraint_residual,
         ),
-        inputs=of.model.inputs,
-        outputs=of.model.outputs,
-        y0=np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), values]),
-        point=_point(of),
-        accuracy=replace(plant.accuracy, A=max(plant.accuracy.A, worst)),
-        method=plant.method,
-        model=plant.model,
-        warnings=(
+        slopes,
+        _point(of),
+        (plant.method.derivatives, plant.method.evaluations, plant.method.products),
+        (
             Remark(
                 "way",
                 f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s; the "
@@ -322,7 +321,6 @@ def _as_linear_model(of: Cosimulation, found: OneStep, errors: EntryErrors) -> L
             *plant.warnings,
         ),
         sample_time=of.step,
-        errors=errors,
     )
 
 

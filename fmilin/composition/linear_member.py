@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.errors import UsageError
+from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.control_names import original_name
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import Evaluation, ModelInfo
 from fmilin.models.engine import Engine, EngineModel
 from fmilin.models.native_engine import Quantity
@@ -174,25 +175,11 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
     info, (states, inputs, outputs), (A, B, C, D), step = control_parts(name, system)
     n, k, p = len(states), len(inputs), len(outputs)
     zeros = tuple(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs))
-    return LinearModel(
-        A=A,
-        B=B.reshape(n, k),
-        C=C.reshape(p, n),
-        D=D.reshape(p, k),
-        T=np.eye(n),
-        f0=np.zeros(n),
-        states=states,
-        full_states=states,
-        inputs=inputs,
-        outputs=outputs,
-        y0=np.zeros(n),
-        point=Point(0.0, *zeros),
-        accuracy=Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-        method=Method("exact", "named", 0),
-        model=info,
-        sample_time=step,
-        errors=EntryErrors(*(np.zeros(shape) for shape in ((n, n), (n, k), (p, n), (p, k), (n, n)))),
-    )
+    own = Named(info, inputs, outputs)
+    coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
+    matrices = A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)
+    exact = Slopes.known_to(0.0, matrices, np.zeros(n))
+    return built(own, coordinates, exact, Point(0.0, *zeros), ("exact", 0, 0), sample_time=step)
 
 
 def control_parts(

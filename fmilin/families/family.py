@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid
-from fmilin.families.interpolation import LeftOut, around, left_out
+from fmilin.families.interpolation import LeftOut, around, entry_errors, left_out
 from fmilin.families.meetings import ModeEvent, mode_events
 from fmilin.families.plots import FamilyPlots
-from fmilin.families.rows import Layout, Template
+from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import Tracks, tracked
-from fmilin.linear_model.model import LinearModel
-from fmilin.remarks import Remark
+from fmilin.linear_model.builder import with_errors
+from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.remarks import Remark, off_equilibrium
 from fmilin.shown import html_of, text_of
 from fmilin.signals import FloatArray, Signals
+from fmilin.tolerances import EQUILIBRIUM
 from fmilin.verbs import perform
 
 if TYPE_CHECKING:
@@ -296,17 +298,21 @@ class LinearFamily(Sequence[LinearModel]):
                 "The points around have different independent coordinates: there is nothing to interpolate between. "
                 "Name coordinates that are regular at all points (independent=), or take tangent ones."
             )
+        numbers = list(weights)
         nearest = max(weights, key=lambda k: weights[k])
         choice = self.choices[self.chosen[nearest]]
-        row = np.array(list(weights.values())) @ self.rows[list(weights)]
-        linear = self.layout.unpacked(row, choice.states, choice.method, self.remarks.get(nearest, ()))
         if len(weights) == 1:
-            return linear
-        worst = self.left_out().at(list(weights))
-        said = ", ".join(f"{matrix} {error:.2g}" for matrix, error in worst.items())
+            return self.linear_model(nearest)
+        row = np.array(list(weights.values())) @ self.rows[numbers]
+        own = tuple(r for r in self.remarks.get(nearest, ()) if r.speaks_of_the_model)
+        linear = self.layout.unpacked(row, choice.states, choice.method, own)
+        matrices = {name: self.array(name) for name in ERRORS}
+        left_out = entry_errors(matrices, self.grid, self._kinds, numbers)
+        errors = EntryErrors(**{name: left_out[name] + getattr(linear.errors, name) for name in ERRORS})
+        linear = with_errors(linear, errors, *_motion_of(linear))
+        said = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
         text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "
-        accuracy = replace(linear.accuracy, **worst)
-        return replace(linear, accuracy=accuracy, warnings=(*linear.warnings, Remark("interpolated", f"{text}{said}.")))
+        return replace(linear, warnings=(*linear.warnings, Remark("interpolated", f"{text}{said}.")))
 
     def left_out(self) -> LeftOut:
         """Return how far interpolation is off at every point inside the grid when that point is left out."""
@@ -372,3 +378,12 @@ class LinearFamily(Sequence[LinearModel]):
             When the file is missing, damaged, of another version or something else.
         """
         return perform("LinearFamily.load", path)
+
+
+def _motion_of(linear: LinearModel) -> tuple[Remark, ...]:
+    """Say that a point between others moves, and which coordinate most in its own size."""
+    speeds = np.abs(linear.f0) / linear.states.scales(linear.y0)
+    if not speeds.size or speeds.max() <= EQUILIBRIUM:
+        return ()
+    fastest = int(speeds.argmax())
+    return (off_equilibrium(f"'{linear.states.names[fastest]}' changes at {linear.f0[fastest]:.6g} per second"),)

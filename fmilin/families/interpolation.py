@@ -13,7 +13,7 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.families.grid import Grid
 from fmilin.signals import FloatArray
 
-__all__ = ["LeftOut", "around", "left_out"]
+__all__ = ["LeftOut", "around", "entry_errors", "left_out"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,6 @@ class LeftOut:
         """Of all matrices and points; NaN where no point could be left out."""
         values = np.concatenate([np.ravel(getattr(self, f.name)) for f in fields(self)])
         return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")
-
-    def at(self, numbers: Sequence[int]) -> dict[str, float]:
-        """Return the largest known error of each matrix at these points; NaN where none is known."""
-        values = {f.name: getattr(self, f.name).flat[list(numbers)] for f in fields(self)}
-        return {name: float(np.nanmax(v)) if np.isfinite(v).any() else float("nan") for name, v in values.items()}
 
 
 def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
@@ -75,6 +70,41 @@ def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.i
             target = np.moveaxis(found[name], d, 0)
             target[1:-1] = np.fmax(target[1:-1], relative)
     return LeftOut(**found)
+
+
+def entry_errors(
+    matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp], numbers: Sequence[int]
+) -> dict[str, FloatArray]:
+    r"""Return the largest error of linear interpolation at some points when each is left out, entry by entry.
+
+    Parameters
+    ----------
+    matrices : mapping of str to array, shape (\*shape, ...)
+    grid, kinds
+        As in :func:`left_out`.
+    numbers : sequence of int
+        Of the points.
+
+    Returns
+    -------
+    dict of str to array
+        NaN where none of the points lies between two others.
+    """
+    worst = {name: np.full(given.shape[len(grid.shape) :], np.nan) for name, given in matrices.items()}
+    for number in numbers:
+        index = np.unravel_index(number, grid.shape)
+        for d, values in enumerate(_lines(grid)):
+            i = int(index[d])
+            if not 0 < i < len(values) - 1:
+                continue
+            before, after = ((*index[:d], i + side, *index[d + 1 :]) for side in (-1, 1))
+            if not kinds[before] == kinds[index] == kinds[after]:
+                continue
+            w = (values[i] - values[i - 1]) / (values[i + 1] - values[i - 1])
+            for name, given in matrices.items():
+                error = np.abs((1 - w) * given[before] + w * given[after] - given[index])
+                worst[name] = np.fmax(worst[name], error)
+    return worst
 
 
 def around(grid: Grid, values: Mapping[str, float]) -> dict[int, float]:

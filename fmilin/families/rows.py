@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
+from fmilin.linear_model.model import Accuracy, LinearModel, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.remarks import Remark
 from fmilin.signals import FloatArray, Signals
@@ -141,33 +142,22 @@ class Layout:
         t = self.template
         v = {name: np.array(row[place]).reshape(self.shapes[name]) for name, place in self.places.items()}
         known = zip(t.parameters, v["parameters"].tolist(), strict=True)
-        return LinearModel(
-            A=v["A"],
-            B=v["B"],
-            C=v["C"],
-            D=v["D"],
-            T=v["T"],
-            T_u=v["T_u"],
-            f0=v["f0"],
-            y0=v["y0"],
-            states=states,
-            full_states=t.full_states,
-            inputs=t.inputs,
-            outputs=t.outputs,
-            point=Point(
+        linear = built(
+            Named(t.model, t.inputs, t.outputs),
+            IndependentCoordinates(states, t.full_states, v["y0"], v["T"], v["error_T"], method[1], T_u=v["T_u"]),
+            Slopes(*(v[name] for name in ("A", "B", "C", "D", "f0")), *(v[f"error_{name}"] for name in "ABCD")),
+            Point(
                 time=float(v["time"]),
                 states=dict(zip(t.full_states.names, v["x0"].tolist(), strict=True)),
                 inputs=dict(zip(t.inputs.names, v["u0"].tolist(), strict=True)),
                 outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
                 parameters={name: value for name, value in known if not np.isnan(value)},
             ),
-            accuracy=Accuracy(*v["accuracy"].tolist()),
-            method=Method(*method, *(int(n) for n in v["visits"])),
-            model=t.model,
-            warnings=warnings,
+            (method[0], *(int(n) for n in v["visits"])),
+            warnings,
             sample_time=t.sample_time,
-            errors=EntryErrors(**{name: v[f"error_{name}"] for name in ERRORS}),
         )
+        return replace(linear, accuracy=Accuracy(*v["accuracy"].tolist()))
 
     def blocks(self, rows: FloatArray) -> Iterator[slice]:
         """Yield runs of points whose rows take about 8 MiB; rows that lie in a file are let go of behind each.

@@ -12,7 +12,8 @@ from fmilin.formulations.bases import Basis, independent_rows
 from fmilin.formulations.form import ConstrainedForm
 from fmilin.formulations.of_model import residuals_at
 from fmilin.formulations.solved import Reduced
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import conditioning
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.remarks import Remark
@@ -78,41 +79,24 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
     S = reduced.basis.S
     error = reduced.error
     residual = residuals_at(model, point)
-    names = model.states.names
-    signals = _signals(source, reduced.basis)
-    return LinearModel(
-        A=A,
-        B=B,
-        C=C,
-        D=D,
-        T=T,
-        f0=np.concatenate((S @ v, S @ a)) if source.form.motion is not None else np.zeros(len(A)),
-        states=signals,
-        full_states=model.states,
-        inputs=model.inputs,
-        outputs=model.outputs,
-        y0=np.concatenate((S @ x[source.second_order.positions], S @ v)),
-        point=Point(
-            point.time,
-            dict(zip(names, x.tolist(), strict=True)),
-            dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
-            _outputs_at(model, point),
-            dict(point.parameters),
-        ),
-        accuracy=Accuracy(
-            A=error,
-            B=error,
-            C=error,
-            D=error,
-            T=max(error, EPS),
-            f0=0.0 if source.form.motion is None else EPS,
-            constraint_residual=float(np.max(np.abs(residual), initial=0.0)),
-            conditioning=conditioning(S, independent_rows(source.form.Phi_q * sizes) / sizes, sizes),
-        ),
-        method=Method(f"exact, formulation {formulation}", _kind(source, reduced.basis), 1, 0),
-        model=model.info,
-        warnings=warnings,
-        errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
+    moving = source.form.motion is not None
+    coordinates = IndependentCoordinates(
+        _signals(source, reduced.basis),
+        model.states,
+        np.concatenate((S @ x[source.second_order.positions], S @ v)),
+        T,
+        max(error, EPS) * np.abs(T),
+        _kind(source, reduced.basis),
+        condition_number=conditioning(S, independent_rows(source.form.Phi_q * sizes) / sizes, sizes),
+        residual=float(np.max(np.abs(residual), initial=0.0)),
+    )
+    return built(
+        model,
+        coordinates,
+        Slopes.known_to(error, (A, B, C, D), np.concatenate((S @ v, S @ a)) if moving else np.zeros(len(A))),
+        point_of(model, point, _outputs_at(model, point)),
+        (f"exact, formulation {formulation}", 1, 0),
+        warnings,
     )
 
 
@@ -151,9 +135,8 @@ def _kind(source: Source, basis: Basis) -> str:
     return "partition" if basis.chosen else basis.method
 
 
-def _outputs_at(model: Model, point: OperatingPoint) -> dict[str, float]:
+def _outputs_at(model: Model, point: OperatingPoint) -> FloatArray | None:
     try:
-        values = model.evaluate(point.time, point.states, point.inputs).outputs
+        return model.evaluate(point.time, point.states, point.inputs).outputs
     except NumericalError:  # the accelerations are not determined at a singular configuration
-        return {}
-    return dict(zip(model.outputs.names, values.tolist(), strict=True))
+        return None

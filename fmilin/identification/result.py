@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.identification.sampled import Continuous, Sampled
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built
+from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -81,17 +82,6 @@ def linear_model(
     def doubt(error: FloatArray, matrix: FloatArray) -> FloatArray:
         return np.maximum(error, measured.misfit * np.abs(matrix))
 
-    errors = EntryErrors(doubt(E.A, M.A), doubt(E.B, M.B), doubt(E.C, M.C), doubt(E.D, M.D), T_error)
-    accuracy = Accuracy(
-        A=relative_error(errors.A, M.A),
-        B=relative_error(errors.B, M.B),
-        C=relative_error(errors.C, M.C),
-        D=relative_error(errors.D, M.D),
-        T=relative_error(T_error, T),
-        f0=float(np.finfo(float).eps),
-        constraint_residual=coordinates.residual,
-        conditioning=coordinates.conditioning,
-    )
     held = Point(
         time=point.time,
         states=dict(
@@ -101,22 +91,30 @@ def linear_model(
         outputs=dict(zip(model.outputs.names, outputs.tolist(), strict=True)),
         parameters=dict(point.parameters),
     )
-    return LinearModel(
-        A=M.A,
-        B=M.B,
-        C=M.C,
-        D=M.D,
-        T=T,
-        f0=f0,
-        states=coordinates.states,
-        full_states=coordinates.full_states,
-        inputs=model.inputs,
-        outputs=model.outputs,
-        y0=coordinates.y0,
-        point=held,
-        accuracy=accuracy,
-        method=Method(measured.method, coordinates.kind, measured.evaluations),
-        model=model.info,
+    return built(
+        model,
+        IndependentCoordinates(
+            coordinates.states,
+            coordinates.full_states,
+            coordinates.y0,
+            T,
+            T_error,
+            coordinates.kind,
+            condition_number=coordinates.conditioning,
+            residual=coordinates.residual,
+        ),
+        Slopes(
+            M.A,
+            M.B,
+            M.C,
+            M.D,
+            f0,
+            A_error=doubt(E.A, M.A),
+            B_error=doubt(E.B, M.B),
+            C_error=doubt(E.C, M.C),
+            D_error=doubt(E.D, M.D),
+        ),
+        held,
+        (measured.method, measured.evaluations, 0),
         sample_time=M.step if isinstance(M, Sampled) else 0.0,
-        errors=errors,
     )

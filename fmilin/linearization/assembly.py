@@ -10,18 +10,19 @@ Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.counting import CountedModel
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.remarks import Remark
 
-__all__ = ["assembled", "point_of"]
+__all__ = ["assembled"]
 
 
 def assembled(
@@ -32,72 +33,37 @@ def assembled(
     slopes: TangentSlopes,
     remarks: Sequence[Remark],
 ) -> LinearModel:
-    """Return the linear model.
-
-    Parameters
-    ----------
-    model : CountedModel
-        How often it was visited is said in the result.
-    point : OperatingPoint
-    base : Evaluation
-        Of the model at the point.
-    frame : Frame
-        The coordinates.
-    slopes : TangentSlopes
-        Along them, and along the inputs.
-    remarks : sequence of Remark
-    """
+    """Return the linear model in the coordinates of a frame; ``base`` is what the model says at the point."""
     R, T = frame.coordinates.R, frame.T
-    A, B = R @ slopes.f_y, R @ slopes.f_u
+    A, B, size = R @ slopes.f_y, R @ slopes.f_u, np.abs(R)
     if not frame.coordinates.is_linear:
         bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
         A, B = A + bend @ T, B + bend @ slopes.x_u
-    size = np.abs(R)
-    errors = EntryErrors(
-        A=size @ slopes.f_y_error,
-        B=size @ slopes.f_u_error,
-        C=slopes.c_y_error,
-        D=slopes.c_u_error,
-        T=frame.T_error,
-    )
-    f0 = R @ base.derivatives
-    return LinearModel(
-        A=A,
-        B=B,
-        C=slopes.c_y,
-        D=slopes.c_u,
-        T=T,
-        f0=f0,
-        states=frame.signals,
-        full_states=model.states,
-        inputs=model.inputs,
-        outputs=model.outputs,
-        y0=frame.y0,
-        point=point_of(model, point, dict(zip(model.outputs.names, base.outputs.tolist(), strict=True))),
-        accuracy=Accuracy(
-            A=relative_error(errors.A, A),
-            B=relative_error(errors.B, B),
-            C=relative_error(errors.C, slopes.c_y),
-            D=relative_error(errors.D, slopes.c_u),
-            T=relative_error(errors.T, T),
-            f0=0.0 if not f0.any() else float(np.finfo(float).eps),
-            constraint_residual=frame.residual,
-            conditioning=frame.condition_number,
+    return built(
+        model,
+        IndependentCoordinates(
+            frame.signals,
+            model.states,
+            frame.y0,
+            T,
+            frame.T_error,
+            frame.kind,
+            condition_number=frame.condition_number,
+            residual=frame.residual,
+            T_u=slopes.x_u,
         ),
-        method=Method(slopes.method, frame.kind, model.evaluations, model.directions),
-        model=model.info,
-        warnings=tuple(remarks),
-        T_u=slopes.x_u,
-        errors=errors,
-    )
-
-
-def point_of(model: Model, point: OperatingPoint, outputs: Mapping[str, float]) -> Point:
-    """Return a point by the names of a model's signals."""
-    return Point(
-        time=point.time,
-        states=dict(zip(model.states.names, point.states.tolist(), strict=True)),
-        inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
-        outputs=outputs,
-        parameters=dict(point.parameters),
+        Slopes(
+            A,
+            B,
+            slopes.c_y,
+            slopes.c_u,
+            R @ base.derivatives,
+            A_error=size @ slopes.f_y_error,
+            B_error=size @ slopes.f_u_error,
+            C_error=slopes.c_y_error,
+            D_error=slopes.c_u_error,
+        ),
+        point_of(model, point, base.outputs),
+        (slopes.method, model.evaluations, model.directions),
+        remarks,
     )

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from fmilin.errors import NumericalError
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
-from fmilin.linearization.assembly import point_of
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
@@ -97,30 +97,23 @@ def _linearized(
     C, D = np.hsplit(slopes.outputs, [p])
     scales = model.states.scales(x)
     conditioning = float(np.linalg.norm(K.toarray() / scales[:n, None] * scales[kept], 2)) if p else 1.0
-    error = EPS / solver.rcond
-    return LinearModel(
-        A=A,
-        B=B,
-        C=C,
-        D=D,
-        T=T,
-        f0=base.derivatives[states],
-        states=model.states.select(states),
-        full_states=model.states,
-        inputs=model.inputs,
-        outputs=model.outputs,
-        y0=x[states],
-        point=point_of(model, point, dict(zip(model.outputs.names, base.outputs.tolist(), strict=True))),
-        accuracy=Accuracy(error, error, error, error, EPS * conditioning, EPS, distance, conditioning),
-        method=Method(
-            "exact",
-            "named" if request.independent is not None else "partition",
-            counted.evaluations + 2,
-            counted.directions,
-        ),
-        model=model.info,
-        warnings=(*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
-        errors=EntryErrors(*(error * np.abs(matrix) for matrix in (A, B, C, D, T))),
+    coordinates = IndependentCoordinates(
+        model.states.select(states),
+        model.states,
+        x[states],
+        T,
+        EPS * conditioning * np.abs(T),
+        "named" if request.independent is not None else "partition",
+        condition_number=conditioning,
+        residual=distance,
+    )
+    return built(
+        model,
+        coordinates,
+        Slopes.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states]),
+        point_of(model, point, base.outputs),
+        ("exact", counted.evaluations + 2, counted.directions),
+        (*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
     )
 
 

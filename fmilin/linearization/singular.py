@@ -18,8 +18,8 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.of_model import is_at_rest
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
-from fmilin.linearization.assembly import point_of
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.singular import explanation
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.signals import FloatArray, Signals
@@ -85,24 +85,16 @@ def _assembled(
     C = form.output_states @ T + form.output_unknowns @ np.vstack((dv, dl))
     D = form.output_inputs + form.output_unknowns @ np.vstack((dv_u, dl_u))
     eps = float(np.finfo(float).eps * np.linalg.cond(K.T @ form.M @ K) * 16)
-    return LinearModel(
-        A=A,
-        B=B,
-        C=C,
-        D=D,
-        T=T,
-        f0=np.zeros(2 * p),
-        states=signals,
-        full_states=model.states,
-        inputs=model.inputs,
-        outputs=model.outputs,
-        y0=np.array([point.states[model.states.positions[s.name]] for s in signals]),
-        point=point_of(model, point, {}),
-        accuracy=Accuracy(eps, eps, eps, eps, eps, 0.0, 0.0, float(np.linalg.cond(K))),
-        method=Method("exact", "enlarged", 1, 0),
-        model=model.info,
-        warnings=(explanation(model, form, p),),
-        errors=EntryErrors(*(eps * np.abs(m) for m in (A, B, C, D, T))),
+    y0 = np.array([point.states[model.states.positions[s.name]] for s in signals])
+    return built(
+        model,
+        IndependentCoordinates(
+            signals, model.states, y0, T, eps * np.abs(T), "enlarged", condition_number=float(np.linalg.cond(K))
+        ),
+        Slopes.known_to(eps, (A, B, C, D), np.zeros(2 * p)),
+        point_of(model, point, None),
+        ("exact", 1, 0),
+        (explanation(model, form, p),),
     )
 
 

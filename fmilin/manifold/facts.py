@@ -33,8 +33,6 @@ class VerifiedFacts:
         Error of a quick difference over the size of its row; known once all products agreed with differences.
     procedure : bool
         Whether the slopes of the model's exact procedure agreed with a difference.
-    amplified : array, shape (N + ny,), or None
-        By how much that procedure amplifies rounding, relative to the size of each row.
     """
 
     mode: Mapping[str, str] = field(default_factory=dict)
@@ -44,4 +42,3 @@ class VerifiedFacts:
     rates: FloatArray | None = None
     precision: FloatArray | None = None
     procedure: bool = False
-    amplified: FloatArray | None = None

@@ -9,7 +9,6 @@ import numpy as np
 
 from fmilin.derivatives.differences import Slopes
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.model.interface import ExactSlopes
 from fmilin.signals import FloatArray
@@ -18,7 +17,7 @@ from fmilin.tolerances import ROUNDING
 __all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
 
 
-def by_procedure(beside: Neighbourhood, known: VerifiedFacts) -> Slopes | None:
+def by_procedure(beside: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
     kept, point = beside.frame.selection.kept, beside.point
     exact = None if kept is None else beside.model.exact_slopes(point.time, point.states, point.inputs)
@@ -28,14 +27,10 @@ def by_procedure(beside: Neighbourhood, known: VerifiedFacts) -> Slopes | None:
     if J is None:
         return None
     found = _with_error(beside, J)
-    if known.amplified is None and exact.smooth:
-        known.amplified = _amplified(beside, J, kept)
-    if known.amplified is None:
+    rounding_error = _rounding_error(beside, J, kept) if exact.smooth else None
+    if rounding_error is None:
         return found
-    relative = np.finfo(float).eps * known.amplified[:, None]
-    return beside.written_down(
-        Slopes(J, np.maximum(found.error, relative * row_sizes(J, beside.scales)), *_straight(J))
-    )
+    return beside.written_down(Slopes(J, np.maximum(found.error, rounding_error), *_straight(J)))
 
 
 def _along(exact: ExactSlopes, kept: Sequence[int]) -> FloatArray | None:
@@ -47,8 +42,11 @@ def _along(exact: ExactSlopes, kept: Sequence[int]) -> FloatArray | None:
     return J if np.isfinite(J).all() else None
 
 
-def _amplified(beside: Neighbourhood, J: FloatArray, kept: Sequence[int]) -> FloatArray | None:
-    """Return by how much a procedure amplifies rounding, shape (r,): it is asked again some bits further on."""
+def _rounding_error(beside: Neighbourhood, J: FloatArray, kept: Sequence[int]) -> FloatArray | None:
+    """Return what rounding changes in a procedure's slopes at the point, shape of J: asked again some bits further on.
+
+    How much rounding grows differs from point to point: at rest a row may hold nothing else.
+    """
     point, eps = beside.point, np.finfo(float).eps
     nudged = point.states * (1 + 2 * eps * np.random.default_rng(1952).choice([-1.0, 1.0], len(point.states)))
     try:
@@ -56,12 +54,7 @@ def _amplified(beside: Neighbourhood, J: FloatArray, kept: Sequence[int]) -> Flo
     except FmilinError:
         return None
     other = None if again is None else _along(again, kept)
-    if other is None:
-        return None
-    sizes = (np.abs(J) * beside.scales).max(axis=1, initial=0.0)
-    change = (np.abs(other - J) * beside.scales).max(axis=1, initial=0.0)
-    relative: FloatArray = np.where(sizes > 0, change / np.where(sizes > 0, sizes, 1.0), 0.0) / eps
-    return relative
+    return None if other is None else row_sizes(other - J, beside.scales)
 
 
 def by_products(beside: Neighbourhood) -> Slopes | None:

@@ -67,7 +67,7 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
     if isinstance(derivatives, Differences):
         return _split(beside, _differenced(beside, derivatives), "differences", ())
     known = known or VerifiedFacts()
-    if derivatives != "differences" and (exact := by_procedure(beside, known)) is not None:
+    if derivatives != "differences" and (exact := by_procedure(beside)) is not None:
         if derivatives == "exact" or known.procedure:
             return _split(beside, exact, "exact", ())
         return _split(beside, *_verified(beside, exact, known))

@@ -9,6 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.families import solver
+from fmilin.models import OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
 from fmilin.systems.disk import steady_yaw_rates
 from tests.families.plants import buckling, fold_of, oscillator
@@ -131,6 +132,18 @@ def test_a_failed_point_has_its_reason_and_stops_nothing() -> None:
     assert nothing.A.shape == (2, 0, 0)
 
 
+def test_every_entry_between_the_points_knows_how_far_off_it_may_be() -> None:
+    plant = OdeModel("curved", {"x": "-sin(3*x)*x - x + F"}, inputs=["F"])
+    family = fl.sweep(plant, {"x": np.linspace(-1, 1, 9)}, trim=fl.TrimRequest(free=["F"]))
+    between, x = family.interpolate({"x": -0.41}), -0.41
+    off = abs(between.A[0, 0] + 3 * np.cos(3 * x) * x + np.sin(3 * x) + 1)
+    assert 0.2 < off < between.errors.A[0, 0] < 5 * off
+    assert between.accuracy.A * abs(between.A[0, 0]) == pytest.approx(between.errors.A[0, 0])
+    moving = fl.sweep(plant, {"x": np.linspace(-1, 1, 9)}).interpolate({"x": -0.41})
+    said = next(str(w) for w in moving.warnings if w.kind == "off-equilibrium")
+    assert f"{moving.f0[0]:.6g} per second" in said  # that of the point between, of neither neighbour
+
+
 def test_interpolation_and_its_error() -> None:
     family = fl.sweep(oscillator(), {"k": np.linspace(1.0, 9.0, 9), "d": [0.0, 1.0, 2.0]})
     between = family.interpolate({"k": 2.5, "d": 0.5})
@@ -144,6 +157,7 @@ def test_interpolation_and_its_error() -> None:
     assert (error[1:-1] > 0.3 * expected).all()
     there = curved.interpolate({"x": 0.45})
     assert "interpolated" in [r.kind for r in there.warnings]
+    assert np.isnan(fl.sweep(cartesian_pendulum(), {"x": [0.0, 0.1]}).interpolate({"x": 0.05}).errors.A).all()
     with pytest.raises(fl.UsageError, match="outside the family"):
         curved.interpolate({"x": 0.9})
     with pytest.raises(fl.UnknownNameError, match="an axis of the family"):

@@ -1,0 +1,187 @@
+"""The one place that makes a linear model of numbers: coordinates at a point, slopes along them, and whose they are.
+
+Every road ends here: the general procedure, large models, singular configurations, formulations, identification,
+co-simulation, families. Only what is read from a file is made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
+from fmilin.model.interface import Model, ModelInfo, OperatingPoint
+from fmilin.remarks import Remark
+from fmilin.signals import FloatArray, Signals
+
+__all__ = [
+    "IndependentCoordinates",
+    "Interface",
+    "Named",
+    "Slopes",
+    "built",
+    "point_of",
+    "relative_errors",
+    "with_errors",
+]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Interface(Protocol):
+    """Whose linear model it is: a :class:`~fmilin.Model`, or anything else with a name, inputs and outputs."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """Identity."""
+
+    @property
+    def inputs(self) -> Signals:
+        """The nu inputs."""
+
+    @property
+    def outputs(self) -> Signals:
+        """The ny outputs."""
+
+
+class Named(NamedTuple):
+    """An :class:`Interface` of its own."""
+
+    info: ModelInfo
+    inputs: Signals
+    outputs: Signals
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentCoordinates:
+    """P coordinates y at a point of N states, ``x - x0 = T (y - y0) + T_u (u - u0)``.
+
+    Attributes
+    ----------
+    states, full_states : Signals
+        The P coordinates, and all N states.
+    y0 : array, shape (P,)
+    T : array, shape (N, P)
+    T_error : array, shape (N, P)
+    kind : str
+        As in :class:`~fmilin.linear_model.model.Method`.
+    condition_number, residual : float
+    T_u : array, shape (N, nu), or None
+        None: zeros.
+    """
+
+    states: Signals
+    full_states: Signals
+    y0: FloatArray
+    T: FloatArray
+    T_error: FloatArray
+    kind: str
+    condition_number: float = 1.0
+    residual: float = 0.0
+    T_u: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """A, B, C, D and f0 in those coordinates, with the estimated absolute errors of their entries."""
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    f0: FloatArray
+    A_error: FloatArray
+    B_error: FloatArray
+    C_error: FloatArray
+    D_error: FloatArray
+
+    @classmethod
+    def known_to(
+        cls, relative: float, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], f0: FloatArray
+    ) -> Slopes:
+        """Return slopes A, B, C, D of which every entry has the same relative error."""
+        return cls(*matrices, f0, *(relative * np.abs(matrix) for matrix in matrices))
+
+
+def built(
+    interface: Interface,
+    coordinates: IndependentCoordinates,
+    slopes: Slopes,
+    point: Point,
+    method: tuple[str, int, int],
+    remarks: Sequence[Remark] = (),
+    *,
+    sample_time: float = 0.0,
+) -> LinearModel:
+    """Return the linear model, with the accuracy that follows from the errors of its entries.
+
+    Parameters
+    ----------
+    interface : Interface
+    coordinates : IndependentCoordinates
+    slopes : Slopes
+    point : Point
+    method : (str, int, int)
+        How derivatives were taken, visits to the model, exact directional derivatives.
+    remarks : sequence of Remark
+    sample_time : float
+        In seconds; 0: continuous.
+    """
+    errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
+    matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
+    derivatives, evaluations, products = method
+    T_u = coordinates.T_u
+    A, B, C, D, T = relative_errors(errors, matrices)
+    return LinearModel(
+        *matrices,
+        f0=slopes.f0,
+        states=coordinates.states,
+        full_states=coordinates.full_states,
+        inputs=interface.inputs,
+        outputs=interface.outputs,
+        y0=coordinates.y0,
+        point=point,
+        accuracy=Accuracy(
+            A=A,
+            B=B,
+            C=C,
+            D=D,
+            T=T,
+            f0=EPS if slopes.f0.any() else 0.0,
+            constraint_residual=coordinates.residual,
+            conditioning=coordinates.condition_number,
+        ),
+        method=Method(derivatives, coordinates.kind, evaluations, products),
+        model=interface.info,
+        warnings=tuple(remarks),
+        sample_time=sample_time,
+        T_u=np.zeros((len(coordinates.full_states), len(interface.inputs))) if T_u is None else T_u,
+        errors=errors,
+    )
+
+
+def relative_errors(errors: EntryErrors, matrices: Sequence[FloatArray]) -> tuple[float, ...]:
+    """Return the largest error over the largest entry of A, B, C, D and T."""
+    every = errors.A, errors.B, errors.C, errors.D, errors.T
+    return tuple(relative_error(error, matrix) for error, matrix in zip(every, matrices, strict=True))
+
+
+def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> LinearModel:
+    """Return a linear model with other errors of its entries, the accuracy that follows, and further remarks."""
+    A, B, C, D, T = relative_errors(errors, (linear.A, linear.B, linear.C, linear.D, linear.T))
+    accuracy = replace(linear.accuracy, A=A, B=B, C=C, D=D, T=T)
+    return replace(linear, errors=errors, accuracy=accuracy, warnings=(*linear.warnings, *remarks))
+
+
+def point_of(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> Point:
+    """Return a point by the names of a model's signals; without outputs where these are not determined."""
+    return Point(
+        time=point.time,
+        states=dict(zip(model.states.names, point.states.tolist(), strict=True)),
+        inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        outputs={} if outputs is None else dict(zip(model.outputs.names, outputs.tolist(), strict=True)),
+        parameters=dict(point.parameters),
+    )
