@@ -1,1 +1,1 @@
-"""The linear models of all reference systems, as the first house computed them: a table that later ones must pass."""
+"""Linear models of all reference systems, by every road: tables that a later version of the code must pass."""
