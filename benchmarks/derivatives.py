@@ -17,8 +17,8 @@ from benchmarks.derivatives_noise import Noisy
 from benchmarks.derivatives_peers import compare
 from benchmarks.derivatives_truth import true_jacobian
 from benchmarks.tables import show
-from fmilin.models import SymbolicModel
-from fmilin.systems import bicycle, cartesian_pendulum, five_bar, four_bar, rolling_disk, rolling_torus, skate
+from fmilin.native import SymbolicModel
+from fmilin.native.systems import bicycle, cartesian_pendulum, five_bar, four_bar, rolling_disk, rolling_torus, skate
 from tests.random_systems import Recipe, hidden_system
 
 SYSTEMS: dict[str, Callable[[], SymbolicModel]] = {

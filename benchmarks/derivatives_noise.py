@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model
-from fmilin.signals import FloatArray
 
 
 class Noisy(Model):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize._numdiff import approx_derivative
 
 import fmilin as fl
-from fmilin.derivatives.differences import jacobian_by_differences, slopes
 from fmilin.manifold.frame import frame_at
+from fmilin.numerics.differences.differences import jacobian_by_differences, slopes
 
 ROUNDS = 5
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.manifold.frame import frame_at
 from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.models import SymbolicModel
+from fmilin.native import SymbolicModel
 
 DIGITS = 50
 STEP = mpmath.mpf(10) ** -15

@@ -27,8 +27,8 @@ from benchmarks.tables import show
 from fmilin.fmi.read import FmuModel, read_description
 from fmilin.fmi.read.platforms import fmi2_folders, library_suffix
 from fmilin.fmi.write import build_fmu
-from fmilin.sandbox.watchdog import Note, write_to
-from fmilin.systems import four_bar
+from fmilin.ground.sandbox.watchdog import Note, write_to
+from fmilin.native.systems import four_bar
 from tests.fmus.make import pack
 
 ROUNDS = 7

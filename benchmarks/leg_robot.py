@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.placement import Vector
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.native.mechanism.placement import Vector
 
 __all__ = ["leg_robot"]
 

@@ -22,7 +22,7 @@ from benchmarks.mechanism import quickest
 from benchmarks.tables import show
 from fmilin.fmi.write import build_fmu
 from fmilin.manifold.frame import kept_states
-from fmilin.systems import (
+from fmilin.native.systems import (
     cartesian_pendulum,
     double_wishbone,
     four_bar,

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import show
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import kept_states
-from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.kinematics import coordinate_rates
-from fmilin.models.mechanism.linear import Choice, matrices
-from fmilin.signals import FloatArray
-from tests.models.mechanism.recursion import articulated_body
+from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.native.mechanism.kinematics import coordinate_rates
+from fmilin.native.mechanism.linear import Choice, matrices
+from tests.native.mechanism.recursion import articulated_body
 
 SYSTEMS = (
     "five_bar_mechanism",
@@ -58,7 +58,7 @@ def quickest(*calls: Callable[[], Any], rounds: int = 12) -> list[float]:
 
 
 def models() -> list[Mechanism]:
-    from fmilin import systems
+    from fmilin.native import systems
 
     found = [getattr(systems, name)() for name in SYSTEMS]
     return [*found, chain_with_loops()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin.version import __version__
+from fmilin.ground.version import __version__
 
 project = "fmilin"
 author = "The fmilin developers"

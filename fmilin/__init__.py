@@ -5,19 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fmilin.verbs import hand_in
-from fmilin.version import __version__
+from fmilin.ground.verbs import hand_in
+from fmilin.ground.version import __version__
 
 if TYPE_CHECKING:
-    from fmilin.composition.connect import Connection, connect
-    from fmilin.composition.cosimulation import cosimulated
-    from fmilin.composition.sampled_loop import sampled_loop
-    from fmilin.constraints.declared import Constraint
-    from fmilin.derivatives.differences import Differences
+    from fmilin.connected.connect import Connection, connect
+    from fmilin.connected.cosimulation import cosimulated
+    from fmilin.connected.sampled_loop import sampled_loop
     from fmilin.design.closed_loop import closed_loop
     from fmilin.discovery.procedure import discover
     from fmilin.discovery.result import Discovery
-    from fmilin.errors import (
+    from fmilin.families.along import linearize_along
+    from fmilin.families.family import LinearFamily
+    from fmilin.families.sweep import sweep
+    from fmilin.ground.errors import (
         ConstraintError,
         FmilinError,
         ModelCrashError,
@@ -26,71 +27,70 @@ if TYPE_CHECKING:
         UnknownNameError,
         UsageError,
     )
-    from fmilin.families.along import linearize_along
-    from fmilin.families.family import LinearFamily
-    from fmilin.families.sweep import sweep
-    from fmilin.formulations.descriptor import descriptor
+    from fmilin.ground.sandbox.isolated_use import isolated
+    from fmilin.ground.signals import Signal, Signals
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.verification import Verification
     from fmilin.linearization.procedure import linearize
-    from fmilin.loading import load
+    from fmilin.loading.load import load
     from fmilin.manifold.many_points import operating_points
     from fmilin.manifold.operating_points import operating_point
+    from fmilin.model.constraints.declared import Constraint
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.model.stepping import Stepping
-    from fmilin.models.to_casadi import to_casadi
-    from fmilin.sandbox.isolated_use import isolated
-    from fmilin.signals import Signal, Signals
-    from fmilin.simulation.run import simulate, snapshots
-    from fmilin.simulation.trajectory import Trajectory
-    from fmilin.trimming.procedure import trim, trim_each
-    from fmilin.trimming.request import TrimRequest
-    from fmilin.trimming.result import TrimmedPoint
-    from fmilin.verifying.procedure import verify
+    from fmilin.motion.simulation.run import simulate, snapshots
+    from fmilin.motion.simulation.trajectory import Trajectory
+    from fmilin.motion.verifying.procedure import verify
+    from fmilin.native.formulations.descriptor import descriptor
+    from fmilin.native.to_casadi import to_casadi
+    from fmilin.numerics.differences.differences import Differences
+    from fmilin.points.procedure import trim, trim_each
+    from fmilin.points.request import TrimRequest
+    from fmilin.points.result import TrimmedPoint
 
 _HOMES = {
-    "Connection": "composition.connect",
-    "Constraint": "constraints.declared",
-    "ConstraintError": "errors",
-    "Differences": "derivatives.differences",
+    "Connection": "connected.connect",
+    "Constraint": "model.constraints.declared",
+    "ConstraintError": "ground.errors",
+    "Differences": "numerics.differences.differences",
     "Discovery": "discovery.result",
     "Evaluation": "model.interface",
-    "FmilinError": "errors",
+    "FmilinError": "ground.errors",
     "LinearFamily": "families.family",
     "LinearModel": "linear_model.model",
     "Model": "model.interface",
-    "ModelCrashError": "errors",
-    "ModelError": "errors",
-    "NumericalError": "errors",
+    "ModelCrashError": "ground.errors",
+    "ModelError": "ground.errors",
+    "NumericalError": "ground.errors",
     "OperatingPoint": "model.interface",
-    "Signal": "signals",
-    "Signals": "signals",
+    "Signal": "ground.signals",
+    "Signals": "ground.signals",
     "Stepping": "model.stepping",
-    "Trajectory": "simulation.trajectory",
-    "TrimRequest": "trimming.request",
-    "TrimmedPoint": "trimming.result",
-    "UnknownNameError": "errors",
-    "UsageError": "errors",
+    "Trajectory": "motion.simulation.trajectory",
+    "TrimRequest": "points.request",
+    "TrimmedPoint": "points.result",
+    "UnknownNameError": "ground.errors",
+    "UsageError": "ground.errors",
     "Verification": "linear_model.verification",
     "closed_loop": "design.closed_loop",
-    "connect": "composition.connect",
-    "cosimulated": "composition.cosimulation",
-    "descriptor": "formulations.descriptor",
+    "connect": "connected.connect",
+    "cosimulated": "connected.cosimulation",
+    "descriptor": "native.formulations.descriptor",
     "discover": "discovery.procedure",
-    "isolated": "sandbox.isolated_use",
+    "isolated": "ground.sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
-    "load": "loading",
+    "load": "loading.load",
     "operating_point": "manifold.operating_points",
     "operating_points": "manifold.many_points",
-    "sampled_loop": "composition.sampled_loop",
-    "simulate": "simulation.run",
-    "snapshots": "simulation.run",
+    "sampled_loop": "connected.sampled_loop",
+    "simulate": "motion.simulation.run",
+    "snapshots": "motion.simulation.run",
     "sweep": "families.sweep",
-    "to_casadi": "models.to_casadi",
-    "trim": "trimming.procedure",
-    "trim_each": "trimming.procedure",
-    "verify": "verifying.procedure",
+    "to_casadi": "native.to_casadi",
+    "trim": "points.procedure",
+    "trim_each": "points.procedure",
+    "verify": "motion.verifying.procedure",
 }
 
 __all__ = [

@@ -18,7 +18,7 @@ import psutil
 
 from fmilin.fmi.write import build_fmu
 from fmilin.linear_model.model import LinearModel
-from fmilin.systems import four_bar
+from fmilin.native.systems import four_bar
 
 __all__ = ["COMMANDS", "Damage", "Victims"]
 

@@ -10,9 +10,6 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-
-import fmilin as fl
-from fmilin.linear_model.model import LinearModel
 from fmilin.models.mechanism import Mechanism
 from fmilin.report.mechanism_picture import mechanism_picture
 from fmilin.systems import (
@@ -25,6 +22,9 @@ from fmilin.systems import (
     slider_crank,
     stewart_platform,
 )
+
+import fmilin as fl
+from fmilin.linear_model.model import LinearModel
 
 HERE = Path(__file__).parent
 parser = argparse.ArgumentParser(description=__doc__)

@@ -6,6 +6,8 @@ The joints are those of four_bar.urdf and spatial.urdf, so that states have the 
 from __future__ import annotations
 
 import sympy
+from fmilin.models import KaneModel
+from fmilin.systems import four_bar
 from sympy.physics.mechanics import (
     KanesMethod,
     LagrangesMethod,
@@ -18,8 +20,6 @@ from sympy.physics.mechanics import (
 )
 
 from fmilin.model.interface import Model
-from fmilin.models import KaneModel
-from fmilin.systems import four_bar
 
 G = sympy.Float("9.81")
 

@@ -11,7 +11,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, json_option
 
 if TYPE_CHECKING:
-    from fmilin.adapters import Installed
+    from fmilin.loading.adapters import Installed
 
 __all__ = ["command"]
 
@@ -30,11 +30,11 @@ def command(*, as_json: bool, debug: bool) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
-        from fmilin.adapters import KNOWN, installed_adapters
+        from fmilin.loading.adapters import KNOWN, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
         if as_json:
-            from fmilin.export.json_file import text_of
+            from fmilin.output.export.json_file import text_of
 
             runner.results.write(text_of({"adapters": rows}))
             return
@@ -53,7 +53,7 @@ def command(*, as_json: bool, debug: bool) -> int:
 
 
 def _row(installed: Installed) -> Row:
-    from fmilin.errors import FmilinError
+    from fmilin.ground.errors import FmilinError
 
     row: Row = {"name": installed.name, "distribution": installed.distribution}
     empty: Row = {"description": "", "suffixes": [], "engine": "", "problem": ""}

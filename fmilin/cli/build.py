@@ -12,7 +12,7 @@ from fmilin.cli.files import Command
 from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, is_fmu, new_file_option
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 __all__ = ["command"]
 
@@ -54,7 +54,7 @@ def command(
         import fmilin as fl
         from fmilin.fmi.write import build_fmu
         from fmilin.fmi.write.fmu import can_be_compiled
-        from fmilin.wrapping import wrap_as_fmu
+        from fmilin.loading.wrapping import wrap_as_fmu
 
         found = runner.borrow(fl.load(model, options=opened.asked()))
         if not can_be_compiled(found):

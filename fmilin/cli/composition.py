@@ -12,7 +12,7 @@ import click
 
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import grouped, names, one_of, picture_option
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
@@ -79,7 +79,7 @@ def linearize_cosimulation(
     """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
     import fmilin as fl
     from fmilin.cli.points import at_point
-    from fmilin.composition.system import ConnectedModel
+    from fmilin.connected.system import ConnectedModel
 
     model, point = at_point(request, runner)
     if not isinstance(model, ConnectedModel):
@@ -99,13 +99,13 @@ def _on(model: Any, point: Any) -> Any:
 
 
 def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
-    from fmilin.atomic import write_atomically
-    from fmilin.export.registry import dumps
+    from fmilin.ground.atomic import write_atomically
+    from fmilin.output.export.registry import dumps
 
     runner.restore_directory()
     contents = {path: dumps(found.linear, path) for path in files}
     if wanted.plot is not None:
-        from fmilin.report.cosimulation_picture import cosimulation_picture
+        from fmilin.output.report.cosimulation_picture import cosimulation_picture
 
         contents[wanted.plot] = cosimulation_picture(found, wanted.plot.suffix)
     for path, content in contents.items():
@@ -114,6 +114,6 @@ def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunne
     if as_json:
         runner.results.write(dumps(found.linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.report.cosimulation_table import print_cosimulation
+        from fmilin.output.report.cosimulation_table import print_cosimulation
 
         print_cosimulation(found, runner.results)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fmilin.cli.options import grouped, number_option, one_of, read_by
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fmilin.linear_model.model import LinearModel
-    from fmilin.reduction.procedure import Conditioning
+    from fmilin.linear_model.reduction.procedure import Conditioning
 
 __all__ = ["Steps", "conditioned", "steps_options"]
 
@@ -42,7 +42,7 @@ class Steps:
         chosen = (self.keep_frequencies, self.reduce, self.discretize, self.sample_time, self.balance)
         if not (self.minimal or self.modal) and all(choice is None for choice in chosen):
             return None
-        from fmilin.reduction.procedure import Conditioning
+        from fmilin.linear_model.reduction.procedure import Conditioning
 
         return Conditioning(
             minimal=self.minimal,

@@ -13,9 +13,9 @@ from fmilin.cli.files import Command
 from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, checked_outputs, files_option, names_option
-from fmilin.errors import UsageError
-from fmilin.export.family_files import checked_families, contents, is_family
-from fmilin.export.writing import Writing
+from fmilin.ground.errors import UsageError
+from fmilin.output.export.family_files import checked_families, contents, is_family
+from fmilin.output.export.writing import Writing
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -90,14 +90,14 @@ def command(
 
 def _loaded(path: Path) -> LinearModel:
     """Read one linear model."""
-    from fmilin.export.registry import load
+    from fmilin.output.export.registry import load
 
     return load(path)
 
 
 def _content(models: Sequence[LinearModel], path: Path, writing: Writing, axes: Sequence[str] | None) -> bytes:
-    from fmilin.export.model_array import grid_of
-    from fmilin.export.registry import dumps, dumps_array
+    from fmilin.output.export.model_array import grid_of
+    from fmilin.output.export.registry import dumps, dumps_array
 
     if len(models) == 1:
         return dumps(models[0], path, writing)
@@ -105,7 +105,7 @@ def _content(models: Sequence[LinearModel], path: Path, writing: Writing, axes: 
 
 
 def _family(models: Sequence[LinearModel], axes: Sequence[str] | None) -> LinearFamily:
-    from fmilin.export.model_array import grid_of, what_varies
     from fmilin.families.gathering import family_of
+    from fmilin.output.export.model_array import grid_of, what_varies
 
     return family_of(models, (what_varies(models) or None) if axes is None else grid_of(models, axes))

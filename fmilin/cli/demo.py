@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fmilin.atomic import check_writable
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
 from fmilin.cli.options import DEBUG
 from fmilin.cli.request import Request
-from fmilin.errors import UsageError
+from fmilin.ground.atomic import check_writable
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
@@ -53,8 +53,8 @@ def _prepare(directory: Path) -> None:
 
 def _demo(directory: Path, runner: JobRunner) -> None:
     from fmilin.fmi.write import build_fmu
-    from fmilin.report.table import print_table
-    from fmilin.systems import four_bar
+    from fmilin.native.systems import four_bar
+    from fmilin.output.report.table import print_table
 
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
     say = runner.results.write
@@ -83,9 +83,9 @@ def _typed(path: Path) -> str:
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
-    from fmilin.report.eigenvalue_picture import without
-    from fmilin.report.numbers import eigenvalue_text
-    from fmilin.report.table import console_on, fact, simple_table
+    from fmilin.output.report.eigenvalue_picture import without
+    from fmilin.output.report.numbers import eigenvalue_text
+    from fmilin.output.report.table import console_on, fact, simple_table
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)
@@ -129,9 +129,9 @@ def _regulator(linear: LinearModel) -> str:
 
 
 def _draw(true: LinearModel, naive: LinearModel) -> bytes:
-    from fmilin.report.eigenvalue_picture import eigenvalue_picture
-    from fmilin.report.numbers import eigenvalue_text
-    from fmilin.report.table import order_text
+    from fmilin.output.report.eigenvalue_picture import eigenvalue_picture
+    from fmilin.output.report.numbers import eigenvalue_text
+    from fmilin.output.report.table import order_text
 
     modes = [m for m in true.modes() if m.is_oscillatory]
     pair = f"{eigenvalue_text(modes[0].eigenvalue, pair=True)} ({modes[0].frequency_in_hertz:.4g} Hz)" if modes else ""

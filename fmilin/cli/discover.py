@@ -22,7 +22,7 @@ from fmilin.cli.options import (
     time_option,
 )
 from fmilin.cli.request import Request
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
@@ -79,11 +79,11 @@ def command(
         if output is not None:
             runner.write_files({output: found.toml().encode()})
         if as_json:
-            from fmilin.export.json_file import text_of
+            from fmilin.output.export.json_file import text_of
 
             runner.results.write(text_of(found.document()))
         elif output is None:
-            from fmilin.report.discovery_table import print_discovery
+            from fmilin.output.report.discovery_table import print_discovery
 
             print_discovery(found, runner.results)
         for warning in found.warnings:

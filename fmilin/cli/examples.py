@@ -11,7 +11,7 @@ import fmilin
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.ground.errors import UnknownNameError, UsageError
 
 __all__ = ["command", "folder_of_examples", "names"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 __all__ = ["KINDS", "Command", "NewFile", "require_apart"]
 

@@ -11,13 +11,13 @@ import click
 
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import grouped, one_of, read_by
-from fmilin.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
-    from fmilin.formulations import Formulation, Spectrum
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.native.formulations import Formulation, Spectrum
 
 __all__ = [
     "FORMS",
@@ -79,7 +79,7 @@ class Formulated:
 
     def options(self, form: str) -> Formulation:
         """Return the formulation ``form`` with these options."""
-        from fmilin.formulations import MCS, RCS, UCS
+        from fmilin.native.formulations import MCS, RCS, UCS
 
         if form == "mcs":
             return MCS() if self.basis is None else MCS(self.basis)
@@ -138,7 +138,7 @@ def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *
 
 def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectrum, LinearModel, OperatingPoint]:
     """Return the spectrum of one formulation, its linear model and the point."""
-    from fmilin.formulations import spectrum
+    from fmilin.native.formulations import spectrum
 
     model, point = _at(request, runner)
     found = spectrum(
@@ -157,8 +157,8 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
 
 def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
-    from fmilin.formulations import spectrum
-    from fmilin.report.spectrum_table import print_comparison
+    from fmilin.native.formulations import spectrum
+    from fmilin.output.report.spectrum_table import print_comparison
 
     model, point = _at(request, runner)
     kept, at_singularity, found = tuple(request.independent or ()), request.at_singularity, []
@@ -171,7 +171,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
-        from fmilin.export.json_file import text_of
+        from fmilin.output.export.json_file import text_of
 
         runner.results.write(text_of(_document(model, point, found)))
         return
@@ -194,7 +194,7 @@ def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
 
 def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:
     """Return the static equilibrium near a point, and say what carries it."""
-    from fmilin.formulations import equilibrium
+    from fmilin.native.formulations import equilibrium
 
     found = equilibrium(model, near)
     multipliers = ", ".join(f"{value:.6g}" for value in found.multipliers[:12])

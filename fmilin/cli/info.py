@@ -22,7 +22,7 @@ from fmilin.cli.options import (
     is_system,
     json_option,
 )
-from fmilin.sandbox.isolation import Limits
+from fmilin.ground.sandbox.isolation import Limits
 
 __all__ = ["command"]
 
@@ -59,14 +59,14 @@ def command(
     options = opened.asked()
 
     def job(runner: JobRunner) -> None:
-        from fmilin.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
+        from fmilin.output.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
 
         if is_system(model):
-            from fmilin.report.system_summary import print_system_summary, summary_of_ssp
+            from fmilin.output.report.system_summary import print_system_summary, summary_of_ssp
 
             system = summary_of_ssp(Path(model), opened_with)
             if as_json:
-                from fmilin.export.json_file import text_of
+                from fmilin.output.export.json_file import text_of
 
                 runner.results.write(text_of(system.document()))
             else:
@@ -79,7 +79,7 @@ def command(
 
             summary = summary_of_model(runner.borrow(fl.load(model, options=options)))
         if as_json:
-            from fmilin.export.json_file import text_of
+            from fmilin.output.export.json_file import text_of
 
             runner.results.write(text_of(summary.document()))
         else:

@@ -20,13 +20,13 @@ from typing import IO, Protocol, TextIO, TypeVar
 
 import click
 
-from fmilin.atomic import write_all
 from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.terminations import Terminated, termination_raises
-from fmilin.errors import AnotherInstanceError, FmilinError, ModelCrashError
-from fmilin.sandbox.isolation import Limits, can_isolate, in_a_child
-from fmilin.temporary import remove_leftovers, temporary_file, temporary_place
+from fmilin.ground.atomic import write_all
+from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError
+from fmilin.ground.sandbox.isolation import Limits, can_isolate, in_a_child
+from fmilin.ground.temporary import remove_leftovers, temporary_file, temporary_place
 
 __all__ = ["Job", "JobRunner", "failure", "work"]
 

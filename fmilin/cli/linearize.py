@@ -40,13 +40,13 @@ from fmilin.cli.request import Request
 from fmilin.cli.snapshots import check_files, deliver_each, linear_models, snapshot_times
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.cli.wishes import WISHES, Wishes
-from fmilin.errors import UsageError
-from fmilin.export.registry import carries_descriptor
+from fmilin.ground.errors import UsageError
+from fmilin.output.export.registry import carries_descriptor
 
 if TYPE_CHECKING:
-    from fmilin.export.writing import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import OperatingPoint
+    from fmilin.output.export.writing import Writing
 
 __all__ = ["command", "deliver", "linear_model"]
 
@@ -184,7 +184,7 @@ def command(
         if coupled.plot is not None:
             draw(linear, coupled.plot, runner)
         if spectrum is not None and not files and not as_json:
-            from fmilin.report.spectrum_table import print_spectrum
+            from fmilin.output.report.spectrum_table import print_spectrum
 
             print_spectrum(spectrum, runner.results)
 
@@ -255,7 +255,7 @@ def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, Oper
 
 def draw(linear: LinearModel, path: Path, runner: JobRunner) -> None:
     """Draw the eigenvalues."""
-    from fmilin.report.figures import rendered
+    from fmilin.output.report.figures import rendered
 
     runner.write_files({path: rendered(linear.plot.eigenvalues(), path.suffix)})
     runner.say(f"{path}: eigenvalues\n")
@@ -271,14 +271,14 @@ def deliver(
     writing: Writing | None = None,
 ) -> None:
     """Write the files; then JSON or, without files, the table."""
-    from fmilin.export.registry import dumps
+    from fmilin.output.export.registry import dumps
 
     runner.restore_directory()
     runner.write_files({path: dumps(linear, path, writing) for path in files})
     if as_json:
         runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.report.table import print_table
+        from fmilin.output.report.table import print_table
 
         print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:

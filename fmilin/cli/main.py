@@ -13,7 +13,7 @@ import click
 from fmilin.cli.completion import VARIABLE, completion_option
 from fmilin.cli.job_runner import failure
 from fmilin.cli.streams import open_missing
-from fmilin.version import __version__
+from fmilin.ground.version import __version__
 
 __all__ = ["COMMANDS", "main"]
 

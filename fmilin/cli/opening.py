@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import is_fmu, is_system
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
@@ -24,7 +24,7 @@ def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, fl
     States and inputs belong to the operating point. Everything else is a parameter or start value, which
     an FMU takes before it is initialized.
     """
-    from fmilin.loading import LoadRequest, load_as
+    from fmilin.loading.load import LoadRequest, load_as
     from fmilin.model.point_files import load_point
 
     fmu = is_fmu(request.source)

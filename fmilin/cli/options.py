@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from fmilin.atomic import check_writable
 from fmilin.cli.files import NewFile, require_apart
 from fmilin.cli.job_runner import Job, work
-from fmilin.errors import UsageError
-from fmilin.export.registry import check_output
-from fmilin.sandbox.isolation import Limits
+from fmilin.ground.atomic import check_writable
+from fmilin.ground.errors import UsageError
+from fmilin.ground.sandbox.isolation import Limits
+from fmilin.output.export.registry import check_output
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.options import FmuOptions

@@ -32,7 +32,7 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.request import Request
 from fmilin.cli.sources import opened_result, refuse_points
-from fmilin.errors import FmilinError, UsageError
+from fmilin.ground.errors import FmilinError, UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,7 +184,7 @@ def command(
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Return the picture's file."""
     from fmilin.families.family import LinearFamily
-    from fmilin.report.figures import rendered
+    from fmilin.output.report.figures import rendered
 
     found = opened_result(source)
     if found is None:
@@ -254,7 +254,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
         case "modes":
             return plot.modes(drawing.mode)
         case "validity" if against is not None:
-            from fmilin.report.verification_picture import validity_figure
+            from fmilin.output.report.verification_picture import validity_figure
 
             return validity_figure(linear.verify(against, horizon=drawing.stop_time))
         case "eigenvalues" | "participation" | "errors" | "sparsity":
@@ -300,9 +300,9 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
     import fmilin as fl
     from fmilin.cli.points import at_point
-    from fmilin.models.mechanism import MechanismDescription
-    from fmilin.report.figures import rendered
-    from fmilin.report.mechanism_picture import mechanism_figure
+    from fmilin.native.mechanism import MechanismDescription
+    from fmilin.output.report.figures import rendered
+    from fmilin.output.report.mechanism_picture import mechanism_figure
 
     model, point = at_point(request, runner)
     description = getattr(model, "description", None)
@@ -318,6 +318,6 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     linear = fl.linearize(model, point, **request.how())
     if drawing.output.suffix.lower() != ".gif":
         return rendered(mechanism_figure(description, linear), drawing.output.suffix, dpi=120)
-    from fmilin.report.mechanism_motion import mechanism_motion
+    from fmilin.output.report.mechanism_motion import mechanism_motion
 
     return mechanism_motion(description, linear, numbers=drawing.mode)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fmilin.cli.opening import open_model
 from fmilin.cli.progress import progress_bar
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
@@ -98,8 +98,8 @@ def assembled(
 
 def _nearest(model: Model, values: Mapping[str, float], request: Request, saved: SavedPoint | None) -> OperatingPoint:
     """Return the equilibrium nearest to the point, inputs held; what is remarkable about it goes to standard error."""
-    from fmilin.trimming.procedure import search
-    from fmilin.trimming.request import TrimRequest
+    from fmilin.points.procedure import search
+    from fmilin.points.request import TrimRequest
 
     start = {**saved.states, **saved.inputs, **values} if saved is not None else dict(values)
     if request.wishes is not None:

@@ -28,7 +28,7 @@ from fmilin.cli.options import (
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
 from fmilin.cli.sources import opened_result, refuse_points
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -96,7 +96,7 @@ def command(
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.family import LinearFamily
-        from fmilin.report.web.saving import report_html
+        from fmilin.output.report.web.saving import report_html
 
         found, plant = _found(model, request, runner, against)
         verification = None
@@ -148,7 +148,7 @@ def _linearized(request: Request, runner: JobRunner) -> tuple[LinearModel, Model
 
 
 def _verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
-    from fmilin.verifying.procedure import verify
+    from fmilin.motion.verifying.procedure import verify
 
     with progress_bar("verifying", 0.0, 1.0, "") as progress:
         return verify(model, linear, horizon=horizon, progress=progress)

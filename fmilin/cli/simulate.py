@@ -31,15 +31,15 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.simulation.inputs import InputTable
-    from fmilin.simulation.linear_response import Comparison
-    from fmilin.simulation.method import Method
-    from fmilin.simulation.stabilization import Stabilization
-    from fmilin.simulation.trajectory import Trajectory
+    from fmilin.motion.simulation.inputs import InputTable
+    from fmilin.motion.simulation.linear_response import Comparison
+    from fmilin.motion.simulation.method import Method
+    from fmilin.motion.simulation.stabilization import Stabilization
+    from fmilin.motion.simulation.trajectory import Trajectory
 
 __all__ = ["Run", "command"]
 
@@ -60,7 +60,7 @@ class Run:
 
     def integrator(self) -> Method:
         """Return the method with its tolerances; RK4 steps from sample to sample when no step is given."""
-        from fmilin.simulation.method import Method
+        from fmilin.motion.simulation.method import Method
 
         relative = Method().relative if self.tolerance is None else self.tolerance
         longest = self.longest_step
@@ -70,7 +70,7 @@ class Run:
 
     def on_manifold(self) -> Stabilization:
         """Return the stabilization."""
-        from fmilin.simulation.stabilizations import Projection, stabilization_named
+        from fmilin.motion.simulation.stabilizations import Projection, stabilization_named
 
         return Projection(keeps_energy=True) if self.keep_energy else stabilization_named(self.stabilization)
 
@@ -204,14 +204,14 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
 def _inputs(path: Path | None) -> InputTable | None:
     if path is None:
         return None
-    from fmilin.simulation.table_files import read_inputs
+    from fmilin.motion.simulation.table_files import read_inputs
 
     return read_inputs(path)
 
 
 def _compared(trajectory: Trajectory, path: Path, run: Run, table: InputTable | None) -> Comparison:
     from fmilin.linear_model.model import LinearModel
-    from fmilin.simulation.linear_response import compare
+    from fmilin.motion.simulation.linear_response import compare
 
     return compare(trajectory, LinearModel.load(path), inputs=table, method=run.integrator())
 
@@ -226,7 +226,7 @@ def _write(
 ) -> None:
     contents: dict[Path, bytes] = {}
     if output is not None:
-        from fmilin.simulation.table_files import trajectory_as_csv
+        from fmilin.motion.simulation.table_files import trajectory_as_csv
 
         contents[output] = trajectory_as_csv(trajectory)
     if plot is not None:
@@ -238,7 +238,7 @@ def _write(
 
 def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str, suffix: str) -> bytes:
     try:
-        from fmilin.report.trajectory_picture import trajectory_picture
+        from fmilin.output.report.trajectory_picture import trajectory_picture
 
         return trajectory_picture(trajectory, comparison, title=name, suffix=suffix)
     except ModuleNotFoundError as error:
@@ -246,7 +246,7 @@ def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str, s
 
 
 def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:
-    from fmilin.report.trajectory_table import print_comparison, print_trajectory
+    from fmilin.output.report.trajectory_table import print_comparison, print_trajectory
 
     if quiet:
         for remark in trajectory.remarks:

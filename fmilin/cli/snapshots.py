@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from fmilin.cli.options import checked_outputs
 from fmilin.cli.progress import progress_bar
-from fmilin.errors import UsageError
-from fmilin.export.family_files import check_output as check_family
-from fmilin.export.family_files import holds_family
+from fmilin.ground.errors import UsageError
+from fmilin.output.export.family_files import check_output as check_family
+from fmilin.output.export.family_files import holds_family
 
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.request import Request
-    from fmilin.export.writing import Writing
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.output.export.writing import Writing
 
 __all__ = ["check_files", "deliver_each", "file_at", "linear_models", "snapshot_times"]
 
@@ -53,7 +53,7 @@ def linear_models(
     import fmilin as fl
     from fmilin.cli.points import at_point
     from fmilin.model.stepping import Stepped
-    from fmilin.simulation.table_files import read_inputs
+    from fmilin.motion.simulation.table_files import read_inputs
 
     inputs = None if table is None else read_inputs(table)
     model, start = at_point(request, runner)
@@ -90,10 +90,10 @@ def deliver_each(
     writing: Writing | None = None,
 ) -> None:
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
-    from fmilin.export.family_files import contents
-    from fmilin.export.family_json import pieces
-    from fmilin.export.registry import dumps
     from fmilin.families.gathering import family_of
+    from fmilin.output.export.family_files import contents
+    from fmilin.output.export.family_json import pieces
+    from fmilin.output.export.registry import dumps
 
     runner.restore_directory()
     family = family_of(models, {"time": times})
@@ -105,7 +105,7 @@ def deliver_each(
         for piece in pieces(family):
             runner.results.write(piece)
     elif not files:
-        from fmilin.report.table import print_table
+        from fmilin.output.report.table import print_table
 
         for t, m in zip(times, models, strict=True):
             runner.results.write(f"At t = {t:g} s\n\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmilin.errors import ModelError, UsageError
+from fmilin.ground.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
@@ -38,7 +38,7 @@ def opened_result(source: str) -> LinearModel | LinearFamily | None:
             "or .json, a family as .nc, .mat, .npz or .json."
         )
     if suffix == ".fmu":
-        from fmilin.export.fmu_file import holds_linear_model
+        from fmilin.output.export.fmu_file import holds_linear_model
 
         if not holds_linear_model(path):
             return None
@@ -50,7 +50,7 @@ def opened_result(source: str) -> LinearModel | LinearFamily | None:
 
 
 def _opened(path: Path) -> LinearModel | LinearFamily:
-    from fmilin.export.family_files import is_family
+    from fmilin.output.export.family_files import is_family
 
     if is_family(path):
         from fmilin.families.family import LinearFamily

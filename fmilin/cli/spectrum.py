@@ -13,11 +13,11 @@ from fmilin.cli.files import Command
 from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, one_of, picture_option, settings_option
-from fmilin.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
-    from fmilin.formulations import ConstrainedForm, Spectrum
     from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.native.formulations import ConstrainedForm, Spectrum
 
 __all__ = ["command"]
 
@@ -71,7 +71,7 @@ def command(
     asked_for = Formulated(formulation, penalty=penalty).asked()
 
     def job(runner: JobRunner) -> None:
-        from fmilin.formulations.sparse import Around, eigenvalues_near
+        from fmilin.native.formulations.sparse import Around, eigenvalues_near
 
         near = Around(around, count)
         asked = _form(model, settings)
@@ -83,11 +83,11 @@ def command(
         if formulation == "mcs" and not at_singularity:
             _require_regular(asked, found)
         if as_json:
-            from fmilin.export.json_file import text_of
+            from fmilin.output.export.json_file import text_of
 
             runner.results.write(text_of({"format": "fmilin-spectrum/1", "model": name, **document_of(found)}))
             return
-        from fmilin.report.nearest_table import print_nearest
+        from fmilin.output.report.nearest_table import print_nearest
 
         print_nearest(name, found, runner.results)
 
@@ -128,12 +128,12 @@ def _require_regular(asked: Asked, found: Spectrum) -> None:
 
 def _form(source: str, values: dict[str, float]) -> Asked:
     """Return the equations of what was asked for, at its point."""
-    from fmilin.formulations import ConstrainedForm
-    from fmilin.formulations.of_model import form_of
-    from fmilin.formulations.sparse import sparse_form_of
+    from fmilin.loading.python_objects import python_object
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.interface import Model
-    from fmilin.python_objects import python_object
+    from fmilin.native.formulations import ConstrainedForm
+    from fmilin.native.formulations.of_model import form_of
+    from fmilin.native.formulations.sparse import sparse_form_of
 
     found: Any = python_object(source)
     if found is None:
@@ -168,12 +168,12 @@ def _mechanism(source: str) -> Model:
             ".toml or .urdf file, or a model in Python, as 'fmilin.systems:flexible_double_pendulum(elements=100)'. "
             f"'fmilin linearize {source}' finds the eigenvalues of any model."
         )
-    from fmilin.loading import load
+    from fmilin.loading.load import load
 
     return load(source)
 
 
 def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:
-    from fmilin.report.sparsity_picture import sparsity_picture
+    from fmilin.output.report.sparsity_picture import sparsity_picture
 
     runner.write_files({path: sparsity_picture(form, title=name, suffix=path.suffix)})

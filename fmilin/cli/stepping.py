@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fmilin.cli.options import Renamed, grouped, one_of
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.stepping import Stepping

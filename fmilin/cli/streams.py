@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from fmilin.sandbox.channel import high
-from fmilin.sandbox.descriptors import close_all_but
+from fmilin.ground.sandbox.channel import high
+from fmilin.ground.sandbox.descriptors import close_all_but
 
 __all__ = [
     "OwnStderr",

@@ -35,8 +35,8 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.cli.wishes import WISHES, Wishes
-from fmilin.errors import NumericalError, UsageError
-from fmilin.export.family_files import checked_families, save_all
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.output.export.family_files import checked_families, save_all
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -212,8 +212,8 @@ def command(
         from fmilin.families.grid import grid_over
         from fmilin.families.plan import Plan
         from fmilin.linearization.request import Request
-        from fmilin.loading import LoadRequest
-        from fmilin.trimming.request import TrimRequest
+        from fmilin.loading.load import LoadRequest
+        from fmilin.points.request import TrimRequest
 
         settings = dict(asked["settings"])
         plan = Plan(
@@ -317,18 +317,18 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
         When no point is good, or, with ``--strict``, one is not.
     """
     if delivery.as_json:
-        from fmilin.export.family_json import pieces
+        from fmilin.output.export.family_json import pieces
 
         for piece in pieces(family):
             runner.results.write(piece)
     elif not delivery.files and family.ok.any():
-        from fmilin.report.family_table import print_family
+        from fmilin.output.report.family_table import print_family
 
         print_family(family, runner.results)
     for path in [path for path, no in zip(delivery.files, refused, strict=True) if not no]:
         sys.stderr.write(f"{path}: {int(family.ok.sum())} of {len(family)} points\n")
     if delivery.plot is not None and family.ok.any():
-        from fmilin.report.figures import rendered
+        from fmilin.output.report.figures import rendered
 
         runner.write_files({delivery.plot: rendered(family.plot.root_locus(), delivery.plot.suffix)})
         runner.say(f"{delivery.plot}: root locus\n")

@@ -26,11 +26,11 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.request import Request
 from fmilin.cli.wishes import WISHES, Wishes
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.trimming.result import TrimmedPoint
+    from fmilin.points.result import TrimmedPoint
 
 __all__ = ["command"]
 
@@ -99,7 +99,7 @@ def command(
 
 def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]) -> Sequence[TrimmedPoint]:
     """Return the points; states of ``--set`` are where every search starts, its inputs are held unless free."""
-    from fmilin.trimming.procedure import search_each
+    from fmilin.points.procedure import search_each
 
     what, start = wishes.of(model, values, request.time)
     guesses = [start | dict(guess) for guess in wishes.guess or [{}]]
@@ -111,7 +111,7 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
         return []
     if len(wishes.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
-    from fmilin.atomic import check_writable
+    from fmilin.ground.atomic import check_writable
     from fmilin.model.point_files import check_point_file
 
     for path in paths:
@@ -133,7 +133,7 @@ def _deliver(
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
         runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
     elif not files:
-        from fmilin.report.point_table import print_points
+        from fmilin.output.report.point_table import print_points
 
         print_points(model, points, runner.results)
     if files and not as_json:

@@ -23,7 +23,7 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
 
 if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
@@ -69,7 +69,7 @@ def command(
 
     def job(runner: JobRunner) -> None:
         from fmilin.linear_model.model import LinearModel
-        from fmilin.verifying.procedure import verify
+        from fmilin.motion.verifying.procedure import verify
 
         said = LinearModel.load(linear)
         request = Request(
@@ -93,16 +93,16 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.restore_directory()
     if plot is not None:
-        from fmilin.report.verification_picture import verification_picture
+        from fmilin.output.report.verification_picture import verification_picture
 
         runner.write_files({plot: verification_picture(found, plot.suffix)})
         runner.say(f"{plot}: both responses of each channel, and how far each holds\n")
     if as_json:
-        from fmilin.export.json_file import text_of
+        from fmilin.output.export.json_file import text_of
 
         runner.results.write(text_of(found.to_document()))
     else:
-        from fmilin.report.verification_table import print_verification
+        from fmilin.output.report.verification_table import print_verification
 
         print_verification(found, runner.results)
     if not found.passed:

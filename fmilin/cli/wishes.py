@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fmilin.cli.options import assignments, grouped, names, names_option, read_by
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.trimming.request import TrimRequest
+    from fmilin.points.request import TrimRequest
 
 __all__ = ["WISHES", "Wishes"]
 
@@ -67,7 +67,7 @@ class Wishes:
 
         Inputs of ``--set`` are held unless free. Parameters have been taken care of when the model was loaded.
         """
-        from fmilin.trimming.request import TrimRequest
+        from fmilin.points.request import TrimRequest
 
         given = {name: value for name, value in values.items() if name not in self.fix}
         start = {name: value for name, value in given.items() if model.states.has(name) or name in (self.free or ())}

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.composition.connect import connect
-from fmilin.composition.held_member import Actuator, HeldMember, Law, Schedule
+from fmilin.connected.connect import connect
+from fmilin.connected.held_member import Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
-from fmilin.signals import FloatArray, Signal, Signals
-from fmilin.simulation.run import simulate
-from fmilin.simulation.trajectory import Trajectory
+from fmilin.motion.simulation.run import simulate
+from fmilin.motion.simulation.trajectory import Trajectory
 
 __all__ = ["closed_loop"]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.design.noise import noise_through, sampled_noise
-from fmilin.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.reduction.sampling import discretize
-from fmilin.signals import FloatArray
+from fmilin.linear_model.reduction.sampling import discretize
 
 __all__ = ["Estimates", "KalmanFilter", "kalman_filter"]
 

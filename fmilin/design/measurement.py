@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.constraints.expressions import Expression, parse
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
-from fmilin.signals import FloatArray, Signal, Signals, rate_unit
-from fmilin.tolerances import EQUILIBRIUM
+from fmilin.model.constraints.expressions import Expression, parse
 
 __all__ = ["measurement"]
 

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.linalg import expm
 
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.signals import FloatArray
 
 __all__ = ["noise_through", "sampled_noise"]
 

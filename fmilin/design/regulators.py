@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from fmilin.composition.linear_member import linear_from_control
-from fmilin.composition.sampled_member import LinearLaw
+from fmilin.connected.linear_member import linear_from_control
+from fmilin.connected.sampled_member import LinearLaw
 from fmilin.design.kalman import KalmanFilter
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.linear_model.model import LinearModel, Point
-from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["FunctionRegulator", "KalmanRegulator", "LinearRegulator", "Regulator", "state_feedback"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.discovery.library import Library
 from fmilin.discovery.numbers import Numbers
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Invariant"]
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.constraints.expressions import name_in_expression
 from fmilin.discovery.character import Character
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.expressions import name_in_expression
 
 __all__ = ["Library", "Term", "first_library", "further_libraries"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.signals import FloatArray
-from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import DISCOVERED, DISCOVERED_GAP
 
 __all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis", "svd"]
 

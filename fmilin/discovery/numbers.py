@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import isfinite, sqrt
 
-from fmilin.constraints.expressions import name_in_expression
+from fmilin.model.constraints.expressions import name_in_expression
 
 __all__ = ["Numbers"]
 

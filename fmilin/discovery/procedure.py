@@ -17,10 +17,10 @@ from fmilin.discovery.search import Search
 from fmilin.discovery.selection import Selected, chosen
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
-from fmilin.errors import FmilinError
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
-from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 
 __all__ = ["discover"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.discovery.invariant import Invariant
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["independent_ones", "is_independent", "projected"]
 

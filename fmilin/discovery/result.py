@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fmilin.constraints.declared import Constraint, Level
-from fmilin.remarks import Remark
+from fmilin.ground.remarks import Remark
+from fmilin.model.constraints.declared import Constraint, Level
 
 __all__ = ["Discovery", "Finding", "KeptOut"]
 

@@ -11,7 +11,7 @@ from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
 from fmilin.discovery.projection import projected
 from fmilin.discovery.sampling import Sampler
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["ExcitedRates", "Samples"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.derivatives.noise import noise_beside
-from fmilin.errors import ModelError, NumericalError, UsageError
+from fmilin.ground.errors import ModelError, NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.signals import FloatArray
+from fmilin.numerics.differences.noise import noise_beside
 
 __all__ = ["Sampler"]
 

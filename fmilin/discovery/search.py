@@ -16,7 +16,7 @@ from fmilin.discovery.samples import Samples
 from fmilin.discovery.sampling import Sampler
 from fmilin.discovery.stabilized import Decaying, decaying
 from fmilin.discovery.telling_apart import told_apart
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Kept", "Search"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.constraints.declared import Level
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.projection import INDEPENDENT, independent_ones, is_independent, projected
 from fmilin.discovery.search import Kept, Search
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Level
 
 __all__ = ["Selected", "chosen"]
 

@@ -16,7 +16,7 @@ from scipy import linalg
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis, svd
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Decaying", "decaying"]
 

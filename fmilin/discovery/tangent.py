@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import EQUILIBRIUM, REFUSED
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
 from fmilin.linearization.dependence import dependent_combinations
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM, REFUSED
 
 __all__ = ["linearize_on_tangent"]
 

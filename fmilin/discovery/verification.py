@@ -10,8 +10,8 @@ import numpy as np
 from fmilin.discovery.invariant import Invariant
 from fmilin.discovery.projection import projected
 from fmilin.discovery.sampling import Sampler
+from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Stepped
-from fmilin.signals import FloatArray
 
 __all__ = ["Residuals", "Verification"]
 

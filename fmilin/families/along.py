@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fmilin.derivatives.differences import Differences
 from fmilin.families.family import LinearFamily
 from fmilin.families.gathering import family_of
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.numerics.differences.differences import Differences
 
 __all__ = ["linearize_along"]
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.families.continuation import Seed
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.manifold.continuation import KEPT
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.interface import Model
-from fmilin.models.batch_graph import BatchGraph, Stack
-from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM
-from fmilin.trimming.request import TrimRequest
+from fmilin.native.batch_graph import BatchGraph, Stack
+from fmilin.points.request import TrimRequest
 
 __all__ = ["Batch", "Solved"]
 

@@ -8,17 +8,17 @@ from functools import cache
 
 import numpy as np
 
-from fmilin.errors import FmilinError
 from fmilin.families.batch import Batch, Solved
 from fmilin.families.continuation import Seed
 from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.models.batch_graph import BatchGraph, batch_graph
-from fmilin.remarks import Remark, off_equilibrium
-from fmilin.signals import FloatArray
-from fmilin.trimming.request import TrimRequest
+from fmilin.native.batch_graph import BatchGraph, batch_graph
+from fmilin.points.request import TrimRequest
 
 __all__ = ["Batches"]
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import Seed
 from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
-from fmilin.sandbox.isolation import Limits
+from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
+from fmilin.ground.sandbox.isolation import Limits
 
 __all__ = ["Cluster", "Parcel", "compute"]
 

@@ -2,7 +2,7 @@
 
 At the point before, 0 = f0 + A dy + B du + f_p dp on the manifold. With the rates at the next values of what varies in
 place of f0 + f_p dp this is one Newton step of the next problem, and the matrices serve for the steps after it (a
-chord): each costs one visit to the model. What does not converge is left to the search of :mod:`fmilin.trimming`.
+chord): each costs one visit to the model. What does not converge is left to the search of :mod:`fmilin.points`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.errors import FmilinError
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.selection import Selection
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
-from fmilin.trimming.request import TrimRequest
+from fmilin.points.request import TrimRequest
 
 __all__ = ["Balance", "Seed", "corrected"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fmilin.errors import UsageError
 from fmilin.families.engine import Engine, Here
 from fmilin.families.plan import Plan
-from fmilin.sandbox.isolation import Limits, can_isolate
+from fmilin.ground.errors import UsageError
+from fmilin.ground.sandbox.isolation import Limits, can_isolate
 
 __all__ = ["engine_for"]
 

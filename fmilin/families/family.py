@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import NumericalError, UsageError
 from fmilin.families.grid import Grid
 from fmilin.families.interpolation import LeftOut, around, entry_errors, left_out
 from fmilin.families.meetings import ModeEvent, mode_events
 from fmilin.families.plots import FamilyPlots
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import Tracks, tracked
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.shown import html_of, text_of
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import EQUILIBRIUM
+from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.remarks import Remark, off_equilibrium
-from fmilin.shown import html_of, text_of
-from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import EQUILIBRIUM
-from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fmilin.errors import NumericalError
 from fmilin.families.continuation import Seed
+from fmilin.ground.errors import NumericalError
 
 __all__ = ["FoldError", "fold_between"]
 

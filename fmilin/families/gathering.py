@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import UsageError
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid, grid_through
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
 
 __all__ = ["Gathering", "family_of", "outcome_of"]
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.errors import UsageError
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Grid", "grid_over", "grid_through"]
 

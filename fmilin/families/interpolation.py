@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import UnknownNameError, UsageError
 from fmilin.families.grid import Grid
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["LeftOut", "around", "entry_errors", "left_out"]
 

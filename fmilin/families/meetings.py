@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.families.tracking import Tracks
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["ModeEvent", "mode_events"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmilin.families.rows import Template
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
 
 __all__ = ["Outcome"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fmilin.errors import UsageError
 from fmilin.families.grid import Grid
+from fmilin.ground.errors import UsageError
 from fmilin.linearization.request import Request
-from fmilin.loading import LoadRequest
+from fmilin.loading.load import LoadRequest
 from fmilin.model.interface import Model
-from fmilin.trimming.request import TrimRequest
+from fmilin.points.request import TrimRequest
 
 __all__ = ["Plan"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fmilin.ground.verbs import perform
 from fmilin.linear_model.plots import Pictures
-from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
-from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import Seed
 from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
-from fmilin.sandbox.isolation import Limits, can_isolate
-from fmilin.sandbox.server import Pipe, Server, serve_standard_streams
+from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
+from fmilin.ground.sandbox.isolation import Limits, can_isolate
+from fmilin.ground.sandbox.server import Pipe, Server, serve_standard_streams
 
 __all__ = ["Processes", "main", "serving"]
 

@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
 from fmilin.model.interface import ModelInfo
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
 
 __all__ = ["ERRORS", "Layout", "Template"]
 

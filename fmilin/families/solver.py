@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.families.batched import Batches
 from fmilin.families.continuation import Balance, Seed, corrected
 from fmilin.families.folds import FoldError, fold_between
@@ -17,16 +16,17 @@ from fmilin.families.gathering import outcome_of
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
+from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
+from fmilin.ground.remarks import Remark
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import linearize_next
-from fmilin.loading import load_as
+from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.remarks import Remark
-from fmilin.trimming.procedure import search
-from fmilin.trimming.request import TrimRequest
+from fmilin.points.procedure import search
+from fmilin.points.request import TrimRequest
 
 __all__ = ["Solver"]
 

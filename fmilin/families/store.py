@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.errors import ModelError, UsageError
 from fmilin.families.gathering import Gathering
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.interface import ModelInfo
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signal, Signals
 
 __all__ = ["Store", "folder_of"]
 

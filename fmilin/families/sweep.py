@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fmilin.derivatives.differences import Differences
 from fmilin.families.engines import engine_for
 from fmilin.families.family import LinearFamily
 from fmilin.families.gathering import Gathering
 from fmilin.families.grid import grid_over
 from fmilin.families.order import Progress, run
 from fmilin.families.plan import Plan
+from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
-from fmilin.loading import LoadRequest
+from fmilin.loading.load import LoadRequest
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepping
-from fmilin.signals import FloatArray
-from fmilin.trimming.request import TrimRequest
+from fmilin.numerics.differences.differences import Differences
+from fmilin.points.request import TrimRequest
 
 __all__ = ["sweep"]
 

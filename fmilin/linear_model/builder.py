@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
 
 __all__ = [
     "IndependentCoordinates",

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import UsageError
-from fmilin.signals import FloatArray
-from fmilin.verbs import perform
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path

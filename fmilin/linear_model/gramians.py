@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.modes import shape_of
-from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel

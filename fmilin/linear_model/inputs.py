@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import Signals
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import Signals
 
 __all__ = ["chosen_inputs", "with_inputs", "with_parameters_as_inputs"]
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.gramians import eigenvectors, energies, hankel_values, sorted_schur
 from fmilin.linear_model.modes import rate_of
-from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel

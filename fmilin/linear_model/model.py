@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.ground.remarks import Remark
+from fmilin.ground.shown import html_of, text_of
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import perform
 from fmilin.model.interface import ModelInfo
-from fmilin.remarks import Remark
-from fmilin.shown import html_of, text_of
-from fmilin.signals import FloatArray, Signals
-from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fmilin.verbs import perform
+from fmilin.ground.verbs import perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark
 from fmilin.linear_model.model import LinearModel
-from fmilin.remarks import Remark
 
 __all__ = ["FAR", "is_silent", "stuck_error", "stuck_text", "with_remark_on_silence"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fmilin.ground.remarks import Remark
+from fmilin.ground.shown import html_of, text_of
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import perform
 from fmilin.model.interface import ModelInfo
-from fmilin.remarks import Remark
-from fmilin.shown import html_of, text_of
-from fmilin.signals import FloatArray
-from fmilin.verbs import perform
 
 if TYPE_CHECKING:
     from pathlib import Path

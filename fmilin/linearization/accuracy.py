@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.derivatives.ladder import Ladder, ladder_of
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
+from fmilin.numerics.differences.ladder import Ladder, ladder_of
 
 __all__ = ["require_accuracy"]
 

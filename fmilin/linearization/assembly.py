@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fmilin.ground.remarks import Remark
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.remarks import Remark
 
 __all__ = ["assembled"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fmilin.errors import FmilinError
+from fmilin.ground.errors import FmilinError
 from fmilin.model.events import Hybrid
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.simulation.integration_loop import ChatteringError
+from fmilin.motion.simulation.integration_loop import ChatteringError
 
 __all__ = ["chattering_at"]
 
@@ -26,7 +26,7 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
         return ""
     import numpy as np
 
-    from fmilin.simulation.run import simulate_at
+    from fmilin.motion.simulation.run import simulate_at
 
     ahead = AHEAD * max(abs(point.time), 1.0)
     try:

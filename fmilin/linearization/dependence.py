@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg, optimize
 
-from fmilin.errors import ModelError, NumericalError
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import EQUILIBRIUM, RANK, ROUNDING
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
 
 __all__ = ["dependent_combinations", "unmovable_combinations", "with_remark_on_dependence"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark, discrete_states_remarks, off_equilibrium
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.remarks import Remark, discrete_states_remarks, off_equilibrium
-from fmilin.signals import FloatArray
-from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM
 
 __all__ = ["motion_remarks", "remarks_on", "visited_at"]
 

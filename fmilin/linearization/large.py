@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.findings import motion_remarks, visited_at
@@ -25,9 +28,6 @@ from fmilin.manifold.projection import not_on_manifold
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.sparse_equations import SparseEquations
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
-from fmilin.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD
 
 Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
@@ -53,7 +53,7 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
         linear = _linearized(model, equations, point, request, kept)
         if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
             return linear
-        from fmilin.formulations.descriptor import with_descriptor
+        from fmilin.native.formulations.descriptor import with_descriptor
 
         names = model.states.positions
         return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
@@ -129,7 +129,7 @@ def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) 
 
 def _null_space(G: Any, kept: Sequence[int], model: Model) -> Any:
     """Return the null space in the coordinates named, or in ones chosen; who names wrong ones hears of better ones."""
-    from fmilin.formulations.sparse.elimination import sparse_null_space
+    from fmilin.native.formulations.sparse.elimination import sparse_null_space
 
     try:
         return sparse_null_space(G, kept or None)

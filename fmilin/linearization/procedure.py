@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from fmilin.derivatives.differences import Differences, EventCrossingError
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.linear_model.inputs import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.silence import with_remark_on_silence
@@ -30,9 +29,10 @@ from fmilin.manifold.steady import motion_at
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
+from fmilin.numerics.differences.differences import Differences, EventCrossingError
 
 if TYPE_CHECKING:
-    from fmilin.formulations.options import Formulation
+    from fmilin.native.formulations.options import Formulation
 
 __all__ = ["linearize", "linearize_next"]
 
@@ -212,7 +212,7 @@ def _step_by_step(
     linear = assembled(visited, point, base, frame, slopes, remarks)
     linear = require_accuracy(linear, beside, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
-        from fmilin.formulations.descriptor import with_descriptor
+        from fmilin.native.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
     if (silent := with_remark_on_silence(linear)) is not linear:

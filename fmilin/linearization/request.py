@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fmilin.derivatives.differences import Differences
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 from fmilin.manifold.selection import require_kind
 from fmilin.model.stepping import Stepping
+from fmilin.numerics.differences.differences import Differences
 
 if TYPE_CHECKING:
-    from fmilin.formulations.options import Formulation
+    from fmilin.native.formulations.options import Formulation
 
 __all__ = ["Request"]
 

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fmilin.errors import NumericalError, UsageError
-from fmilin.formulations.of_model import is_at_rest
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import RANK
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.singular import explanation
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import RANK
+from fmilin.native.formulations.of_model import is_at_rest
 
 __all__ = ["linearize_at_singularity"]
 

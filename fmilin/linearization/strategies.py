@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.request import Request
 from fmilin.linearization.singular import linearize_at_singularity
@@ -43,7 +43,7 @@ def strategy_for(model: Model, request: Request, general: Strategy) -> Strategy:
 
 def by_formulation(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Linearize Lagrange's equations by MCS, RCS or UCS."""
-    from fmilin.formulations.procedure import linearized
+    from fmilin.native.formulations.procedure import linearized
 
     assert request.formulation is not None  # noqa: S101 - strategy_for has looked
     return linearized(
@@ -58,12 +58,12 @@ def by_formulation(model: Model, point: OperatingPoint, request: Request) -> Lin
 
 def by_steps(model: Model, point: OperatingPoint, request: Request, general: Strategy) -> LinearModel:
     """Linearize a model that brings its own solver from what it answers."""
-    from fmilin.identification.procedure import Task, linearize_stepped
+    from fmilin.linearization.identification.procedure import Task, linearize_stepped
 
     if request.at_singularity:
         raise UsageError("--at-singularity is for native models, not for models that are stepped.")
     if not isinstance(model, Stepped):
-        from fmilin.identification.sampling import SampledModel
+        from fmilin.linearization.identification.sampling import SampledModel
 
         model = SampledModel(model)
 

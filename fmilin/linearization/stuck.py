@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.errors import FmilinError
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.silence import FAR, stuck_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.signals import FloatArray
-from fmilin.simulation.events import Domains, domains
+from fmilin.motion.simulation.events import Domains, domains
 
 __all__ = ["unstuck"]
 

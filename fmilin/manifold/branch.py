@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
-from fmilin.signals import FloatArray
-from fmilin.tolerances import REACHED
 
 __all__ = ["followed"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.constraints.expressions import Expression
-from fmilin.constraints.vanishing import vanishes
-from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import ROUNDING
 from fmilin.manifold.invariants import Invariants
-from fmilin.signals import FloatArray
-from fmilin.tolerances import ROUNDING
+from fmilin.model.constraints.expressions import Expression
+from fmilin.model.constraints.vanishing import vanishes
 
 __all__ = ["require_content"]
 

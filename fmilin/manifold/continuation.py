@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.selection import (
     Manifold,
@@ -22,7 +23,6 @@ from fmilin.manifold.selection import (
     select_states,
     tangent_scales,
 )
-from fmilin.signals import FloatArray
 
 __all__ = ["KEPT", "carried_basis", "carried_on"]
 

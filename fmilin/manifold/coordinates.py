@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgetrf
 
-from fmilin.constraints.functions import ExpressionFunctions
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.rank import singular_values
-from fmilin.saddle_point.dense import solved
-from fmilin.signals import FloatArray
+from fmilin.model.constraints.functions import ExpressionFunctions
+from fmilin.numerics.saddle_point.dense import solved
 
 __all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "condition_number", "conditioning"]
 

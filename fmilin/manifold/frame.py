@@ -10,7 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import DOUBTFUL, REFUSED
 from fmilin.manifold.content import require_content
 from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
@@ -30,9 +33,6 @@ from fmilin.manifold.verification import (
     verify_invariance,
 )
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import DOUBTFUL, REFUSED
 
 __all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
 

@@ -21,13 +21,13 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.derivatives.differences import jacobian_by_differences
-from fmilin.derivatives.noise import noise_beside
-from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.along import STEP, derivative_along
 from fmilin.manifold.rank import TINY, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
-from fmilin.signals import FloatArray
+from fmilin.numerics.differences.differences import jacobian_by_differences
+from fmilin.numerics.differences.noise import noise_beside
 
 __all__ = ["Gradient", "Invariants"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmilin.errors import ModelError, NumericalError
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
 
 __all__ = ["kinematic_pairs", "linear_states"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, NumericalError, UsageError
+from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
-from fmilin.tolerances import REACHED
 
 __all__ = ["Assembled", "assembled", "operating_points"]
 

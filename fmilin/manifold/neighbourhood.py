@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.derivatives.differences import Differences, EventCrossingError, Slopes, slopes
-from fmilin.derivatives.grouping import column_groups, tangent_pattern
-from fmilin.derivatives.look import Around, direction_of
-from fmilin.errors import ModelError, NumericalError
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import Frame
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.signals import FloatArray
+from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
+from fmilin.numerics.differences.grouping import column_groups, tangent_pattern
+from fmilin.numerics.differences.look import Around, direction_of
 
 __all__ = ["Neighbourhood"]
 

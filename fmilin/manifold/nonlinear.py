@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.constraints.expressions import Expression, ExpressionError, parse
-from fmilin.constraints.functions import ExpressionFunctions
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.signals import Signal, Signals
+from fmilin.ground.tolerances import REFUSED
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition
-from fmilin.signals import Signal, Signals
-from fmilin.tolerances import REFUSED
+from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
+from fmilin.model.constraints.functions import ExpressionFunctions
 
 __all__ = ["has_expressions", "select_expressions"]
 

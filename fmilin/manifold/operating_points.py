@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
+from fmilin.ground.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold import projection
 from fmilin.manifold.branch import followed
 from fmilin.manifold.content import require_content
@@ -16,9 +19,6 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import CONSISTENT
 
 if TYPE_CHECKING:
     from fmilin.model.sparse_equations import SparseEquations

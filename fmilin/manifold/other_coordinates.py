@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.derivatives.differences import Slopes
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import ROUNDING
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.signals import FloatArray
-from fmilin.tolerances import ROUNDING
+from fmilin.numerics.differences.differences import Slopes
 
 __all__ = ["in_coordinates", "with_selection"]
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.errors import NumericalError
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.coordinates import Coordinates, Solver, conditioning
 from fmilin.manifold.invariants import Invariants
-from fmilin.signals import FloatArray
 
 __all__ = ["LocalParametrization"]
 

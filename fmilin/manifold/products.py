@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.derivatives.differences import Slopes
-from fmilin.errors import FmilinError, NumericalError
+from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import ROUNDING
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.model.interface import ExactSlopes
-from fmilin.signals import FloatArray
-from fmilin.tolerances import ROUNDING
+from fmilin.numerics.differences.differences import Slopes
 
 __all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
 

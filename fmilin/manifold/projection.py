@@ -8,11 +8,11 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg.lapack import dgesdd
 
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import ON_MANIFOLD, RANK, REACHED
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, independent_rows
-from fmilin.signals import FloatArray
-from fmilin.tolerances import ON_MANIFOLD, RANK, REACHED
 
 __all__ = [
     "distance_beyond_noise",

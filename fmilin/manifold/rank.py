@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
-from fmilin.signals import FloatArray
-from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
 __all__ = [
     "TINY",

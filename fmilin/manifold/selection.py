@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import DOUBTFUL, REFUSED
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
 from fmilin.manifold.rank import pivoted_qr
-from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import DOUBTFUL, REFUSED
 
 __all__ = [
     "Manifold",

@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import RANK
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK
 
 __all__ = ["branch_frequencies", "explanation", "singularity_of"]
 

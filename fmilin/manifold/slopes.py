@@ -11,14 +11,14 @@ from functools import cache
 
 import numpy as np
 
-from fmilin.derivatives.differences import Differences, Slopes
-from fmilin.errors import KinkError, ModelError, NumericalError, UsageError
+from fmilin.ground.errors import KinkError, ModelError, NumericalError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
-from fmilin.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE
+from fmilin.numerics.differences.differences import Differences, Slopes
 
 __all__ = ["TangentSlopes", "measure"]
 

@@ -17,15 +17,15 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import ModelError, NumericalError
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.other_coordinates import with_selection
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.signals import FloatArray
-from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
 __all__ = ["Motion", "Steady", "motion_at"]
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.derivatives.differences import jacobian_by_differences
-from fmilin.derivatives.noise import noise_beside
-from fmilin.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank
-from fmilin.signals import FloatArray
-from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
+from fmilin.numerics.differences.differences import jacobian_by_differences
+from fmilin.numerics.differences.noise import noise_beside
 
 __all__ = ["Verified", "conserved_quantities", "input_gradient", "require_kept", "verify_inputs", "verify_invariance"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fmilin.constraints.declared import Constraint
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, SecondOrderForm
-from fmilin.remarks import Remark
-from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
-    from fmilin.constraints.expressions import Expression
+    from fmilin.model.constraints.expressions import Expression
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = ["CountedModel", "RememberingModel"]
 

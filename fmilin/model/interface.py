@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.errors import UsageError
-from fmilin.remarks import Remark
-from fmilin.shown import html_of, text_of
-from fmilin.signals import FloatArray, Signals
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.shown import html_of, text_of
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.constraints.declared import Constraint, Constraints
 
 if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
-    from fmilin.constraints.expressions import Expression
+    from fmilin.model.constraints.expressions import Expression
     from fmilin.model.sparse_equations import SparseEquations
     from fmilin.model.sparse_form import SparseForm
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.errors import ModelError, UsageError
+from fmilin.ground.errors import ModelError, UsageError
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 
 __all__ = ["FORMAT", "SavedPoint", "check_point_file", "dump_point", "load_point"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import InitVar, dataclass
 
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import OperatingPoint
-from fmilin.signals import FloatArray
 
 __all__ = ["METHODS", "Cadence", "Response", "Stepped", "Stepping"]
 

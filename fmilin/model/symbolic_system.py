@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint, Level
-from fmilin.signals import Signals
+from fmilin.ground.signals import Signals
+from fmilin.model.constraints.declared import Constraint, Level
 
 if TYPE_CHECKING:
-    from fmilin.codegen.graph import Graph
-    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.numerics.codegen.graph import Graph
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = ["Laws", "SymbolicSystem"]
 
@@ -57,7 +57,7 @@ class Laws:
         """Return G, shape (m, n), and Gdot v with all else that v' does not multiply, shape (m, 1)."""
         import casadi as ca
 
-        from fmilin.codegen.implicit import jacobian
+        from fmilin.numerics.codegen.implicit import jacobian
 
         q, v = graph.column(self.velocities), graph.column(self.velocities.values())
         moving = ca.vertcat(time, q, graph.column(self.driven))
@@ -137,8 +137,8 @@ class SymbolicSystem:
         """
         import casadi as ca
 
-        from fmilin.codegen.graph import Graph
-        from fmilin.codegen.implicit import ImplicitSystem
+        from fmilin.numerics.codegen.graph import Graph
+        from fmilin.numerics.codegen.implicit import ImplicitSystem
 
         graph = Graph()
         time, states, inputs, parameters, unknowns = (

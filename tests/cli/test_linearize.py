@@ -12,8 +12,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
-from fmilin.systems import four_bar
-from fmilin.systems.four_bar_linkage import equilibrium_angle
+from fmilin.native.systems import four_bar
+from fmilin.native.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.systems import cartesian_pendulum
+from fmilin.native.systems import cartesian_pendulum
 from tests.cli.conftest import Run
 from tests.families.plants import oscillator
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
-from fmilin.models.function import FunctionModel
-from fmilin.signals import FloatArray
+from fmilin.native.function import FunctionModel
 
 Rates = Callable[[float, Any, Any], Any]
 

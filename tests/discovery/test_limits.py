@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.file import read_constraints
 from fmilin.discovery.tangent import linearize_on_tangent
-from fmilin.models.function import FunctionModel
-from fmilin.signals import FloatArray
-from fmilin.systems import four_bar, rolling_disk, skate, stewart_platform
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.file import read_constraints
+from fmilin.native.function import FunctionModel
+from fmilin.native.systems import four_bar, rolling_disk, skate, stewart_platform
 from tests.discovery import systems
 from tests.fmus.make import build
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
-from fmilin.models.function import FunctionModel
-from fmilin.models.ode import OdeModel
-from fmilin.signals import FloatArray
-from fmilin.systems import four_bar, rolling_disk, rolling_torus
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Constraint
+from fmilin.native.function import FunctionModel
+from fmilin.native.ode import OdeModel
+from fmilin.native.systems import four_bar, rolling_disk, rolling_torus
 from tests.discovery import systems
 from tests.discovery.truth import CASES, LONGER_CASES, Case, violated
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
-from fmilin.systems import five_bar, four_bar, parallel_robot, rolling_disk, rolling_torus, slider_crank
+from fmilin.native.systems import five_bar, four_bar, parallel_robot, rolling_disk, rolling_torus, slider_crank
 from tests.discovery import systems, unseen
 
 CLOSE = 0.03

@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 import fmilin
-from fmilin import design, errors, export, models
-from fmilin.errors import FmilinError
+from fmilin import design
+from fmilin import native as models
+from fmilin.ground import errors
+from fmilin.ground.errors import FmilinError
+from fmilin.output import export
 
 API = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 

@@ -22,11 +22,11 @@ from fmilin.families.gathering import Gathering
 from fmilin.families.grid import grid_over
 from fmilin.families.order import Progress, run, runs_of
 from fmilin.families.plan import Plan
-from fmilin.loading import LoadRequest
-from fmilin.sandbox import server
-from fmilin.sandbox.isolation import Limits
-from fmilin.sandbox.server import Pipe, Server
-from fmilin.systems import four_bar
+from fmilin.ground.sandbox import server
+from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.server import Pipe, Server
+from fmilin.loading.load import LoadRequest
+from fmilin.native.systems import four_bar
 from tests.families.plants import oscillator
 from tests.shared import shared
 

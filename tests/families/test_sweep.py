@@ -9,11 +9,11 @@ import pytest
 
 import fmilin as fl
 from fmilin.families import solver
-from fmilin.models import OdeModel
-from fmilin.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
-from fmilin.systems.disk import steady_yaw_rates
+from fmilin.native import OdeModel
+from fmilin.native.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
+from fmilin.native.systems.disk import steady_yaw_rates
 from tests.families.plants import buckling, fold_of, oscillator
-from tests.systems.test_bicycle import LEAN_AND_STEER, canonical
+from tests.native.systems.test_bicycle import LEAN_AND_STEER, canonical
 
 ROLLING = ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]
 

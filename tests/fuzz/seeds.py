@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from fmilin.export import dslin, json_file, mat, npz
+from fmilin.output.export import dslin, json_file, mat, npz
 from tests.fmus.make import description_of, pack
 from tests.fuzz.harmful import HARMFUL, zipped
 from tests.hand_made import pendulum

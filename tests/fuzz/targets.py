@@ -10,18 +10,18 @@ from unittest import mock
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint
-from fmilin.constraints.expressions import parse
-from fmilin.constraints.file import read_constraints
-from fmilin.constraints.functions import ExpressionFunctions
-from fmilin.errors import FmilinError
-from fmilin.export import dslin, fmu_file, json_file, mat, npz
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
 from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.xml import parse_description
-from fmilin.models.mechanism import Mechanism
+from fmilin.ground.errors import FmilinError
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import parse
+from fmilin.model.constraints.file import read_constraints
+from fmilin.model.constraints.functions import ExpressionFunctions
+from fmilin.native.mechanism import Mechanism
+from fmilin.output.export import dslin, fmu_file, json_file, mat, npz
 from tests.fmus.make import description_of
 from tests.fuzz.mutation import as_npz, changed_document, changed_toml, mutated
 from tests.fuzz.seeds import MECHANISMS

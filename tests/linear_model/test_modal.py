@@ -10,8 +10,8 @@ from scipy.linalg import solve_continuous_lyapunov
 
 import fmilin as fl
 from fmilin.linear_model.modal import modal_analysis
-from fmilin.models.ode import OdeModel
-from fmilin.systems import bicycle, double_wishbone
+from fmilin.native.ode import OdeModel
+from fmilin.native.systems import bicycle, double_wishbone
 from tests.families.plants import oscillator
 from tests.hand_made import sized
 

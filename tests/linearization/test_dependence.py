@@ -9,8 +9,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.linearization.dependence import dependent_combinations, unmovable_combinations
-from fmilin.models import function as functions
-from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
+from fmilin.native import function as functions
+from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized
 

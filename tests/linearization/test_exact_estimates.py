@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.mechanism import Mechanism
+from fmilin.native.mechanism import Mechanism
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_mechanism"
 

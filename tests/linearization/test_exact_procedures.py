@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.ground.signals import FloatArray
 from fmilin.model.counting import CountedModel
 from fmilin.model.interface import ExactSlopes, Tangent
-from fmilin.models import KaneModel, Labels
-from fmilin.models.kane import KaneEquations
-from fmilin.signals import FloatArray
-from fmilin.systems import five_bar_mechanism, four_bar_mechanism, rolling_disk, skate
+from fmilin.native import KaneModel, Labels
+from fmilin.native.kane import KaneEquations
+from fmilin.native.systems import five_bar_mechanism, four_bar_mechanism, rolling_disk, skate
 from tests.general_way import GeneralWay
 
 MAKERS: dict[str, Callable[[], fl.Model]] = {

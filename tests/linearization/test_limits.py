@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import systems
-from fmilin.constraints.declared import Constraint
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import frame_at
-from fmilin.signals import FloatArray
+from fmilin.model.constraints.declared import Constraint
+from fmilin.native import systems
 from tests.by_hand import FunctionModel, Parts, pendulum
-from tests.lyapunov.double_pendulum import in_cartesian_coordinates
+from tests.motion.lyapunov.double_pendulum import in_cartesian_coordinates
 
 SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),

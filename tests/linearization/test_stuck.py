@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts
 
 

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.function import FunctionModel
-from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.ode import OdeModel
-from fmilin.signals import FloatArray
-from fmilin.systems import cartesian_pendulum, four_bar, four_bar_mechanism, loader, slider_crank, stewart_platform
+from fmilin.ground.signals import FloatArray
+from fmilin.native.function import FunctionModel
+from fmilin.native.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
+from fmilin.native.ode import OdeModel
+from fmilin.native.systems import (
+    cartesian_pendulum,
+    four_bar,
+    four_bar_mechanism,
+    loader,
+    slider_crank,
+    stewart_platform,
+)
 
 
 def test_the_slider_stays_on_its_side() -> None:

@@ -7,18 +7,18 @@ import re
 import numpy as np
 import pytest
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import ConstraintError, NumericalError
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.signals import FloatArray
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
-from fmilin.models import function as functions
-from fmilin.signals import FloatArray
-from fmilin.systems import double_wishbone
+from fmilin.native import function as functions
+from fmilin.native.systems import double_wishbone
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signal
 from fmilin.manifold.frame import Frame, frame_at
-from fmilin.signals import FloatArray, Signal
+from fmilin.model.constraints.declared import Constraint
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.findings import visited_at
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.manifold.steady import motion_at
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.counting import RememberingModel
-from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
-from fmilin.systems import bicycle, furuta_pendulum, rolling_disk
-from fmilin.systems.disk import steady_yaw_rates
+from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
+from fmilin.native.systems import bicycle, furuta_pendulum, rolling_disk
+from fmilin.native.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 RADIUS, GRAVITY = 0.35, 9.81

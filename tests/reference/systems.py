@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import fmilin as fl
-from fmilin import systems
+from fmilin.native import systems
 
 __all__ = ["CASES"]
 

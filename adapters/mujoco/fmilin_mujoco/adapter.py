@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.adapters import Adapter
-from fmilin.errors import ModelError
+from fmilin.ground.errors import ModelError
+from fmilin.loading.adapters import Adapter
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
@@ -67,7 +67,7 @@ class MujocoAdapter(Adapter):
 
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
         """Return the model of the engine: a file that is written as ``mujoco:scene.xml``; otherwise as above."""
-        from fmilin.models.engine import EngineModel
+        from fmilin.native.engine import EngineModel
 
         return EngineModel(self._engine_of(path, options))
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.errors import FmilinError
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
-from fmilin.models.engine import EngineModel
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.engine import MechanismEngine
-from fmilin.models.mechanism.model import Mechanism
-from fmilin.models.shell import Choice
-from fmilin.signals import FloatArray
+from fmilin.native.engine import EngineModel
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.engine import MechanismEngine
+from fmilin.native.mechanism.model import Mechanism
+from fmilin.native.shell import Choice
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.native import description_of
 from fmilin_mujoco.not_understood import NotUnderstoodError

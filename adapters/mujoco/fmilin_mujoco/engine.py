@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import ModelError
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.tolerances import RANK
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import Engine
-from fmilin.models.feet import Foot, contact_signals
-from fmilin.models.mechanism.holding import Stance, Standing
-from fmilin.saddle_point.factors import require_regular
-from fmilin.saddle_point.null_space import NullSpaceFactors
-from fmilin.signals import FloatArray, Signal, Signals
-from fmilin.tolerances import RANK
+from fmilin.native.engine import Engine
+from fmilin.native.feet import Foot, contact_signals
+from fmilin.native.mechanism.holding import Stance, Standing
+from fmilin.numerics.saddle_point.factors import require_regular
+from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin_mujoco.closing import anchored, closed_start
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.feet import held_feet

@@ -12,8 +12,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.errors import ModelError
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray
 from fmilin_mujoco.names import name_of
 
 __all__ = ["ROUNDING", "Connect", "Equality", "JointCoupling", "Weld", "equalities", "held_to_world"]

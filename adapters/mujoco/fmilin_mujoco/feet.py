@@ -10,9 +10,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.errors import ConstraintError, ModelError
-from fmilin.models.feet import Contact, Foot, unknown_foot
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import ConstraintError, ModelError
+from fmilin.ground.signals import FloatArray
+from fmilin.native.feet import Contact, Foot, unknown_foot
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
 from fmilin_mujoco.start import Start, placed
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import mujoco
 
-from fmilin.errors import UnknownNameError, UsageError
+from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin_mujoco.names import name_of
 from fmilin_mujoco.start import Start
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 from fmilin_mujoco.equalities import ROUNDING, Connect, Equality, JointCoupling, Weld
 
 __all__ = ["Loops", "Posture"]

@@ -12,10 +12,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.models.mechanism.description import Body, Coupling, Joint, Loop, MechanismDescription
-from fmilin.models.mechanism.elements import Marker
-from fmilin.models.mechanism.placement import Placement
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.native.mechanism.description import Body, Coupling, Joint, Loop, MechanismDescription
+from fmilin.native.mechanism.elements import Marker
+from fmilin.native.mechanism.placement import Placement
 from fmilin_mujoco.names import BODY, EQUALITY, SITE, joint_name, name_of, state_names
 from fmilin_mujoco.native_drives import actuators_of, tendons_of
 from fmilin_mujoco.native_sensors import sensors_of

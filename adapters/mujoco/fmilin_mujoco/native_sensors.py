@@ -9,10 +9,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.models.mechanism.description import Body, Joint
-from fmilin.models.mechanism.elements import Sensor
-from fmilin.models.mechanism.placement import Placement
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.native.mechanism.description import Body, Joint
+from fmilin.native.mechanism.elements import Sensor
+from fmilin.native.mechanism.placement import Placement
 from fmilin_mujoco.left_out import sensors_left_out
 from fmilin_mujoco.names import ACTUATOR, SENSOR, joint_name, name_of
 from fmilin_mujoco.native_drives import tendon_name

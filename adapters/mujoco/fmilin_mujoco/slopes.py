@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from fmilin.models.limits import side_of
-from fmilin.saddle_point.null_space import NullSpaceFactors
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.native.limits import side_of
+from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import Muscle
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import mujoco
 
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Start", "placed"]
 

@@ -9,7 +9,7 @@ from fmilin_mujoco import MujocoEngine
 from fmilin_mujoco.names import quaternion_places
 
 import fmilin as fl
-from fmilin.models.engine import EngineModel
+from fmilin.native.engine import EngineModel
 
 SCENE = """
 <mujoco>

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models.engine import EngineModel
-from fmilin.models.mechanism import Mechanism
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.native.engine import EngineModel
+from fmilin.native.mechanism import Mechanism
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "standing_robot"
 ROBOT = EXAMPLE / "quadruped.xml"

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from fmilin.errors import ModelError, UnknownNameError
-from fmilin.models.mechanism.description import Loop, Placement
+from fmilin.ground.errors import ModelError, UnknownNameError
+from fmilin.native.mechanism.description import Loop, Placement
 
 __all__ = ["Weld", "with_loops"]
 

@@ -17,14 +17,14 @@ import numpy as np
 import pinocchio as pin
 from scipy import linalg
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import ModelError
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import Engine
-from fmilin.saddle_point.dense import DenseFactors
-from fmilin.saddle_point.factors import Factors, require_regular
-from fmilin.saddle_point.null_space import NullSpaceFactors
-from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.native.engine import Engine
+from fmilin.numerics.saddle_point.dense import DenseFactors
+from fmilin.numerics.saddle_point.factors import Factors, require_regular
+from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.mimicking import Couplings, Mimic
 from fmilin_pinocchio.names import Joint, joints_of, signals_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.errors import ModelError
-from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray, Signal, Signals
 
 __all__ = ["Joint", "joints_of", "signals_of"]
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from fmilin.errors import ModelError, missing_file
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.options import GIB, FmuOptions
 from fmilin.fmi.read.xml import departures, parse_description
-from fmilin.sandbox.process_state import absolute
-from fmilin.temporary import new_folder
+from fmilin.ground.errors import ModelError, missing_file
+from fmilin.ground.sandbox.process_state import absolute
+from fmilin.ground.temporary import new_folder
 
 __all__ = ["FmuFile", "read_description"]
 

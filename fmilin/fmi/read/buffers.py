@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import Layout, Scalar
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Buffers", "Group", "Visit", "groups_of"]
 

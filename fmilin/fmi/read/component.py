@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.platforms import c_library
-from fmilin.sandbox import watchdog
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.sandbox import watchdog
 
 __all__ = ["Call", "Component"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from fmilin.errors import UsageError
+from fmilin.ground.errors import UsageError
 
 __all__ = ["Description", "Dimension", "LargeSequence", "Unknown", "Variable", "is_true"]
 

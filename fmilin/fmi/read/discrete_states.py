@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from fmilin.errors import FmilinError
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import Layout
 from fmilin.fmi.read.session import Session
+from fmilin.ground.errors import FmilinError
 
 __all__ = ["discrete_values"]
 

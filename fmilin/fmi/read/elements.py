@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Unknown, Variable
+from fmilin.ground.errors import ModelError
 
 __all__ = [
     "Notes",

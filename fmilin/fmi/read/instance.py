@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fmilin.errors import AnotherInstanceError, ModelError
 from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
 from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.read.description import Description, is_true
@@ -19,8 +18,9 @@ from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.platforms import library_in
 from fmilin.fmi.read.settings import Setting
 from fmilin.fmi.read.variable_access import VariableAccess
-from fmilin.sandbox import watchdog
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import AnotherInstanceError, ModelError
+from fmilin.ground.sandbox import watchdog
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Event", "Instance"]
 

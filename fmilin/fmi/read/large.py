@@ -18,8 +18,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import ModelError
 from fmilin.fmi.read.description import LargeSequence, Variable
+from fmilin.ground.errors import ModelError
 
 __all__ = ["Scanned", "cut"]
 

@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fmilin.errors import ModelError, UnknownNameError
 from fmilin.fmi.read.description import Description, LargeSequence, Variable
 from fmilin.fmi.read.elements import integer, shortened
-from fmilin.signals import Signal, Signals, rate_unit
+from fmilin.ground.errors import ModelError, UnknownNameError
+from fmilin.ground.signals import Signal, Signals, rate_unit
 
 __all__ = ["Layout", "Place", "Scalar"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.platforms import library_suffix
+from fmilin.ground.errors import ModelError
 
 __all__ = ["class_of_instances", "must_be_compiled", "unexpected_library"]
 

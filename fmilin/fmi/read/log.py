@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from fmilin.fmi.read.platforms import c_library, fmpy_folder, logger_library
-from fmilin.sandbox.watchdog import say
+from fmilin.ground.sandbox.watchdog import say
 
 __all__ = ["Callbacks", "LogSink", "callbacks", "deliver", "logger"]
 

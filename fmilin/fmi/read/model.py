@@ -10,8 +10,6 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints.declared import Constraint, Constraints
-from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
@@ -24,9 +22,11 @@ from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
 from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.tuning import is_parameter, require_tunable
+from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.events import Hybrid, Passage
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
-from fmilin.signals import FloatArray, Signals
 
 __all__ = ["FmuModel", "model_on", "open_fmu"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fmilin.tolerances import SOLVER_TOLERANCE
+from fmilin.ground.tolerances import SOLVER_TOLERANCE
 
 __all__ = ["FmuOptions"]
 

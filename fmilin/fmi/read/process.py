@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fmilin.sandbox.process_state import process_state
+from fmilin.ground.sandbox.process_state import process_state
 
 __all__ = ["standard_output_diverted", "undisturbed_process"]
 

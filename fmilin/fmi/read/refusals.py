@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fmilin.errors import ModelError
 from fmilin.fmi.read.buffers import Buffers
+from fmilin.ground.errors import ModelError
 
 __all__ = ["Refusals"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints.declared import Constraints
 from fmilin.fmi.read.buffers import Buffers
-from fmilin.signals import FloatArray
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Constraints
 
 __all__ = ["Residuals"]
 

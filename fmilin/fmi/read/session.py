@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
@@ -24,7 +23,8 @@ from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.refusals import Refusals
 from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
 from fmilin.fmi.read.tuning import Tuning
-from fmilin.signals import FloatArray, Signals
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
 
 __all__ = ["Session"]
 

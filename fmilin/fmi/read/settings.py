@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read.description import INTEGERS, Description, Variable
 from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.ground.errors import UnknownNameError, UsageError
 
 __all__ = ["Setting", "Value", "settings_of", "structural_sizes"]
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fmilin.codegen.compiler import find_compiler, library_suffix
-from fmilin.errors import ModelError
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.platforms import fmpy_folder
-from fmilin.sandbox.programs import run_program
-from fmilin.sandbox.watchdog import calling
+from fmilin.ground.errors import ModelError
+from fmilin.ground.sandbox.programs import run_program
+from fmilin.ground.sandbox.watchdog import calling
+from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
 
 __all__ = ["compile_sources"]
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.derivatives.grouping import column_groups
 from fmilin.fmi.read.buffers import Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
-from fmilin.signals import FloatArray
-from fmilin.tolerances import COLUMNS_AGREE
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import COLUMNS_AGREE
+from fmilin.numerics.differences.grouping import column_groups
 
 __all__ = ["FEWEST", "Together"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fmilin.errors import UsageError
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Layout, Scalar
 from fmilin.fmi.read.settings import Setting
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["Tuning", "is_parameter", "require_tunable"]
 

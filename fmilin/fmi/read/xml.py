@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fmilin.errors import ModelError
 from fmilin.fmi.read import schema
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import Notes, Structure
+from fmilin.ground.errors import ModelError
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned

@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from fmilin.atomic import check_writable
-from fmilin.errors import UsageError
+from fmilin.ground.atomic import check_writable
+from fmilin.ground.errors import UsageError
 
 __all__ = ["archive_bytes", "check_destination"]
 

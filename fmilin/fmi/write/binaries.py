@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fmilin.codegen import cache
-from fmilin.codegen.compiler import Compiler, compiled_library, find_compiler
-from fmilin.codegen.zig import zig_command
-from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.description import Standard
 from fmilin.fmi.write.platforms import Machine, host
 from fmilin.fmi.write.universal import universal
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.numerics.codegen import cache
+from fmilin.numerics.codegen.compiler import Compiler, compiled_library, find_compiler
+from fmilin.numerics.codegen.zig import zig_command
 
 __all__ = ["compiled", "compiled_for", "linear_library"]
 

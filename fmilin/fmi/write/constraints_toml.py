@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from fmilin.constraints.expressions import name_in_expression
 from fmilin.fmi.write.variables import DeclaredConstraint
+from fmilin.model.constraints.expressions import name_in_expression
 
 __all__ = ["CONSTRAINTS_PATH", "constraints_toml"]
 

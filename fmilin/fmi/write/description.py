@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from fmilin.fmi.write.platforms import Machine
 from fmilin.fmi.write.units import BASE_UNITS, base_unit
 from fmilin.fmi.write.variables import ILLEGAL, Variable
-from fmilin.version import __version__
+from fmilin.ground.version import __version__
 
 __all__ = ["Description", "Standard", "to_bytes"]
 

@@ -7,11 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmilin.atomic import write_atomically
-from fmilin.codegen.c_text import c_string
-from fmilin.codegen.compiler import Compiler
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import UsageError
 from fmilin.fmi.write.archive import archive_bytes, check_destination
 from fmilin.fmi.write.binaries import compiled, compiled_for
 from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
@@ -21,12 +16,17 @@ from fmilin.fmi.write.platforms import machines
 from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
+from fmilin.ground.atomic import write_atomically
+from fmilin.ground.errors import UsageError
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
 from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.numerics.codegen.c_text import c_string
+from fmilin.numerics.codegen.compiler import Compiler
 
 if TYPE_CHECKING:
-    from fmilin.codegen.c99 import GeneratedModel
-    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.numerics.codegen.c99 import GeneratedModel
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = ["build_fmu", "can_be_compiled"]
 
@@ -100,7 +100,7 @@ def build_fmu(
     """
     import casadi as ca
 
-    from fmilin.codegen.c99 import generate
+    from fmilin.numerics.codegen.c99 import generate
 
     path = Path(path)
     standard = standard_of(fmi_version)

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from fmilin.version import __version__
+from fmilin.ground.version import __version__
 
 __all__ = ["identifier_like", "token_of"]
 

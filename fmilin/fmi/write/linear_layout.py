@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.errors import UsageError
 from fmilin.fmi.write.variables import Causality, Variable, check, free_name, legal_name, usable_nominal
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
-from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 __all__ = ["Affine", "LinearLayout", "lay_out_linear"]
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fmilin.errors import UnknownNameError
+from fmilin.ground.errors import UnknownNameError
 
 __all__ = ["Machine", "host", "machines"]
 

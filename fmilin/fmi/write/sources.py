@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from fmilin.errors import ModelError
 from fmilin.fmi.write.description import Standard
+from fmilin.ground.errors import ModelError
 
 __all__ = ["runtime_sources"]
 

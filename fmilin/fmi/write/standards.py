@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fmilin.errors import UsageError
 from fmilin.fmi.write.description import Standard
 from fmilin.fmi.write.standard2 import Fmi2
 from fmilin.fmi.write.standard3 import Fmi3
+from fmilin.ground.errors import UsageError
 
 __all__ = ["standard_of"]
 

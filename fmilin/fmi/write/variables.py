@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fmilin.constraints.declared import Constraint
-from fmilin.constraints.expressions import Expression
-from fmilin.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.signals import Signal, rate_unit
+from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError
+from fmilin.ground.signals import Signal, rate_unit
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import Expression
 
 if TYPE_CHECKING:
-    from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = [
     "ILLEGAL",
@@ -198,7 +198,7 @@ def _residuals(
 
 
 def _residual(system: ImplicitSystem, name: str, label: str, expression: Expression) -> _Computed:
-    from fmilin.constraints.in_graph import InGraph
+    from fmilin.model.constraints.in_graph import InGraph
 
     text = f"zero on the manifold: {label}"
     value = expression.built(InGraph(), _meanings(system, expression.names, label))

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.fmi.read.cosimulation.model import SteppedFmu
 from fmilin.fmi.read.options import FmuOptions
 from fmilin.fmi.write import build_fmu
+from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.stepping import Stepping
-from fmilin.systems import four_bar
+from fmilin.native.systems import four_bar
 from tests.fmus.stepped.make import Kind, build
 
 PREFERRED = {"four_bar": ("phi", "w"), "motor": ("i", "w", "angle")}
@@ -60,7 +60,7 @@ def opened() -> Iterator[Callable[..., SteppedFmu]]:
 def constraints_of(name: str) -> list[fl.Constraint]:
     if name != "four_bar":
         return []
-    from fmilin.systems import four_bar
+    from fmilin.native.systems import four_bar
 
     return list(four_bar().constraints.declared)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.options import FmuOptions
+from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.linear_model.model import LinearModel
-from fmilin.loading import LoadRequest, load_as
+from fmilin.loading.load import LoadRequest, load_as
 from fmilin.model.stepping import Stepped, Stepping
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import ConstraintError, ModelError, NumericalError
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.instance2 import Instance2
 from fmilin.fmi.read.process import standard_output_diverted
-from fmilin.sandbox import watchdog
+from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.sandbox import watchdog
+from fmilin.model.constraints.declared import Constraint
 from tests.fmi.read.conftest import Zoo
 
 Opened = Callable[..., FmuModel]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read import FmuModel
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model
 
 Opened = Callable[..., FmuModel]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.model.constraints.declared import Constraint
 
 Opened = Callable[..., FmuModel]
 

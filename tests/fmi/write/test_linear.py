@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fmilin as fl
 from fmilin.fmi.write import LinearFmu, linear_fmu
-from fmilin.systems import four_bar
+from fmilin.native.systems import four_bar
 from tests.fmi.write.linear_samples import drifting, exact, outputs, outputs_at, sampled, written
 from tests.fmi.write.running import Running
 from tests.hand_made import sized

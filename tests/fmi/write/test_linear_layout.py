@@ -11,10 +11,10 @@ import pytest
 from fmpy.validation import validate_fmu
 
 import fmilin as fl
-from fmilin.errors import UsageError
 from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
-from fmilin.signals import Signal, Signals
 from tests.fmi.write.linear_samples import drifting, written
 from tests.hand_made import LONG, pendulum
 

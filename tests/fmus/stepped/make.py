@@ -10,8 +10,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.codegen.c99 import generate
 from fmilin.fmi.read.platforms import fmi2_folders, fmi3_folders, library_suffix
+from fmilin.numerics.codegen.c99 import generate
 from tests.fmus.make import pack
 from tests.shared import shared
 
@@ -49,7 +49,7 @@ PLANTS = {
 @cache
 def four_bar() -> tuple[Plant, dict[str, str]]:
     """Return the four-bar linkage and its generated code."""
-    from fmilin.systems import four_bar as mechanism
+    from fmilin.native.systems import four_bar as mechanism
 
     system = mechanism().system
     plant = Plant(

@@ -11,11 +11,11 @@ from abc import abstractmethod
 
 import numpy as np
 
-from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.instance import Instance
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["SavedState", "SteppedInstance"]
 

@@ -11,11 +11,11 @@ import ctypes
 from math import floor
 from pathlib import Path
 
-from fmilin.errors import NumericalError
 from fmilin.fmi.read.cosimulation.instance import SteppedInstance
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.read.log import LogSink
+from fmilin.ground.errors import NumericalError
 
 __all__ = ["SteppedInstance3"]
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from fmilin.constraints.declared import Constraint
-from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.cosimulation.cadence import cadence_of
 from fmilin.fmi.read.cosimulation.session import StatesRefusedError, SteppedSession
 from fmilin.fmi.read.model import FmuModel, model_on
 from fmilin.fmi.read.settings import Value
+from fmilin.ground.errors import FmilinError, ModelError, UsageError
+from fmilin.ground.sandbox.copied_process import in_a_copy
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
-from fmilin.sandbox.copied_process import in_a_copy
-from fmilin.signals import FloatArray
 
 __all__ = ["SteppedFmu", "open_stepped_fmu"]
 

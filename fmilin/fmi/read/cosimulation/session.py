@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from fmilin.errors import ModelError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
@@ -25,7 +24,8 @@ from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Setting, Value
-from fmilin.signals import FloatArray
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["StatesRefusedError", "SteppedSession"]
 

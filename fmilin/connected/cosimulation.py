@@ -1,0 +1,338 @@
+"""The linear model of a co-simulation itself: the members as they answer a step, and a master that passes values on.
+
+With inputs held over a step h each member is x_i[k+1] = Phi_i x_i[k] + Gamma_i v_i[k], its solver taken as exact, and
+what a master reads after the step is y_i = C_i x_i[k+1] + D_i v_i[k]: with feedthrough it still holds the input of
+that step, so that such outputs are states of the co-simulation, too.
+
+- A Jacobi master sets all inputs from what was read after the last step: v[k] = K y[k] + L w[k].
+- A Gauss-Seidel master steps the members in its order; a member gets what those before it gave already in this step.
+
+Without feedthrough Jacobi is x[k+1] = (Phi + Gamma K C) x[k]. The eigenvalues z against exp(s h) of the coupled plant
+tell what the coupling takes of the damping: s' = log(z)/h in place of s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+from scipy.optimize import linear_sum_assignment
+
+from fmilin.connected.master import MASTERS, Master, Member, OneStep, one_step, output_name
+from fmilin.connected.names import qualified
+from fmilin.connected.sampled_member import SampledMember
+from fmilin.connected.system import ConnectedModel
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.tolerances import GROWS_IN_STEPS
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built
+from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+
+__all__ = ["MASTERS", "Cosimulation", "Master", "Member", "Mode", "cosimulated"]
+
+LOOKED_AT = 240
+"""Steps that are looked at for the first unstable one, in equal ratios."""
+SHORTEST, LONGEST = 1e-3, 1e3
+"""Of them, in parts of the fastest and of the slowest time of the plant."""
+BISECTIONS = 60
+
+Complex = NDArray[np.complex128]
+
+
+class Mode(NamedTuple):
+    """What the co-simulation makes of a mode of the coupled plant.
+
+    Attributes
+    ----------
+    plant : complex
+        s, in 1/s.
+    multiplier : complex
+        z of the co-simulation.
+    seen : complex
+        log(z)/h, in 1/s.
+    resolved : bool
+        Whether the step is short enough to see the mode at all: |Im s| h < pi.
+    """
+
+    plant: complex
+    multiplier: complex
+    seen: complex
+    resolved: bool
+
+    @property
+    def damping(self) -> tuple[float, float]:
+        """Damping ratio of the plant, and in the co-simulation."""
+        return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Cosimulation:
+    """A co-simulation of a connected system, linearized.
+
+    Attributes
+    ----------
+    model : ConnectedModel
+    master : Master
+    step : float
+        In seconds.
+    linear : LinearModel
+        The discrete system, ``sample_time`` = step.
+    plant : LinearModel
+        The coupled plant, as it is without any co-simulation.
+    """
+
+    model: ConnectedModel
+    point: OperatingPoint
+    master: Master
+    step: float
+    plant: LinearModel
+    members: tuple[Member, ...]
+
+    @cached_property
+    def linear(self) -> LinearModel:
+        """The discrete linear model over one step."""
+        return _linear_model(self)
+
+    @cached_property
+    def modes(self) -> tuple[Mode, ...]:
+        """What becomes of each mode of the plant, slowest first; of a pair the one with positive frequency.
+
+        Empty where a member is sampled: there is no plant without the samples.
+        """
+        if any(m.linear.sample_time for m in self.members):
+            return ()
+        s = self.plant.eigenvalues()
+        z = np.linalg.eigvals(self.linear.A).astype(np.complex128)
+        cost = np.abs(z[:, None] - np.exp(s * self.step))
+        rows, columns = linear_sum_assignment(cost)
+        found = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
+        kept = sorted((i for i in found if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
+        return tuple(
+            Mode(
+                complex(s[i]),
+                complex(found[i]),
+                complex(np.log(found[i]) / self.step) if found[i] else complex(-np.inf),
+                bool(abs(s[i].imag) * self.step < np.pi),
+            )
+            for i in kept
+        )
+
+    @property
+    def growth(self) -> float:
+        """The largest |z|."""
+        return float(np.max(np.abs(np.linalg.eigvals(self.linear.A)), initial=0.0))
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no |z| exceeds 1."""
+        return self.growth <= 1.0 + GROWS_IN_STEPS
+
+    @cached_property
+    def largest_step(self) -> float | None:
+        """The step up to which the co-simulation is stable, in seconds, by bisection; None where no step is.
+
+        Infinite where no step that was looked at (up to a thousand times the slowest time of the plant) is unstable.
+
+        Raises
+        ------
+        NumericalError
+            When the coupled plant is unstable itself.
+        UsageError
+            When a member is sampled: its step is given.
+        """
+        if any(m.linear.sample_time for m in self.members):
+            raise UsageError("A member is sampled: the step is its sample time.")
+        s = self.plant.eigenvalues()
+        if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
+            raise NumericalError(
+                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
+                "step its co-simulation is stable."
+            )
+        own = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
+        sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
+        if not len(sizes):
+            sizes = np.ones(1)
+        steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), LOOKED_AT)
+        below = None
+        for h in steps:
+            if not replace(self, step=float(h)).is_stable:
+                return None if below is None else self._between(below, float(h))
+            below = float(h)
+        return float("inf")
+
+    def _between(self, stable: float, unstable: float) -> float:
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (stable + unstable)
+            if replace(self, step=middle).is_stable:
+                stable = middle
+            else:
+                unstable = middle
+        return stable
+
+
+def cosimulated(
+    model: ConnectedModel,
+    point: OperatingPoint | None = None,
+    *,
+    step: float,
+    master: str = "jacobi",
+    order: Sequence[str] = (),
+) -> Cosimulation:
+    """Return the linear model of a co-simulation of a connected system, with the delays of its coupling.
+
+    Parameters
+    ----------
+    model : ConnectedModel
+        From :func:`fmilin.connect` or an SSP file.
+    point : OperatingPoint, optional
+        Where the system starts by default.
+    step : float
+        Between communication points, in seconds.
+    master : {"jacobi", "gauss-seidel"}
+    order : sequence of str, optional
+        In which a Gauss-Seidel master steps the members.
+
+    Returns
+    -------
+    Cosimulation
+
+    Raises
+    ------
+    UsageError
+        When the model is no connected system, or the step or the order is none.
+
+    Examples
+    --------
+    >>> import numpy as np, fmilin as fl
+    >>> from fmilin.models.ode import OdeModel
+    >>> a = OdeModel("a", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    >>> b = OdeModel("b", {"x": "-x + u"}, inputs=["u"], outputs={"y": "-2*x"})
+    >>> system = fl.connect({"a": a, "b": b}, [("a.y", "b.u"), ("b.y", "a.u")])
+    >>> found = fl.cosimulated(system, step=0.5)
+    >>> E = np.exp(-0.5)  # z = E +- i sqrt(2) (1 - E)
+    >>> bool(np.allclose(abs(np.linalg.eigvals(found.linear.A)), np.hypot(E, np.sqrt(2) * (1 - E))))
+    True
+    """
+    if not isinstance(model, ConnectedModel):
+        raise UsageError(
+            f"'{model.info.name}' is no connected system: a co-simulation is of several members (fl.connect, or an SSP "
+            "file)."
+        )
+    if not (np.isfinite(step) and step > 0):
+        raise UsageError(f"A communication step of {step:g} s is none: it must be positive and finite.")
+    how = Master(master, tuple(order))
+    how.places(list(model.members))
+    point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
+    places = model.coupling.evaluated_members(point.time, point.states, point.inputs)
+    members = tuple(
+        Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))
+        for part, (x, v) in zip(model.coupling.parts, places, strict=True)
+    )
+    return Cosimulation(model, point, how, float(step), linearize(model, point), members)
+
+
+def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel:
+    if not isinstance(model, SampledMember):
+        return linearize(model, point)
+    if abs(model.linear.sample_time - step) > 1e-9 * step:
+        raise UsageError(
+            f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "
+            f"{step:g} s."
+        )
+    return model.shown()
+
+
+def _linear_model(of: Cosimulation) -> LinearModel:
+    found = one_step(of.model, of.master, of.members, of.step)
+    return _as_linear_model(of, found.held, _slopes(of, found))
+
+
+def _slopes(of: Cosimulation, found: OneStep) -> Slopes:
+    """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
+    off = one_step(of.model, of.master, [Member(m.name, _moved(m.linear)) for m in of.members], of.step)
+    nz, nu = len(found.states), len(of.model.inputs)
+    states, outputs = np.abs(off.states - found.states), np.abs(off.outputs - found.outputs)
+    y, u = slice(nz), slice(nz, nz + nu)
+    return Slopes(
+        found.states[:, y],
+        found.states[:, u],
+        found.outputs[:, y],
+        found.outputs[:, u],
+        found.states[:, -1],
+        A_error=states[:, y],
+        B_error=states[:, u],
+        C_error=outputs[:, y],
+        D_error=outputs[:, u],
+    )
+
+
+def _moved(linear: LinearModel) -> LinearModel:
+    """Return a member whose slopes are wrong by their errors; an output without feedthrough gets none."""
+    errors = linear.errors
+    return replace(
+        linear,
+        A=linear.A + errors.A,
+        B=linear.B + errors.B,
+        C=linear.C + errors.C,
+        D=np.where(linear.D == 0.0, 0.0, linear.D + errors.D),
+    )
+
+
+def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> LinearModel:
+    plant = of.plant
+    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
+    T = np.hstack((T, np.zeros((len(T), len(held)))))
+    coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
+    known = {s.name for s in coordinates}
+    memories = [Signal(name if name not in known else f"held({name})") for name in held]
+    values = _held_values(of, held)
+    every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
+    return built(
+        of.model,
+        IndependentCoordinates(
+            Signals([*coordinates, *memories]),
+            Signals(every),
+            np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), values]),
+            T,
+            np.zeros_like(T),
+            plant.method.coordinates,
+            condition_number=plant.accuracy.conditioning,
+            residual=plant.accuracy.constraint_residual,
+        ),
+        slopes,
+        _point(of),
+        (plant.method.derivatives, plant.method.evaluations, plant.method.products),
+        (
+            Remark(
+                "way",
+                f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s; the "
+                "members' own solvers are taken as exact.",
+            ),
+            *plant.warnings,
+        ),
+        sample_time=of.step,
+    )
+
+
+def _point(of: Cosimulation) -> Point:
+    states = {qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()}
+    inputs = dict(zip(of.model.inputs.names, of.point.inputs.tolist(), strict=True))
+    seen = of.model.evaluate(of.point.time, of.point.states, of.point.inputs).outputs
+    outputs = dict(zip(of.model.outputs.names, seen.tolist(), strict=True))
+    return Point(of.point.time, states, inputs, outputs, of.plant.point.parameters)
+
+
+def _held_values(of: Cosimulation, held: Sequence[str]) -> FloatArray:
+    at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
+    names = [output_name(of.model, j) for j in range(of.model.coupling.size[2])]
+    return np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)

@@ -1,0 +1,284 @@
+"""The numbers of a connected system at a point: inputs of all members found, members visited, slopes through loops.
+
+Members x_i' = f_i(x_i, v_i), y_i = g_i(x_i, v_i); every input v_j is fed by one output, ``factor * y + offset``, by an
+input of the system, or held: v = K y + L w + v_0 with one entry in each row of K and L together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fmilin.connected.feedthrough import depends_at_once, input_slopes
+from fmilin.connected.loops import LoopSolver, require_solvable
+from fmilin.connected.members import Members, Part
+from fmilin.connected.names import in_member
+from fmilin.connected.plan import Indices, Step, planned
+from fmilin.connected.slopes import Jacobians, MemberSlopes
+from fmilin.connected.visits import Settled, Visits
+from fmilin.connected.wires import Wires
+from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import LOOP_CLOSED
+
+__all__ = ["Coupling"]
+
+REMEMBERED = 256
+"""Points whose loops are known, so that the same point has the same last digit again."""
+
+
+class Coupling(Members):
+    """Members and wires.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    wires : Wires
+    """
+
+    def __init__(self, parts: Sequence[Part], wires: Wires) -> None:
+        super().__init__(parts)
+        self.wires = wires
+        self.depends = [depends_at_once(part.name, part.model) for part in parts]
+        self._steps: list[Step] = []
+        self._loops: dict[int, LoopSolver] = {}
+        self._warm = np.concatenate([np.empty(0), *(part.model.start.inputs for part in parts)])
+        self._solved: dict[tuple[float, bytes, bytes], FloatArray] = {}
+        self._last: tuple[tuple[float, bytes, bytes], Jacobians | None] | None = None
+        self._latest: tuple[tuple[float, bytes, bytes], Settled] | None = None
+        self._plan()
+
+    @property
+    def loops(self) -> list[list[str]]:
+        """The inputs of every algebraic loop, by name."""
+        return [[self.wires.names[v] for v in s.loop.inputs] for s in self._steps if s.loop is not None]
+
+    def _plan(self) -> None:
+        owners = tuple(
+            np.repeat(np.arange(len(self.parts)), [s.stop - s.start for s in slices]).astype(np.intp)
+            for slices in (self.inputs, self.outputs)
+        )
+        free = np.zeros(self.size[2], dtype=bool)
+        free[self.copies[0]] = True
+        self._owners = owners
+        self._steps = planned((owners[0], owners[1]), self.wires.sources, self.depends, free)
+        self._loops = {
+            i: LoopSolver([self.wires.names[v] for v in step.loop.inputs])
+            for i, step in enumerate(self._steps)
+            if step.loop is not None
+        }
+
+    def forget(self) -> None:
+        """Forget what was found at points: the members are in another mode now."""
+        self._solved.clear()
+        self._last = self._latest = None
+
+    # -- values ------------------------------------------------------------------------------------------
+
+    def settle(self, t: float, x: FloatArray, w: FloatArray) -> Settled:
+        """Find all inputs at a point, loops included, and visit every member there.
+
+        Raises
+        ------
+        NumericalError
+            When an algebraic loop has no solution near the last one.
+        """
+        key = (t, x.tobytes(), w.tobytes())
+        v = self.wires.external(w)
+        if self._loops:
+            loose = self.wires.sources >= 0
+            v[loose] = self._solved.get(key, self._warm)[loose]
+        visit = Visits(self, t, x, v)
+        for number, step in enumerate(self._steps):
+            if step.loop is not None:
+                self._close(number, step, visit, known=key in self._solved)
+            elif step.member >= 0:
+                visit.at(step.member)
+            self._pass_on(step.known, visit)
+        gaps = self._gaps(visit)
+        if gaps.size and not (gaps <= LOOP_CLOSED).all():
+            return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
+        if self._loops:
+            self._warm = v.copy()
+            if len(self._solved) >= REMEMBERED:
+                self._solved.pop(next(iter(self._solved)))
+            self._solved[key] = self._warm
+        found = Settled(v, visit.outputs, visit.rates)
+        self._latest = (key, found)
+        return found
+
+    def further_solutions(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[list[str], FloatArray]]:
+        """Return loops that have other solutions at a point, with those solutions, shape (solutions, loop inputs)."""
+        base, random = self.settle(t, x, w).inputs, np.random.default_rng(2028)
+        found: list[FloatArray] = []
+        for factor in (1.0, -1.0, 10.0, -10.0):
+            self._solved.clear()
+            self._warm = base + factor * np.maximum(1.0, np.abs(base)) * random.uniform(0.5, 1.5, len(base))
+            try:
+                found.append(self.settle(t, x, w).inputs)
+            except FmilinError:
+                continue
+        self._solved.clear()
+        self._warm = base
+        told = []
+        for step in self._steps:
+            if step.loop is not None:
+                which = step.loop.inputs
+                others = [v[which] for v in found if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)]
+                if others:
+                    told.append(([self.wires.names[v] for v in which], np.array([base[which], *others])))
+        return told
+
+    def _pass_on(self, known: Indices, visit: Visits) -> None:
+        if len(known):
+            visit.inputs[known] = self.wires.fed(known, visit.outputs)
+
+    def _gaps(self, visit: Visits) -> FloatArray:
+        """Return how far every connected input is from what feeds it, relative to its size."""
+        which = np.flatnonzero(self.wires.sources >= 0)
+        fed, held = self.wires.fed(which, visit.outputs), visit.inputs[which]
+        gaps: FloatArray = np.abs(fed - held) / np.maximum(1.0, np.abs(fed))
+        return np.where(np.isnan(fed) & np.isnan(held), 0.0, gaps)
+
+    def _again(self, gap: int, t: float, x: FloatArray, w: FloatArray) -> Settled:
+        """Plan anew: an output depends on inputs of which nothing was seen where the system was connected."""
+        v = int(np.flatnonzero(self.wires.sources >= 0)[gap])
+        member = int(self._owners[1][self.wires.sources[v]])
+        if self.depends[member].all():
+            raise NumericalError(
+                f"The input '{self.wires.names[v]}' differs from the output of '{self.parts[member].name}' that feeds "
+                "it: this member does not answer the same twice at the same point."
+            )
+        self.depends[member][...] = True
+        self._plan()
+        return self.settle(t, x, w)
+
+    def _close(self, number: int, step: Step, visit: Visits, *, known: bool) -> None:
+        assert step.loop is not None  # noqa: S101 - settle() has looked
+        which, members = step.loop.inputs, step.loop.members
+
+        def answer(v: FloatArray) -> FloatArray:
+            visit.inputs[which] = v
+            for member in members:
+                visit.at(member)
+            return self.wires.fed(which, visit.outputs)
+
+        def slopes(v: FloatArray) -> FloatArray:
+            visit.inputs[which] = v
+            return self._loop_slopes(which, members, visit)
+
+        start = visit.inputs[which].copy()
+        if known and (np.abs(answer(start) - start) <= LOOP_CLOSED * np.maximum(1.0, np.abs(start))).all():
+            return
+        visit.inputs[which] = self._loops[number].solve(start, answer, slopes)
+
+    def _loop_slopes(self, which: Indices, members: Sequence[int], visit: Visits) -> FloatArray:
+        """Return K D of a loop, shape (loop, loop)."""
+        found = np.zeros((len(which), len(which)))
+        for member in members:
+            own = self.inputs[member]
+            columns = np.flatnonzero((which >= own.start) & (which < own.stop))
+            rows = np.flatnonzero(self._owners[1][self.wires.sources[which]] == member)
+            if not len(columns) or not len(rows):
+                continue
+            part = self.parts[member]
+            at = (visit.t, visit.x[self.states[member]], visit.inputs[own])
+            with in_member(part.name):
+                D = input_slopes(part.model, at, which[columns] - own.start)
+            outputs = self.wires.sources[which[rows]] - self.outputs[member].start
+            found[np.ix_(rows, columns)] = self.wires.factors[which[rows], None] * D[outputs]
+        return found
+
+    # -- slopes ------------------------------------------------------------------------------------------
+
+    def jacobians(self, t: float, x: FloatArray, w: FloatArray) -> Jacobians | None:
+        """Return the exact slopes of all members at a point; None where one of them has none.
+
+        Raises
+        ------
+        NumericalError
+            When det(I - K D) = 0.
+        """
+        key = (t, x.tobytes(), w.tobytes())
+        if self._last is None or self._last[0] != key:
+            self._last = (key, self._jacobians(self._settled_at(key, w), t, x))
+        return self._last[1]
+
+    def _settled_at(self, key: tuple[float, bytes, bytes], w: FloatArray) -> Settled:
+        """Return the last point, if it is this one: it has mostly just been evaluated."""
+        if self._latest is not None and self._latest[0] == key:
+            return self._latest[1]
+        return self.settle(key[0], np.frombuffer(key[1]), w)
+
+    def _jacobians(self, at: Settled, t: float, x: FloatArray) -> Jacobians | None:
+        members: list[MemberSlopes] = []
+        places = zip(self.parts, self.states, self.inputs, self.outputs, strict=True)
+        for part, states, inputs, outputs in places:
+            n, k = states.stop - states.start, inputs.stop - inputs.start
+            seeds = np.eye(n + k)
+            with in_member(part.name):
+                found = part.model.products(t, x[states], at.inputs[inputs], seeds[:n], seeds[n:])
+            if found is None:
+                return None
+            own = np.concatenate((found.derivatives, found.outputs))
+            members.append(MemberSlopes(own[:, :n], own[:, n:], states, inputs, outputs))
+        around = self._around([m.over_inputs[m.states.stop - m.states.start :] for m in members])
+        return Jacobians(members, self.wires.feeds, self.wires.leads, self._closed(around), self.size)
+
+    def _around(self, D: Sequence[FloatArray]) -> Any:
+        """Return K D, sparse; None where it is zero."""
+        wires, nv = self.wires, len(self.wires.sources)
+        entries: list[tuple[FloatArray, Indices, Indices]] = []
+        fed = np.flatnonzero(wires.sources >= 0)
+        for i in [i for i, block in enumerate(D) if block.any()]:
+            rows = fed[self._owners[1][wires.sources[fed]] == i]
+            values = wires.factors[rows, None] * D[i][wires.sources[rows] - self.outputs[i].start]
+            r, col = np.nonzero(values)
+            entries.append((values[r, col], rows[r], col + self.inputs[i].start))
+        if not entries:
+            return None
+        data, at, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+        return sparse.csr_array((data, (at, columns)), shape=(nv, nv))
+
+    def require_solvable(self, t: float, x: FloatArray, w: FloatArray) -> None:
+        """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes.
+
+        Raises
+        ------
+        NumericalError
+            That names the inputs.
+        """
+        if self.jacobians(t, x, w) is not None:
+            return
+        visit = Visits(self, t, x, self.settle(t, x, w).inputs.copy())
+        for step in self._steps:
+            if step.loop is not None:
+                KD = self._loop_slopes(step.loop.inputs, step.loop.members, visit)
+                require_solvable(KD, [self.wires.names[v] for v in step.loop.inputs])
+
+    def _closed(self, KD: Any) -> Any:
+        if KD is None:
+            return lambda columns: columns
+        for step in self._steps:
+            if step.loop is not None:
+                which = step.loop.inputs
+                require_solvable(KD[which][:, which].toarray(), [self.wires.names[v] for v in which])
+        if not KD.nnz:
+            return lambda columns: columns
+        if not np.isfinite(KD.data).all():  # a member knows some slopes only: whatever hangs on them is unknown
+            return lambda columns: np.full(columns.shape, np.nan)
+        closing = sparse.eye_array(KD.shape[0], format="csc") - KD.tocsc()
+        try:
+            return sparse.linalg.splu(closing).solve
+        except RuntimeError:
+            raise NumericalError(
+                "The algebraic loops of the system have no solution, or many: det(I - K D) = 0. Break one of them."
+            ) from None
+
+    def evaluated_members(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+        """Return the states and the inputs of every member at a point of the system."""
+        at = self.settle(t, x, w)
+        return [(x[s].copy(), at.inputs[k].copy()) for s, k in zip(self.states, self.inputs, strict=True)]

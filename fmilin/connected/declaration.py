@@ -1,0 +1,245 @@
+"""What is wired to what, by name: checked once, before any number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fmilin.connected.names import elements, in_member, qualified, split
+from fmilin.connected.units import NO_CHANGE, Affine, conversion
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.signals import Signal
+from fmilin.model.interface import Model
+
+__all__ = ["Connection", "Feed", "Link", "Wanted", "inputs_of", "links_of", "outputs_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """``target = factor * source + offset``, after the source was converted to the unit of the target.
+
+    Parameters
+    ----------
+    source : str
+        ``member.output``: any variable that the member shows. The name of an array means all its elements.
+    target : str
+        ``member.input``.
+    factor, offset : float
+        The offset is in the unit of the target.
+    convert_units : bool
+        Whether units are compared and converted. Without it the factor stands in for the conversion.
+    """
+
+    source: str
+    target: str
+    factor: float = 1.0
+    offset: float = 0.0
+    convert_units: bool = True
+
+    @property
+    def label(self) -> str:
+        """The connection in words."""
+        return f"The connection '{self.source}' -> '{self.target}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An input of a member, and the output of a member that feeds it."""
+
+    source: tuple[str, str]
+    target: tuple[str, str]
+    change: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """An input of the system, and the inputs of members that it feeds."""
+
+    signal: Signal
+    targets: tuple[tuple[tuple[str, str], Affine], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An output of the system: a variable of a member, in another unit maybe."""
+
+    name: str
+    source: tuple[str, str]
+    change: Affine = NO_CHANGE
+    unit: str | None = None
+
+
+def links_of(members: Mapping[str, Model], connections: Iterable[Connection | Sequence[object]]) -> list[Link]:
+    """Return every scalar connection, checked.
+
+    Raises
+    ------
+    UnknownNameError
+        When a member or an input does not exist.
+    UsageError
+        When arrays have different sizes, units do not fit, or an input is fed twice.
+    """
+    links: list[Link] = []
+    for given in connections:
+        connection = given if isinstance(given, Connection) else _from_tuple(given)
+        source, target = _ends(members, connection)
+        sources = _scalars(members, source, outputs=True)
+        targets = _scalars(members, target, outputs=False)
+        if len(sources) != len(targets):
+            raise UsageError(
+                f"{connection.label} joins {len(sources)} elements to {len(targets)}: arrays that are connected have "
+                "the same size."
+            )
+        links += [_link(members, connection, a, b) for a, b in zip(sources, targets, strict=True)]
+    _refuse_second_feeds([(link.target, qualified(*link.source)) for link in links])
+    return links
+
+
+def _from_tuple(given: object) -> Connection:
+    if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= 4:
+        raise UsageError(
+            f"A connection is a pair ('plant.y', 'controller.u'), with a factor and an offset if need be, not "
+            f"{given!r}."
+        )
+    source, target, *numbers = given
+    if not (isinstance(source, str) and isinstance(target, str) and all(isinstance(n, (int, float)) for n in numbers)):
+        raise UsageError(f"A connection is two names, a factor and an offset, not {tuple(given)!r}.")
+    return Connection(source, target, *numbers)
+
+
+def _ends(members: Mapping[str, Model], connection: Connection) -> tuple[tuple[str, str], tuple[str, str]]:
+    try:
+        return split(connection.source, members), split(connection.target, members)
+    except UnknownNameError as error:
+        error.args = (f"{connection.label}: {error}",)
+        raise
+
+
+def _scalars(members: Mapping[str, Model], end: tuple[str, str], *, outputs: bool) -> list[tuple[str, str]]:
+    """Return the elements of an array, or the variable itself, by the model's own names."""
+    member, name = end
+    model = members[member]
+    if not outputs:
+        found = elements(name, model.inputs.positions)
+        with in_member(member):
+            return [(member, model.inputs[model.inputs.index_of(n, "an input")].name) for n in found]
+    known = [*model.outputs.positions, *(n for n in model.states.positions if not model.outputs.has(n))]
+    return [(member, n) for n in elements(name, known)]
+
+
+def _link(members: Mapping[str, Model], connection: Connection, a: tuple[str, str], b: tuple[str, str]) -> Link:
+    change = Affine(float(connection.factor), float(connection.offset))
+    if connection.convert_units:
+        unit = members[b[0]].inputs[members[b[0]].inputs.index_of(b[1])].unit
+        change = change.after(conversion(signal_of(members[a[0]], a).unit, unit, connection.label))
+    else:
+        signal_of(members[a[0]], a)
+    return Link(a, b, change)
+
+
+def signal_of(model: Model, variable: tuple[str, str]) -> Signal:
+    """Return what a member says of one of its variables.
+
+    Raises
+    ------
+    UnknownNameError
+        When it has none of that name.
+    """
+    member, name = variable
+    for signals in (model.outputs, model.states):
+        if signals.has(name):
+            return signals[signals.positions[name]]
+    with in_member(member):
+        return model.with_interface(None, [name]).outputs[0]
+
+
+def _refuse_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for target, source in fed:
+        if target in seen:
+            raise UsageError(
+                f"The input '{qualified(*target)}' is fed twice, by '{seen[target]}' and by '{source}'. Keep one: a "
+                "sum needs a member that adds."
+            )
+        seen[target] = source
+
+
+def inputs_of(
+    members: Mapping[str, Model], links: Sequence[Link], asked: Sequence[str] | Mapping[str, object] | None
+) -> list[Feed]:
+    """Return the inputs of the system; all that nothing feeds where none are named.
+
+    Parameters
+    ----------
+    members, links
+    asked : sequence of str, mapping of str to str or sequence of str, or None
+        Inputs of members; under other names, or for several members at once, as a mapping.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When an input is fed by a connection as well, or does not exist.
+    """
+    taken = {link.target: qualified(*link.source) for link in links}
+    if asked is None:
+        free = [(m, s.name) for m, model in members.items() for s in model.inputs if (m, s.name) not in taken]
+        asked = {qualified(*target): qualified(*target) for target in free}
+    elif not isinstance(asked, Mapping):
+        asked = {name: name for name in _listed("inputs", asked)}
+    feeds = []
+    for name, value in asked.items():
+        texts = [value] if isinstance(value, str) else _listed("inputs", value)
+        ends = [_scalars(members, split(text, members, "an input of the system"), outputs=False) for text in texts]
+        for scalars in zip(*_same_length(name, ends), strict=True):
+            own = scalars[0][1][len(split(texts[0], members)[1]) :] if len(ends[0]) > 1 else ""
+            label = qualified(*scalars[0]) if name == texts[0] else f"{name}{own}"
+            feeds.append(_feed(members, label, scalars))
+    _refuse_second_feeds([*taken.items(), *((t, feed.signal.name) for feed in feeds for t, _ in feed.targets)])
+    return feeds
+
+
+def _same_length(name: str, ends: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
+    if len({len(end) for end in ends}) > 1:
+        raise UsageError(f"The input '{name}' feeds arrays of different sizes. Give each an input of its own.")
+    return ends
+
+
+def _feed(members: Mapping[str, Model], name: str, targets: Sequence[tuple[str, str]]) -> Feed:
+    signals = [members[m].inputs[members[m].inputs.index_of(own)] for m, own in targets]
+    first = signals[0]
+    aliases = () if name == qualified(*targets[0]) else (qualified(*targets[0]),)
+    signal = Signal(name, first.unit, first.nominal, first.start, first.description, aliases)
+    changes = [conversion(first.unit, s.unit, f"The input '{name}'") for s in signals]
+    return Feed(signal, tuple(zip(targets, changes, strict=True)))
+
+
+def _listed(what: str, names: object) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise UsageError(f"'{what}' is a sequence of names: write {what}=['...'] even for a single one.")
+    found = list(names)
+    if not all(isinstance(n, str) for n in found):
+        raise UsageError(f"'{what}' is a sequence of names, and {found!r} is none.")
+    return found
+
+
+def outputs_of(members: Mapping[str, Model], asked: Sequence[str] | Mapping[str, str] | None) -> list[Wanted]:
+    """Return the outputs of the system; all outputs of its members where none are named.
+
+    Raises
+    ------
+    UnknownNameError
+        When a member has no such variable.
+    """
+    if asked is None:
+        return [Wanted(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
+    pairs = asked.items() if isinstance(asked, Mapping) else [(name, name) for name in _listed("outputs", asked)]
+    found = []
+    for name, text in pairs:
+        end = split(text, members, "an output of the system")
+        scalars = _scalars(members, end, outputs=True)
+        for scalar in scalars:
+            label = (
+                qualified(*scalar) if name == text else name + (scalar[1][len(end[1]) :] if len(scalars) > 1 else "")
+            )
+            found.append(Wanted(label, scalar))
+    return found

@@ -1,0 +1,165 @@
+"""A connected system as one graph, which C code and FMUs are made from.
+
+Inputs that hang on states, inputs of the system and time alone are put in place. What hangs on accelerations,
+multipliers or on itself becomes an unknown beside them: W (w, v) = r, which asks that it be linear in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fmilin.connected.coupling import Coupling
+from fmilin.connected.names import in_member, of_member, qualified
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+__all__ = ["Drawn", "in_graph"]
+
+SX = Any
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A system that becomes a graph.
+
+    Parameters
+    ----------
+    name : str
+    coupling : Coupling
+    signals : tuple of Signals
+        States, inputs and outputs.
+    shown : sequence of (int, float, float)
+        Of every output: which output of a member it is, its factor and its offset.
+    observed : mapping of str to int
+        Which outputs of members constraints observe.
+    """
+
+    name: str
+    coupling: Coupling
+    signals: tuple[Signals, Signals, Signals]
+    shown: FloatArray
+    observed: Mapping[str, int]
+
+
+def in_graph(model: Drawn) -> ImplicitSystem | None:
+    """Return the equations of a system; None where a member has no graph.
+
+    Raises
+    ------
+    UsageError
+        When a connection carries something that the unknowns do not enter linearly.
+    """
+    import casadi as ca
+
+    graphs = []
+    for part in model.coupling.parts:
+        with in_member(part.name):
+            graph = part.model.in_graph()
+        if graph is None:
+            return None
+        graphs.append(graph)
+    inputs = ca.SX.sym("u", len(model.signals[1]))
+    time = ca.SX.sym("time")
+    wired = _Wired(model, graphs, inputs)
+    wired.place_known()
+    unknown = wired.unknown
+    names = [model.coupling.wires.names[j] for j in unknown]
+    w = ca.vertcat(ca.SX(0, 1), *(g.unknowns for g in graphs), *(wired.own[j] for j in unknown))
+    rows = [wired.placed(ca.mtimes(g.matrix, g.unknowns) - g.right_hand_side) for g in graphs]
+    rows += [wired.own[j] - wired.placed(wired.fed(j)) for j in unknown]
+    residual = ca.vertcat(ca.SX(0, 1), *rows)
+    W = ca.jacobian(residual, w)
+    if w.numel() and any(ca.which_depends(ca.vec(ca.densify(W)), w, 1)):
+        raise UsageError(
+            f"The system '{model.name}' cannot be written as C: the connections to {', '.join(names)} close a "
+            "loop "
+            "in which accelerations or inputs do not enter linearly. Put a state (a filter) into it."
+        )
+    outputs = wired.placed(ca.vertcat(ca.SX(0, 1), *(g.outputs for g in graphs)))
+    shown = [outputs[int(i)] * factor + offset for i, factor, offset in model.shown]
+    observed = {name: outputs[i] for name, i in model.observed.items()}
+
+    def timed(e: SX) -> SX:
+        return ca.substitute(e, ca.vertcat(*(g.time for g in graphs)), ca.repmat(time, len(graphs), 1))
+
+    return ImplicitSystem(
+        name=model.name,
+        time=time,
+        states=ca.vertcat(ca.SX(0, 1), *(g.states for g in graphs)),
+        inputs=inputs,
+        parameters=ca.vertcat(ca.SX(0, 1), *(g.parameters for g in graphs)),
+        unknowns=w,
+        unknown_names=(
+            *(qualified(p.name, n) for p, g in zip(model.coupling.parts, graphs, strict=True) for n in g.unknown_names),
+            *names,
+        ),
+        matrix=timed(ca.sparsify(W)),
+        right_hand_side=timed(ca.densify(-ca.substitute(residual, w, ca.SX.zeros(w.numel())))),
+        derivatives=timed(wired.placed(ca.vertcat(ca.SX(0, 1), *(g.derivatives for g in graphs)))),
+        outputs=timed(ca.vertcat(ca.SX(0, 1), *shown)),
+        further={name: timed(e) for name, e in observed.items()},
+        state_signals=model.signals[0],
+        input_signals=model.signals[1],
+        output_signals=model.signals[2],
+        parameter_signals=Signals(
+            of_member(p.name, s) for p, g in zip(model.coupling.parts, graphs, strict=True) for s in g.parameter_signals
+        ),
+        parameter_values=np.concatenate([np.empty(0), *(g.parameter_values for g in graphs)]),
+    )
+
+
+@dataclass
+class _Wired:
+    """The inputs of all members as expressions, as far as they are known."""
+
+    model: Drawn
+    graphs: Sequence[ImplicitSystem]
+    inputs: SX
+
+    def __post_init__(self) -> None:
+        import casadi as ca
+
+        wires = self.model.coupling.wires
+        self.own = ca.vertcat(ca.SX(0, 1), *(g.inputs for g in self.graphs))
+        self.all_outputs = ca.vertcat(ca.SX(0, 1), *(g.outputs for g in self.graphs))
+        self.w = ca.vertcat(ca.SX(0, 1), *(g.unknowns for g in self.graphs))
+        self.expressions = [self.own[j] for j in range(self.own.numel())]
+        for j, i in enumerate(wires.inputs):
+            if i >= 0:
+                self.expressions[j] = wires.factors[j] * self.inputs[int(i)] + wires.offsets[j]
+            elif wires.sources[j] < 0:
+                self.expressions[j] = ca.SX(float(wires.offsets[j]))
+        self.unknown = [j for j in range(len(self.expressions)) if wires.sources[j] >= 0]
+
+    def fed(self, j: int) -> SX:
+        """Return what feeds an input, over the members' own inputs."""
+        wires = self.model.coupling.wires
+        return wires.factors[j] * self.all_outputs[int(wires.sources[j])] + wires.offsets[j]
+
+    def placed(self, e: SX) -> SX:
+        """Return an expression with the inputs that are known in their places."""
+        import casadi as ca
+
+        if not self.own.numel():
+            return e
+        return ca.substitute(e, self.own, ca.vertcat(*self.expressions))
+
+    def place_known(self) -> None:
+        """Put in place whatever hangs on no unknown."""
+        import casadi as ca
+
+        progress = True
+        while progress and self.unknown:
+            open_ = ca.vertcat(self.w, *(self.own[j] for j in self.unknown))
+            candidates = self.placed(ca.vertcat(*(self.fed(j) for j in self.unknown)))
+            depends = ca.which_depends(candidates, open_, 1, True)  # noqa: FBT003 - casadi's own
+            found = {j: candidates[i] for i, j in enumerate(self.unknown) if not depends[i]}
+            for j, e in found.items():
+                self.expressions[j] = e
+            self.unknown = [j for j in self.unknown if j not in found]
+            progress = bool(found)

@@ -1,0 +1,168 @@
+"""A step of a co-simulation: the members as they answer it, and a master that passes values on between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag, expm
+
+from fmilin.connected.names import qualified
+from fmilin.connected.system import ConnectedModel
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.model import LinearModel
+
+__all__ = ["MASTERS", "Master", "Member", "OneStep", "one_step", "output_name"]
+
+MASTERS = ("jacobi", "gauss-seidel")
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """How values are passed on.
+
+    Parameters
+    ----------
+    kind : {"jacobi", "gauss-seidel"}
+    order : sequence of str
+        Of the members that a Gauss-Seidel master steps one after the other; as they were connected by default.
+
+    Raises
+    ------
+    UsageError
+        When the kind is unknown, or an order is given to a Jacobi master.
+    """
+
+    kind: str = "jacobi"
+    order: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in MASTERS:
+            raise UsageError(f"'{self.kind}' is no master: use {' or '.join(MASTERS)}.")
+        if self.order and self.kind == "jacobi":
+            raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
+
+    def places(self, members: Sequence[str]) -> list[int]:
+        """Return the members' numbers in the order of their steps.
+
+        Raises
+        ------
+        UsageError
+            When the order misses a member, or names one twice or an unknown one.
+        """
+        if not self.order:
+            return list(range(len(members)))
+        if sorted(self.order) != sorted(members):
+            raise UsageError(f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}.")
+        return [list(members).index(name) for name in self.order]
+
+
+class Member(NamedTuple):
+    """A member as it is linearized: continuous, or sampled at the step."""
+
+    name: str
+    linear: LinearModel
+
+
+class _Held(NamedTuple):
+    """A member over one step with held inputs, in deviations from the point: x+ = Phi x + Gamma v + drift."""
+
+    Phi: FloatArray
+    Gamma: FloatArray
+    drift: FloatArray
+    C: FloatArray
+    D: FloatArray
+    samples: bool
+    """Whether its outputs are those of the beginning of the step, held."""
+
+
+def _held(linear: LinearModel, step: float) -> _Held:
+    if linear.sample_time:
+        return _Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
+    n, k = linear.B.shape
+    M = np.zeros((n + k + 1, n + k + 1))
+    M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
+    E = expm(M)[:n]
+    return _Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
+
+
+class OneStep(NamedTuple):
+    """A step of the whole, in deviations from the point.
+
+    Attributes
+    ----------
+    states : array, shape (n, n + nu + 1)
+        A, B and the drift of what is remembered: states of the members, and outputs that hold their last input.
+    outputs : array, shape (ny, n + nu + 1)
+    held : list of str
+        Those outputs.
+    """
+
+    states: FloatArray
+    outputs: FloatArray
+    held: list[str]
+
+
+def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], step: float) -> OneStep:
+    """Let the master go one step with unit states, and read off the matrices.
+
+    Parameters
+    ----------
+    model : ConnectedModel
+    master : Master
+    members : sequence of Member
+        In the order of the model.
+    step : float
+        In seconds.
+    """
+    coupling = model.coupling
+    own = [_held(m.linear, step) for m in members]
+    sizes = [len(m.Phi) for m in own]
+    P, ny = sum(sizes), coupling.size[2]
+    D = block_diag(*(m.D for m in own)).reshape(ny, -1)
+    C = block_diag(*(m.C for m in own)).reshape(ny, P)
+    used = np.zeros(ny, dtype=bool)
+    used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
+    kept = np.flatnonzero(used & (D != 0).any(axis=1))  # what was read last is a state where it holds the last input
+    nz, nu = P + len(kept), len(model.inputs)
+    width = nz + nu + 1
+    states = np.eye(P, width)
+    read = np.hstack((C, np.zeros((ny, width - P))))
+    read[kept] = 0.0
+    read[kept, P + np.arange(len(kept))] = 1.0
+    outside = np.hstack((np.zeros((nu, nz)), np.eye(nu), np.zeros((nu, 1))))
+    K, L = coupling.wires.selections(coupling.size[2], nu)
+    first = np.cumsum([0, *sizes])
+    inputs = K @ read + L @ outside
+    D_sparse = sparse.csr_array(D)
+    shown = read + D_sparse @ inputs
+    shown[kept] = read[kept]
+    after, last = states.copy(), read.copy()
+    for i in master.places(list(model.members)):
+        v = coupling.inputs[i]
+        given = inputs[v] if master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
+        rows = slice(first[i], first[i + 1])
+        after[rows] = own[i].Phi @ states[rows] + own[i].Gamma @ given
+        after[rows, -1] += own[i].drift
+        x = states[rows] if own[i].samples else after[rows]
+        last[coupling.outputs[i]] = own[i].C @ x + own[i].D @ given
+        if own[i].samples:  # what it answers at this point
+            shown[coupling.outputs[i]] = last[coupling.outputs[i]]
+    whole = np.vstack((after, last[kept]))
+    needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
+    columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
+    whole, shown, kept = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], kept[needed - P]
+    out = shown[model._shown] * model._changes[:, :1]
+    return OneStep(whole, out, [output_name(model, int(j)) for j in kept])
+
+
+def output_name(model: ConnectedModel, output: int) -> str:
+    """Return what the system calls an output of all its members."""
+    for part, own in zip(model.coupling.parts, model.coupling.outputs, strict=True):
+        if own.start <= output < own.stop:
+            return qualified(part.name, part.model.outputs[output - own.start].name)
+    raise IndexError(output)

@@ -1,0 +1,142 @@
+"""The closed loop of a plant with sampled regulators, from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.connected.cosimulation import Cosimulation, Master, Member
+from fmilin.connected.declaration import Feed, Link, Wanted
+from fmilin.connected.hybrid import system_of
+from fmilin.connected.linear_member import from_linear
+from fmilin.connected.names import qualified
+from fmilin.connected.sampled_member import SampledMember
+from fmilin.connected.system import ConnectedModel, Declaration
+from fmilin.connected.units import NO_CHANGE
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import Signal, Signals
+from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import OperatingPoint
+
+__all__ = ["sampled_loop"]
+
+
+def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> LinearModel:
+    """Return the discrete linear model of a plant with sampled regulators, from sample to sample.
+
+    The plant between two samples is exact: its outputs are read at t_k, every regulator answers at once, and what it
+    answers is held until t_(k+1).
+
+    Parameters
+    ----------
+    model : ConnectedModel
+        With sampled members, all of one sample time; they feed continuous members only.
+    point : OperatingPoint, optional
+        Where the system starts by default.
+
+    Returns
+    -------
+    LinearModel
+        With ``sample_time``; states of the plant, then of the regulators.
+
+    Raises
+    ------
+    UsageError
+        When this is no connected system, nothing is sampled, sample times differ, or one regulator feeds another.
+    """
+    if not isinstance(model, ConnectedModel):
+        raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")
+    sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
+    times = {m.linear.sample_time for m in sampled.values()}
+    if len(times) != 1:
+        told = ", ".join(f"{t:g} s" for t in sorted(times))
+        if times:
+            raise UsageError(f"Sample times differ: {told}. Bring the regulators to one of them.")
+        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
+    point = operating_point(model) if point is None else point
+    model = model_at(model, point)  # type: ignore[assignment]
+    split = _split(model, sampled)
+    plant = linearize(split.plant, _plant_point(split.plant, model, point))
+    whole = system_of(replace(split.whole, members={_PLANT: from_linear(plant), **sampled}))
+    view = [(part.name, [s.name for s in part.model.outputs]) for part in whole.coupling.parts]
+    parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
+    members = tuple(Member(name, _with_outputs(parts[name], outputs)) for name, outputs in view)
+    master = Master("gauss-seidel", (*sampled, _PLANT))
+    loop = Cosimulation(whole, operating_point(whole), master, times.pop(), plant, members)
+    return _renamed(loop.linear, model)
+
+
+_PLANT = "plant of the loop"
+
+
+@dataclass
+class _Split:
+    plant: ConnectedModel
+    whole: Declaration
+
+
+def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> _Split:
+    """Return the continuous members as a system of their own, and how the regulators are wired to it."""
+    d = model.declaration
+    inner = [link for link in d.links if link.source[0] not in sampled and link.target[0] not in sampled]
+    held = [link for link in d.links if link.source[0] in sampled and link.target[0] not in sampled]
+    read = [link for link in d.links if link.source[0] not in sampled and link.target[0] in sampled]
+    if len(inner) + len(held) + len(read) < len(d.links):
+        raise UsageError("One sampled regulator feeds another: join them to one first.")
+    own = [f for f in (d.feeds[i] for i in model._chosen) if any(t[0] not in sampled for t, _ in f.targets)]
+    feeds = [replace(f, targets=tuple(x for x in f.targets if x[0][0] not in sampled)) for f in own]
+    feeds += [Feed(Signal(f"held {qualified(*k.target)}"), ((k.target, k.change),)) for k in held]
+    shown = [w for w in d.wanted if w.source[0] not in sampled]
+    sources = list(dict.fromkeys(link.source for link in read))
+    wanted = [*shown, *(Wanted(f"read {qualified(*s)}", s) for s in sources)]
+    members = {name: m for name, m in model.members.items() if name not in sampled}
+    plant = system_of(Declaration(_PLANT, members, inner, feeds, wanted))
+    links = [Link((_PLANT, f"read {qualified(*k.source)}"), k.target, k.change) for k in read]
+    links += [Link(k.source, (_PLANT, f"held {qualified(*k.target)}"), NO_CHANGE) for k in held]
+    outer = []
+    for i in model._chosen:
+        f = d.feeds[i]
+        targets = [((_PLANT, f.signal.name), NO_CHANGE)] if any(t[0] not in sampled for t, _ in f.targets) else []
+        targets += [x for x in f.targets if x[0][0] in sampled]
+        outer.append(Feed(f.signal, tuple(targets)))
+    out = [w if w.source[0] in sampled else Wanted(w.name, (_PLANT, w.name)) for w in d.wanted]
+    return _Split(plant, Declaration(model.info.name, {}, links, outer, out))
+
+
+def _plant_point(plant: ConnectedModel, model: ConnectedModel, point: OperatingPoint) -> OperatingPoint:
+    at = model.coupling.settle(point.time, point.states, point.inputs)
+    sources = {link.target: link.source for link in model.declaration.links}
+    inputs = []
+    for feed in plant.declaration.feeds:
+        name = feed.signal.name
+        if model.inputs.has(name):
+            inputs.append(point.inputs[model.inputs.positions[name]])
+        else:
+            inputs.append(at.outputs[model._taps[sources[feed.targets[0][0]]]])
+    return OperatingPoint(point.time, point.states, np.array(inputs, dtype=float), {})
+
+
+def _with_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
+    rows = [linear.outputs.index_of(name) for name in names]
+    return replace(linear, C=linear.C[rows], D=linear.D[rows], outputs=linear.outputs.select(rows))
+
+
+def _renamed(linear: LinearModel, model: ConnectedModel) -> LinearModel:
+    """Give the plant's states the names that they have in the system."""
+
+    def own(signal: Signal) -> Signal:
+        return replace(signal, name=signal.name.removeprefix(f"{_PLANT}."), aliases=())
+
+    point = linear.point
+    states = {name.removeprefix(f"{_PLANT}."): value for name, value in point.states.items()}
+    return replace(
+        linear,
+        point=Point(point.time, states, point.inputs, point.outputs, point.parameters),
+        states=Signals(map(own, linear.states)),
+        full_states=Signals(map(own, linear.full_states)),
+        model=model.info,
+    )

@@ -1,0 +1,372 @@
+"""An SSP file as a connected model."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fmilin.connected.connect import member_of
+from fmilin.connected.hybrid import system_of
+from fmilin.connected.names import in_member
+from fmilin.connected.ssp.elements import Component, Structure, Value
+from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
+from fmilin.connected.ssp.held import HeldValues, in_order
+from fmilin.connected.ssp.reading import read_structure
+from fmilin.connected.ssp.wiring import declaration_of
+from fmilin.connected.system import ConnectedModel
+from fmilin.connected.units import Affine, conversion
+from fmilin.fmi.read.archive import FmuFile, read_description
+from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
+from fmilin.model.interface import Model
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.options import FmuOptions
+
+__all__ = ["DEFAULT", "SspFile", "is_ssp", "open_ssp"]
+
+DEFAULT = "SystemStructure.ssd"
+_FMU = "application/x-fmu-sharedlibrary"
+_INSIDE = ".ssp!/"
+"""Between the path of an archive inside the archive and a path in it."""
+_DEEPEST = 16
+"""Files that lead to a component: a system needs few, and an archive can contain itself."""
+_DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
+
+_MEND = "Put it there, or export the system again"
+
+Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
+"""From the path of an FMU, its parameters, and what the user sets of it, to the model."""
+
+
+def _circle(files: Sequence[str]) -> str:
+    circle = " -> ".join(f"'{f}'" for f in files)
+    return f"systems contain each other in a circle, {circle}. Take one of these components out"
+
+
+def is_ssp(source: str) -> bool:
+    """Whether ``source`` names a system of FMUs."""
+    return source.lower().endswith((".ssp", ".ssd"))
+
+
+@dataclass
+class SspFile:
+    """An SSP archive, or an SSD file with what it needs beside it; nothing of it is executed here.
+
+    Parameters
+    ----------
+    path : Path
+    options : FmuOptions, optional
+        How much may be unpacked.
+    """
+
+    path: Path
+    options: FmuOptions | None = None
+    _folder: Path | None = field(default=None, init=False)
+    _archives: dict[str, SspFile] = field(default_factory=dict, init=False)
+    _above: tuple[Path, ...] = ()
+    """The archives that lead here."""
+
+    @cached_property
+    def archive(self) -> FmuFile | None:
+        """The zip archive; None for a plain SSD file."""
+        return None if self.path.suffix.lower() == ".ssd" else _Archive(self.path, self.options)
+
+    def read(self, member: str) -> bytes | None:
+        """Return the content of a file of the system; None where there is none."""
+        if (inside := self._inside(member)) is not None:
+            return inside[0].read(inside[1])
+        if self.archive is not None:
+            return self.archive.read(member)
+        beside = self.path.parent / member
+        try:
+            return beside.read_bytes() if beside.is_file() else None
+        except OSError as error:
+            raise ModelError(f"'{beside}' cannot be read: {error.strerror or error}.") from None
+
+    @property
+    def start(self) -> str:
+        """The SSD file of the outermost system."""
+        return self.path.name if self.archive is None else DEFAULT
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What the file says.
+
+        Raises
+        ------
+        ModelError
+            When it is missing, damaged or not supported: with its place.
+        """
+        if not self.path.exists():
+            raise missing_file(self.path)
+        return read_structure(self.read, self.start, self.path.name)
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The system without nesting."""
+        return flattened(self.structure, self.start, self._opened)
+
+    def _inside(self, source: str) -> tuple[SspFile, str] | None:
+        """Return the archive inside this one that ``source`` leads into, and the rest of the path; None for none."""
+        name, mark, rest = source.partition(_INSIDE)
+        if not mark:
+            return None
+        return self._archives[f"{name}.ssp"], rest
+
+    def _enter(self, component: Component) -> str:
+        """Open an archive inside this one; return the path of its system."""
+        outer, source = self, component.source
+        while (inside := outer._inside(source)) is not None:
+            outer, source = inside
+        if source not in outer._archives:
+            own = replace(component, source=source)
+            found, above = outer.file_of(own), (*outer._above, outer.path.resolve())
+            if found.resolve() in above:
+                names = [p.name for p in (*above[above.index(found.resolve()) :], found)]
+                raise self._error(component, _circle(names))
+            outer._archives[source] = SspFile(found, self.options, above)
+        return f"{component.source}!/{DEFAULT}"
+
+    def _opened(self, component: Component, files: tuple[str, ...]) -> Structure | None:
+        """Return what a component in a file of its own consists of; None for an FMU.
+
+        Raises
+        ------
+        ModelError
+            When its file is missing, of another type, or contains itself.
+        """
+        suffix = component.source.lower()[-4:]
+        if component.type == _FMU and suffix not in (".ssd", ".ssp"):
+            return None
+        if component.type not in (_FMU, _DEFINITION, _PACKAGE):
+            raise self._error(component, f"its type '{component.type}' is not supported")
+        if len(files) > _DEEPEST:
+            raise self._error(component, f"systems lie more than {_DEEPEST} files deep in each other")
+        if component.source in files:
+            raise self._error(component, _circle((*files[files.index(component.source) :], component.source)))
+        source = component.source
+        if suffix == ".ssp":
+            source = self._enter(component)
+        elif self.read(source) is None:
+            raise self._error(component, f"its file '{source}' is missing. {_MEND}")
+        return read_structure(self.read, source, self.path.name)
+
+    def _error(self, component: Component, what: str) -> ModelError:
+        return ModelError(f"'{self.path.name}', line {component.line}, component '{component.name}': {what}.")
+
+    def _missing(self, component: Component, where: str) -> ModelError:
+        return self._error(component, f"the file '{component.source}' is missing {where} '{self.path.name}'. {_MEND}")
+
+    def file_of(self, component: Component) -> Path:
+        """Return where an FMU, or an archive in the archive, lies on disk; the archive is unpacked for it.
+
+        Raises
+        ------
+        ModelError
+            When it is missing.
+        """
+        if (inside := self._inside(component.source)) is not None:
+            return inside[0].file_of(replace(component, source=inside[1]))
+        if self.archive is None:
+            found = self.path.parent / component.source
+        else:
+            if component.source not in self.archive.by_path:
+                beside = self.path.parent / Path(component.source).name
+                if not beside.is_file():
+                    raise self._missing(component, "in")
+                return beside
+            if self._folder is None:
+                folders = {p.split("/")[0] for p in self.archive.by_path if "/" in p}
+                self._folder = self.archive.unpack(sorted(folders))
+            found = self._folder / component.source
+        if not found.is_file():
+            raise self._missing(component, "beside")
+        return found
+
+    def close(self) -> None:
+        """Remove what was unpacked."""
+        for archive in self._archives.values():
+            archive.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+class _Archive(FmuFile):
+    """The same care as with FMUs, in the words of SSP."""
+
+    def read(self, member: str) -> bytes | None:
+        with _as_ssp():
+            return super().read(member)
+
+    def unpack(self, folders: object) -> Path:
+        with _as_ssp():
+            return super().unpack(folders)  # type: ignore[arg-type]
+
+
+class _as_ssp:  # noqa: N801 - reads like a statement
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, ModelError):
+            text = str(error).replace("is no FMU", "is no SSP file").replace("An FMU", "An SSP file")
+            text = text.replace("the .fmu file", "the .ssp file").replace("which FMI does", "which SSP does")
+            error.args = (text.replace("for an FMU", "for a file").replace("the FMU again", "the system again"),)
+
+
+def open_ssp(
+    path: Path,
+    load: Opener,
+    *,
+    settings: Mapping[str, Value] | None = None,
+    options: FmuOptions | None = None,
+) -> ConnectedModel:
+    """Return the system of an SSP file as a model.
+
+    Members are called by their paths, ``Drive.Motor``; inputs and outputs are the connectors of the outermost system,
+    or, where it has none, all free inputs and all outputs of the members. Every FMU is used through model exchange
+    where it has that, whatever ``implementation`` says: the equations are the same.
+
+    Parameters
+    ----------
+    path : Path
+    load : callable
+        Opens an FMU.
+    settings : mapping of str to value, optional
+        ``component.parameter``; states and inputs are left to the operating point.
+    options : FmuOptions, optional
+
+    Raises
+    ------
+    ModelError
+        When the file or a part of it is missing, damaged or not supported; when an FMU cannot be opened.
+    UnknownNameError
+        When a setting is of no component, state or input.
+    """
+    file = SspFile(path, options)
+    flat = file.flat
+    if not flat.placed:
+        raise ModelError(f"'{path.name}' contains no component: there is nothing to linearize.")
+    members: dict[str, Model] = {}
+    try:
+        asked = _by_component(flat, settings or {})
+        for name in in_order(flat):
+            placed = flat.placed[name]
+            found, told = file.file_of(placed.component), asked.get(name, {})
+            held = HeldValues.of(flat, name, lambda node: _present(members, node))
+            flat.notes += held.notes
+            given = {**_parameters(flat, file, placed), **held.values}
+            bound = {n: v for n, v in given.items() if n not in told}
+            with in_member(name):
+                members[name] = member_of(name, load(found, bound, told))
+        system = system_of(declaration_of(flat, {name: members[name] for name in flat.placed}))
+        _require_free(system, asked, settings or {})
+    except BaseException:
+        for model in members.values():
+            model.close()
+        file.close()
+        raise
+    weakref.finalize(system, file.close)
+    return system
+
+
+def _present(members: Mapping[str, Model], node: Node) -> Value | None:
+    """Return the value of a variable of a member that is open, where the member starts; None where it cannot tell."""
+    from fmilin.fmi.read.model import FmuModel
+
+    model = members.get(node[0])
+    if not isinstance(model, FmuModel):
+        return None
+    with in_member(node[0]):
+        model.evaluate(model.start.time, model.start.states, model.start.inputs)
+        return model.value_of(node[1])
+
+
+# -- parameters ------------------------------------------------------------------------------------------
+
+
+def _require_free(
+    system: ConnectedModel, asked: Mapping[str, Mapping[str, Value]], settings: Mapping[str, Value]
+) -> None:
+    """Refuse what would be set without effect.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When it is an input of a member that is none of the system, or nothing that is known.
+    """
+    told = {f"{member}.{name}" for member, own in asked.items() for name in own}
+    for name in settings:
+        if name not in told:
+            system.inputs.index_of(name, "an input, state or parameter of the system")
+    for member, own in asked.items():
+        for name in own:
+            if system.members[member].inputs.has(name) and not system.inputs.has(f"{member}.{name}"):
+                raise UsageError(
+                    f"'{member}.{name}' cannot be set: it is fed by a connection, or no connector of the system leads "
+                    "to it."
+                )
+
+
+def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+    """Return what the user sets, by component and its own name; of the whole system's inputs nothing."""
+    found: dict[str, dict[str, Value]] = {}
+    for text, value in settings.items():
+        places = [p for p in flat.placed if text.startswith(f"{p}.")]
+        if places:
+            place = max(places, key=len)
+            found.setdefault(place, {})[text[len(place) + 1 :]] = value
+    return found
+
+
+def _parameters(flat: Flat, file: SspFile, placed: Placed) -> dict[str, Value]:
+    """Return the parameters of a component: handed down by connectors, or bound to it."""
+    described, own = _described(file, placed.component), {}
+    for node in flat.inputs_of(placed.path):
+        if (handed := _handed_down(flat, node)) is not None:
+            own[node[1]] = _in_unit(handed, described.get(node[1], ""), node)
+    for (place, variable), bound in flat.values.items():
+        if place == placed.path:
+            own[variable] = _in_unit(bound, described.get(variable, ""), (place, variable))
+    return own
+
+
+def _described(file: SspFile, component: Component) -> dict[str, str]:
+    """Return the units of an FMU's variables; nothing where it cannot be read, which is said when it is opened."""
+    try:
+        return {n: v.unit for n, v in read_description(file.file_of(component), file.options).by_name.items()}
+    except FmilinError:
+        return {}
+
+
+def _handed_down(flat: Flat, node: Node) -> tuple[Value, str, Mapping[str, object]] | None:
+    """Return the value of a system's own connector that a parameter is connected to."""
+    here = node
+    for _ in range(len(flat.drivers) + 1):
+        driver = flat.drivers.get(here)
+        if driver is None:
+            return None
+        here = driver.source
+        if here in flat.values and here[0] not in flat.placed:
+            value, unit, units = flat.values[here]
+            if driver.wire.change != Affine() and not isinstance(value, (str, bool)):
+                value = driver.wire.change.factor * value + driver.wire.change.offset
+            return value, unit, units
+    return None
+
+
+def _in_unit(bound: tuple[Value, str, Mapping[str, object]], unit: str, node: Node) -> Value:
+    value, given, units = bound
+    if isinstance(value, (str, bool)) or not given or not unit or given == unit:
+        return value
+    try:
+        change = conversion(given, unit, f"The parameter '{node[0]}.{node[1]}'", units)  # type: ignore[arg-type]
+    except UsageError as error:
+        raise ModelError(str(error)) from None
+    return change.factor * value + change.offset

@@ -1,0 +1,245 @@
+"""From SystemStructure.ssd, and the files that it refers to, to the elements of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from fmilin.connected.ssp.elements import Binding, Component, Connector, Mapped, Parameter, Structure, System, Wire
+from fmilin.connected.ssp.xml import SSB, SSC, SSD, SSM, SSV, Reader, local_name
+from fmilin.ground.errors import ModelError
+
+__all__ = ["Read", "read_structure", "resolved"]
+
+Read = Callable[[str], bytes | None]
+"""From a path inside the archive to the content; None where there is no such file."""
+
+_KINDS = {
+    *("input", "output", "inout", "parameter", "calculatedParameter"),
+    *("structuralParameter", "constant", "local", "unspecified"),
+}
+_FMU = "application/x-fmu-sharedlibrary"
+VERSIONS = ("1.", "2.")
+
+
+def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> str:
+    """Return the path inside the archive that a source means, relative to the folder of the SSD file.
+
+    What an archive inside the archive contains is written ``inner.ssp!/resources/motor.fmu``.
+
+    Raises
+    ------
+    ModelError
+        When it leads to another place: out of the archive, to a network.
+    """
+    text = unquote(source)
+    if "://" in text or text.startswith(("/", "\\", "file:")) or ":" in text.split("/")[0]:
+        raise error(f"the source '{source}' lies outside of the archive, which is not supported")
+    parts: list[str] = [p for p in folder.split("/") if p]
+    for part in text.replace("\\", "/").split("/"):
+        if part == "..":
+            if not parts or parts[-1].endswith("!"):
+                raise error(f"the source '{source}' leads out of the archive")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def read_structure(read: Read, path: str, archive: str) -> Structure:
+    """Read an SSD file.
+
+    Parameters
+    ----------
+    read : callable
+    path : str
+        Inside the archive.
+    archive : str
+        Its name, for messages.
+
+    Raises
+    ------
+    ModelError
+        When it is missing, malformed, of another version, or has parts that are not supported: with the line.
+    """
+    xml = read(path)
+    if xml is None:
+        raise ModelError(f"'{archive}' contains no {path}. Is it an SSP file at all?")
+    file = _SsdFile(read, xml, path, archive)
+    return file.structure()
+
+
+class _SsdFile:
+    def __init__(self, read: Read, xml: bytes, path: str, archive: str) -> None:
+        self.read, self.archive = read, archive
+        self.folder = path.rpartition("/")[0]
+        self.reader = Reader(xml, f"{path} in '{archive}'", f"{SSD}SystemStructureDescription")
+        self.enumerations = self.reader.enumerations(f"{SSD}Enumerations")
+
+    def structure(self) -> Structure:
+        reader, root = self.reader, self.reader.root
+        version = root.get("version") or ""
+        if not version.startswith(VERSIONS):
+            raise reader.error(f"SSP version '{version}' is not known; supported are 1.0 and 2.0", root)
+        system = root.find(f"{SSD}System")
+        if system is None:
+            raise reader.error("there is no System", root)
+        units = reader.units(f"{SSD}Units")
+        return Structure(root.get("name") or "system", version, self._system(system), units, self.folder)
+
+    # -- elements ----------------------------------------------------------------------------------------
+
+    def _system(self, element: Any) -> System:
+        reader = self.reader
+        components: dict[str, Component] = {}
+        systems: dict[str, System] = {}
+        references: dict[str, str] = {}
+        order = []
+        for child in reader.children(element, f"{SSD}Elements/*"):
+            name = reader.required(child, "name")
+            if name in components or name in systems or name in references:
+                raise reader.error(f"two elements are called '{name}'", child)
+            order.append(name)
+            match local_name(child):
+                case "Component":
+                    components[name] = self._component(child, name)
+                case "System":
+                    systems[name] = self._system(child)
+                case "SignalDictionaryReference":
+                    references[name] = reader.required(child, "dictionary")
+                case other:
+                    raise reader.error(f"an element of the kind '{other}' is not supported", child)
+        return System(
+            name=reader.required(element, "name"),
+            where=reader.where,
+            connectors=self._connectors(element),
+            bindings=self._bindings(element),
+            components=components,
+            systems=systems,
+            references=references,
+            dictionaries=dict(self._dictionary(d) for d in reader.children(element, f"{SSD}SignalDictionaries/*")),
+            wires=tuple(self._wire(c) for c in reader.children(element, f"{SSD}Connections/{SSD}Connection")),
+            order=tuple(order),
+        )
+
+    def _component(self, element: Any, name: str) -> Component:
+        reader = self.reader
+        source = reader.required(element, "source")
+        path = resolved(source, self.folder, lambda what: reader.error(f"component '{name}': {what}", element))
+        return Component(
+            name=name,
+            type=element.get("type") or _FMU,
+            source=path,
+            implementation=element.get("implementation") or "any",
+            connectors=self._connectors(element),
+            bindings=self._bindings(element),
+            line=element.sourceline,
+        )
+
+    def _connectors(self, element: Any) -> dict[str, Connector]:
+        reader = self.reader
+        found: dict[str, Connector] = {}
+        for c in reader.children(element, f"{SSD}Connectors/{SSD}Connector"):
+            name, kind = reader.required(c, "name"), c.get("kind") or "unspecified"
+            if kind not in _KINDS:
+                raise reader.error(f"the connector '{name}' is of the unknown kind '{kind}'", c)
+            if name in found:
+                raise reader.error(f"two connectors are called '{name}'", c)
+            typed = reader.typed(c, (SSC, SSD))
+            kind_of_number = "" if typed is None else local_name(typed)
+            unit = "" if typed is None else typed.get("unit") or ""
+            items = {} if typed is None else self.enumerations.get(typed.get("name") or "", {})
+            found[name] = Connector(name, kind, kind_of_number, unit, c.sourceline, items)
+        return found
+
+    def _wire(self, element: Any) -> Wire:
+        reader = self.reader
+        start, end = (self._end(element, side) for side in ("start", "end"))
+        convert = not reader.flag(element, "suppressUnitConversion")
+        change, table = reader.transformation(element)
+        return Wire(start, end, change, table, convert, element.sourceline)
+
+    def _end(self, element: Any, side: str) -> tuple[str, str]:
+        name = self.reader.required(element, f"{side}Connector")
+        indices = (element.get(f"{side}Indices") or "").split()
+        if indices:
+            name = f"{name}[{','.join(indices)}]"
+        return element.get(f"{side}Element") or "", name
+
+    def _dictionary(self, element: Any) -> tuple[str, dict[str, str]]:
+        reader, name = self.reader, self.reader.required(element, "name")
+        found = element.find(f"{SSB}SignalDictionary")
+        owner = reader
+        if (source := element.get("source")) is not None:
+            owner = self._file(source, element, f"{SSB}SignalDictionary")
+            found = owner.root
+        if found is None:
+            raise reader.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
+        units = {}
+        for entry in owner.children(found, f"{SSB}DictionaryEntry"):
+            typed = owner.typed(entry, (SSC, SSB))
+            units[owner.required(entry, "name")] = "" if typed is None else typed.get("unit") or ""
+        return name, units
+
+    # -- parameters --------------------------------------------------------------------------------------
+
+    def _bindings(self, element: Any) -> tuple[Binding, ...]:
+        path = f"{SSD}ParameterBindings/{SSD}ParameterBinding"
+        return tuple(self._binding(b) for b in self.reader.children(element, path))
+
+    def _binding(self, element: Any) -> Binding:
+        reader, owner = self.reader, self.reader
+        kind = element.get("type") or "application/x-ssp-parameter-set"
+        if kind != "application/x-ssp-parameter-set":
+            raise reader.error(f"parameters of the type '{kind}' are not supported", element)
+        if element.get("sourceBase") == "component":
+            raise reader.error("parameters inside a component's own file are not supported", element)
+        if (source := element.get("source")) is not None:
+            owner = self._file(source, element, f"{SSV}ParameterSet")
+            values, units = owner.root, owner.units(f"{SSV}Units")
+        else:
+            values = element.find(f"{SSD}ParameterValues/{SSV}ParameterSet")
+            units = {}
+        if values is None:
+            raise reader.error("the parameter binding has no values", element)
+        prefix, parameters = element.get("prefix") or "", []
+        items = {**self.enumerations, **owner.enumerations(f"{SSV}Enumerations")}
+        for p in owner.children(values, f"{SSV}Parameters/{SSV}Parameter"):
+            name, typed = owner.required(p, "name"), owner.typed(p, (SSV,))
+            if typed is None:
+                raise owner.error(f"the parameter '{name}' has no value", p)
+            value = owner.value(typed)
+            if local_name(typed) == "Enumeration":
+                value = items.get(typed.get("name") or "", {}).get(str(value), value)
+            parameters.append(Parameter(prefix + name, value, typed.get("unit") or ""))
+        where = f"{owner.where}, line {values.sourceline}"
+        return Binding(tuple(parameters), self._mapping(element), units, where)
+
+    def _mapping(self, binding: Any) -> tuple[Mapped, ...] | None:
+        element = binding.find(f"{SSD}ParameterMapping")
+        if element is None:
+            return None
+        owner, mapping = self.reader, element.find(f"{SSM}ParameterMapping")
+        if (source := element.get("source")) is not None:
+            owner = self._file(source, element, f"{SSM}ParameterMapping")
+            mapping = owner.root
+        if mapping is None:
+            raise owner.error("the parameter mapping is neither there nor in a file", element)
+        return tuple(
+            Mapped(
+                owner.required(m, "source"),
+                owner.required(m, "target"),
+                *owner.transformation(m),
+                not owner.flag(m, "suppressUnitConversion"),
+            )
+            for m in owner.children(mapping, f"{SSM}MappingEntry")
+        )
+
+    def _file(self, source: str, element: Any, root: str) -> Reader:
+        """Open a further file of the archive."""
+        path = resolved(source, self.folder, lambda what: self.reader.error(what, element))
+        xml = self.read(path)
+        if xml is None:
+            raise self.reader.error(f"the file '{source}' is missing in the archive", element)
+        return Reader(xml, f"{path} in '{self.archive}'", root)

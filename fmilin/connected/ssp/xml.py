@@ -1,0 +1,203 @@
+"""XML of the SSP files: opened safely, and what is wrong said with its place.
+
+Read here, over lxml, because no library reads all of it: FMPy's ``ssp`` package (0.3.32) looks for a connection's
+LinearTransformation in the wrong namespace and so drops it, drops units of connectors, mappings that stand inline and
+references to signal dictionaries, and knows the schema of 1.x only; pyssp-standard (0.9.1) does not read
+transformations and ``suppressUnitConversion`` of connections at all, and unpacks archives without any limit. A
+dropped factor is a wrong linear model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from fmilin.connected.units import AbsoluteUnit, Affine
+from fmilin.fmi.write.units import BASE_UNITS
+from fmilin.ground.errors import ModelError
+
+__all__ = ["INTEGERS", "SSB", "SSC", "SSD", "SSM", "SSV", "Reader"]
+
+_BASE = "{http://ssp-standard.org/SSP1/"
+SSC = f"{_BASE}SystemStructureCommon}}"
+SSD = f"{_BASE}SystemStructureDescription}}"
+SSV = f"{_BASE}SystemStructureParameterValues}}"
+SSM = f"{_BASE}SystemStructureParameterMapping}}"
+SSB = f"{_BASE}SystemStructureSignalDictionary}}"
+
+_NUMBERS = {"Real", "Float64", "Float32"}
+_TABLES = {f"{kind}MappingTransformation" for kind in ("Boolean", "Integer", "Enumeration")}
+INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
+
+
+class Reader:
+    """One XML file.
+
+    Parameters
+    ----------
+    xml : bytes
+    where : str
+        The file's name, for messages.
+    root : str
+        The tag that its root must have, in Clark's notation.
+
+    Attributes
+    ----------
+    root : element
+    """
+
+    def __init__(self, xml: bytes, where: str, root: str) -> None:
+        from lxml import etree
+
+        self.where = where
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+        try:
+            self.root: Any = etree.fromstring(xml, parser)
+        except etree.XMLSyntaxError as error:
+            raise ModelError(
+                f"{where} is malformed: {' '.join(str(error).split())}. Export the system again, or correct the file."
+            ) from None
+        if self.root.getroottree().docinfo.internalDTD is not None:
+            raise ModelError(
+                f"{where} brings a document type with definitions of its own, which SSP does not know and which serves "
+                "to do harm. Do not use this file unless you know where it comes from."
+            )
+        if self.root.tag != root:
+            raise self.error(f"its root element is '{_local(self.root)}', not '{root.rpartition('}')[2]}'", self.root)
+
+    def error(self, what: str, element: Any) -> ModelError:
+        """Return the error about an element: one sentence with its place, and what to do."""
+        return ModelError(f"{self.where}, line {element.sourceline}: {what}. Correct the file, or export it again.")
+
+    def required(self, element: Any, attribute: str) -> str:
+        """Return an attribute that must be there.
+
+        Raises
+        ------
+        ModelError
+            When it is not.
+        """
+        value = element.get(attribute)
+        if not value:
+            raise self.error(f"the element '{_local(element)}' has no '{attribute}'", element)
+        return str(value)
+
+    def number(self, element: Any, attribute: str, otherwise: float) -> float:
+        """Return a finite number.
+
+        Raises
+        ------
+        ModelError
+            When the text is none.
+        """
+        text = element.get(attribute)
+        if text is None:
+            return otherwise
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise self.error(f"{attribute}='{text}' of '{_local(element)}' is no finite number", element)
+        return value
+
+    def flag(self, element: Any, attribute: str) -> bool:
+        """Return whether a flag is set."""
+        return (element.get(attribute) or "").strip() in ("true", "1")
+
+    def transformation(self, element: Any) -> tuple[Affine, dict[str, str]]:
+        """Return the transformation of a connection or a mapping entry: of real numbers, or a table of other values.
+
+        Raises
+        ------
+        ModelError
+            When it is of no kind that SSP knows, or a table has no entries.
+        """
+        for child in element:
+            name = _local(child)
+            if not name.endswith("Transformation"):
+                continue
+            if name == "LinearTransformation":
+                return Affine(self.number(child, "factor", 1.0), self.number(child, "offset", 0.0)), {}
+            if name not in _TABLES:
+                raise self.error(f"a {name} is not known", child)
+            entries = child.findall(f"{SSC}MapEntry")
+            if not entries:
+                raise self.error(f"the {name} has no MapEntry", child)
+            plain = _truth if name == "BooleanMappingTransformation" else str
+            return Affine(), {plain(self.required(e, "source")): plain(self.required(e, "target")) for e in entries}
+        return Affine(), {}
+
+    def typed(self, element: Any, namespaces: tuple[str, ...]) -> Any:
+        """Return the child that says a connector's, entry's or parameter's type; None where there is none."""
+        known = {*_NUMBERS, *INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
+        for child in element:
+            if isinstance(child.tag, str) and child.tag.startswith(namespaces) and _local(child) in known:
+                return child
+        return None
+
+    def value(self, element: Any) -> float | int | bool | str:
+        """Return the value of a parameter, by its type.
+
+        Raises
+        ------
+        ModelError
+            When it does not fit.
+        """
+        kind = _local(element)
+        if kind in _NUMBERS:
+            self.required(element, "value")
+            return self.number(element, "value", 0.0)
+        text = self.required(element, "value") if kind != "String" else element.get("value") or ""
+        try:
+            if kind in INTEGERS:
+                return int(text)
+        except ValueError:
+            raise self.error(f"value='{text}' is no integer", element) from None
+        if kind == "Boolean":
+            return _truth(text) == "true"
+        if kind in ("Binary", "Clock"):
+            raise self.error(f"parameters of type {kind} are not supported", element)
+        return text
+
+    def enumerations(self, parent: str) -> dict[str, dict[str, int]]:
+        """Return the numbers of the items of all enumerations that the file defines under ``parent``."""
+        return {
+            self.required(found, "name"): {
+                self.required(item, "name"): int(self.number(item, "value", 0.0))
+                for item in found.findall(f"{SSC}Item")
+            }
+            for found in self.root.findall(f"{parent}/{SSC}Enumeration")
+        }
+
+    def units(self, parent: str) -> dict[str, AbsoluteUnit]:
+        """Return the units that the file defines under ``parent``."""
+        found = {}
+        for unit in self.root.findall(f"{parent}/{SSC}Unit"):
+            base = unit.find(f"{SSC}BaseUnit")
+            if base is None:
+                continue
+            exponents = tuple(int(self.number(base, name, 0.0)) for name in BASE_UNITS)
+            factor = self.number(base, "factor", 1.0)
+            if factor == 0.0:
+                raise self.error("a unit with the factor 0 measures nothing", base)
+            found[self.required(unit, "name")] = AbsoluteUnit(exponents, factor, self.number(base, "offset", 0.0))
+        return found
+
+    def children(self, element: Any, path: str) -> Iterator[Any]:
+        """Yield the children at a path, which is written in Clark's notation."""
+        yield from element.iterfind(path)
+
+
+def _truth(text: str) -> str:
+    return "true" if text.strip() in ("true", "1") else "false"
+
+
+def _local(element: Any) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def local_name(element: Any) -> str:
+    """Return an element's name without its namespace."""
+    return _local(element)

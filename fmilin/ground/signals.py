@@ -1,0 +1,168 @@
+"""Names, units and scales of the quantities that vectors and matrices are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+
+__all__ = ["FloatArray", "Signal", "Signals", "rate_unit"]
+
+FloatArray = NDArray[np.float64]
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One scalar quantity of a model.
+
+    Parameters
+    ----------
+    name : str
+        As written in the model: ``pin.x``, ``q[1]``, ``der(v)``.
+    unit : str
+        As written in the model (``"rad/s"``); empty when unknown.
+    nominal : float or None
+        Typical size, positive; None when the model does not say (a nominal of 0 or NaN counts as missing).
+    start : float
+        Initial value, in ``unit``.
+    description : str
+        The model's own words.
+    aliases : tuple of str
+        Other names for the same quantity.
+    """
+
+    name: str
+    unit: str = ""
+    nominal: float | None = None
+    start: float = 0.0
+    description: str = ""
+    aliases: tuple[str, ...] = ()
+
+    def starting_at(self, value: float) -> Signal:
+        """Return the same signal with another start ``value``, in its unit."""
+        if value == self.start:
+            return self
+        return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases)
+
+
+class Signals(Sequence[Signal]):
+    """The signals of one vector, in the model's order.
+
+    >>> states = Signals([Signal("phi", "rad"), Signal("w", "rad/s")])
+    >>> states.names
+    ('phi', 'w')
+    >>> states.index_of("w")
+    1
+    """
+
+    __slots__ = ("__dict__", "_items")
+
+    def __init__(self, items: Iterable[Signal | str] = ()) -> None:
+        self._items = tuple(Signal(item) if isinstance(item, str) else item for item in items)
+        if len(self.positions_of_own_names) != len(self._items):
+            seen: set[str] = set()
+            twice = sorted({s.name for s in self._items if s.name in seen or seen.add(s.name)})  # type: ignore[func-returns-value]
+            raise UsageError(f"The same name stands for several signals: {', '.join(twice)}.")
+
+    @cached_property
+    def positions_of_own_names(self) -> dict[str, int]:
+        """Position by name, aliases left out."""
+        return {s.name: i for i, s in enumerate(self._items)}
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Position by name or alias."""
+        aliases = {alias: i for i, s in enumerate(self._items) for alias in s.aliases}
+        return aliases | self.positions_of_own_names
+
+    @overload
+    def __getitem__(self, key: int) -> Signal: ...
+    @overload
+    def __getitem__(self, key: slice) -> Signals: ...
+    def __getitem__(self, key: int | slice) -> Signal | Signals:
+        return Signals(self._items[key]) if isinstance(key, slice) else self._items[key]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Signal]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signals) and self._items == other._items
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __repr__(self) -> str:
+        return f"Signals({list(self._items)!r})"
+
+    def has(self, name: str) -> bool:
+        """Whether ``name`` is one of these signals or an alias of one."""
+        return name in self.positions
+
+    def index_of(self, name: str, what: str = "a known signal") -> int:
+        """Return the position of ``name``, which should be ``what``: words for the message.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names, when there is no such signal.
+        """
+        try:
+            return self.positions[name]
+        except KeyError:
+            raise UnknownNameError.among(name, self.positions, what) from None
+
+    def select(self, indices: Iterable[int]) -> Signals:
+        """Return the signals at ``indices``, in that order."""
+        return Signals(self._items[i] for i in indices)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(s.name for s in self._items)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The units, in order; empty where unknown."""
+        return tuple(s.unit for s in self._items)
+
+    @property
+    def starts(self) -> FloatArray:
+        """Start values, shape (n,)."""
+        return np.array([s.start for s in self._items], dtype=np.float64)
+
+    def scales(self, values: FloatArray | None = None) -> FloatArray:
+        """Return a positive size for each signal, shape (n,): its nominal, else ``max(|v|, 1)`` of ``values``, (n,)."""
+        if values is None:
+            values = self.starts
+        usable, declared = self._nominals
+        return np.where(usable, declared, np.minimum(np.fmax(np.abs(values), 1.0), LARGEST))
+
+    @cached_property
+    def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray]:
+        """Which nominal values are usable, and all of them, each (n,)."""
+        declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
+        return np.isfinite(declared) & (declared > 0), declared
+
+
+def rate_unit(unit: str) -> str:
+    """Return the unit of a time derivative: ``m/s`` for ``m``, ``m/s2`` for ``m/s``; empty for none.
+
+    >>> [rate_unit(unit) for unit in ("rad", "m/s", "m/s3", "1", "N.m/rad", "")]
+    ['rad/s', 'm/s2', 'm/s4', '1/s', 'N.m/rad/s', '']
+    """
+    if not unit:
+        return ""
+    match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
+    return f"{match['start']}{int(match['power'] or 1) + 1}" if match else f"{unit}/s"

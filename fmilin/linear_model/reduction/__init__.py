@@ -1,0 +1,22 @@
+"""Linear models made smaller, better scaled or sampled, before they go to another tool."""
+
+from __future__ import annotations
+
+from fmilin.linear_model.reduction.frequencies import keep_frequencies
+from fmilin.linear_model.reduction.gramians import balanced_truncation, hankel_singular_values
+from fmilin.linear_model.reduction.minimal import minimal_realization
+from fmilin.linear_model.reduction.modal import modal_form
+from fmilin.linear_model.reduction.procedure import Conditioning
+from fmilin.linear_model.reduction.sampling import discretize
+from fmilin.linear_model.reduction.scaling import balance
+
+__all__ = [
+    "Conditioning",
+    "balance",
+    "balanced_truncation",
+    "discretize",
+    "hankel_singular_values",
+    "keep_frequencies",
+    "minimal_realization",
+    "modal_form",
+]

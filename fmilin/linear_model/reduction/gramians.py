@@ -1,0 +1,192 @@
+"""Balanced truncation: the states that inputs reach least and outputs show least go, with a bound of what that costs.
+
+With P and Q the Gramians of the asymptotically stable part, A P + P A' + B B' = 0 and A' Q + Q A + C' C = 0, and
+their factors P = L L', Q = M M', the singular values of M' L are the Hankel singular values s_1 >= s_2 >= ..., and
+
+    |G(jw) - G_r(jw)| <= 2 (s_{r+1} + ... + s_n)   at every frequency
+
+(Glover 1984; square-root algorithm of Tombs and Postlethwaite 1987). What does not decay (undamped, drifting or growing
+motion) has no Gramians: it is kept as it is. Gains count in sizes of the signals: nominal values where declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import ROUNDING
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction.peak import StateSpace, peak_gain
+from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
+
+__all__ = ["balanced_truncation", "hankel_singular_values"]
+
+_NOT_DECAYING = tuple(10.0**-k for k in range(8, 3, -1))
+"""Decays, relative to the largest eigenvalue, below which a motion may count as undamped: the first that has no
+eigenvalue near it, because rounding spreads multiple ones."""
+
+_MEASURED_UP_TO = 300
+"""States up to which the true error is measured, too: the effort grows with the cube."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Bases of the two invariant subspaces, V = [kept, stable] and W = V^-1 row by row, and the stable part."""
+
+    V_kept: FloatArray
+    W_kept: FloatArray
+    V_stable: FloatArray
+    W_stable: FloatArray
+    stable: StateSpace
+
+
+def hankel_singular_values(linear: LinearModel) -> FloatArray:
+    """Return the Hankel singular values of the asymptotically stable part, largest first.
+
+    Gains count in sizes of the signals. Values below about 1e-8 of the largest are rounding.
+    """
+    return _balanced(_parts(linear).stable, sampled=linear.sample_time > 0)[1]
+
+
+def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
+    """Return a linear model of smaller order whose response to inputs is nearly the same.
+
+    The states are called ``kept[1]``, ... (what does not decay) and ``balanced[1]``, ...; ``T`` still leads to all
+    states of the model, as nearly as the reduced order can. A remark of kind ``"reduced"`` gives the bound.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    order : int
+
+    Returns
+    -------
+    LinearModel
+        The same object when it has no more states than that.
+
+    Raises
+    ------
+    UsageError
+        When ``order`` is negative or less than the number of eigenvalues that do not decay, or there are no inputs
+        or outputs.
+    """
+    n = len(linear.states)
+    if order < 0:
+        raise UsageError(f"A linear model cannot have {order} states.")
+    if order >= n:
+        return linear
+    if not len(linear.outputs) or not len(linear.inputs):
+        raise UsageError("Without inputs and outputs there is no response by which an order could be chosen.")
+    parts = _parts(linear)
+    rest = parts.V_kept.shape[1]
+    if order < rest:
+        raise UsageError(
+            f"{rest} of the {n} eigenvalues do not decay: balanced truncation keeps them, and cannot go down to order "
+            f"{order}. Ask for {rest} or more, or choose modes by frequency (--keep-frequencies LOW:HIGH)."
+        )
+    (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
+    heard = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them
+    r = min(order - rest, int(heard))
+    bound = 2 * float(values[r:].sum())
+    names = [f"kept[{i + 1}]" for i in range(rest)] + [f"balanced[{i + 1}]" for i in range(r)]
+    words = ["does not decay"] * rest + [f"Hankel singular value {s:.4g}" for s in values[:r]]
+    reduced = transformed(
+        linear,
+        np.column_stack((parts.V_kept, parts.V_stable @ V[:, :r])),
+        np.vstack((parts.W_kept, W[:r] @ parts.W_stable)),
+        new_states(names, words, linear),
+        coordinates="balanced truncation",
+    )
+    text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
+    text += f" Hankel singular values: {_listed(values[:r])} kept, {_listed(values[r:])} dropped."
+    remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")
+    return replace(reduced, warnings=(*reduced.warnings, remark))
+
+
+def _listed(values: FloatArray) -> str:
+    texts = [f"{s:.2g}" for s in values]
+    return ", ".join(texts if len(texts) <= 6 else [*texts[:3], "...", texts[-1]]) or "none"
+
+
+def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatArray, FloatArray], bound: float) -> str:
+    measured = ""
+    if linear.sample_time == 0 and len(stable.A) <= _MEASURED_UP_TO:
+        V, W = projection
+        r = V.shape[1]
+        zeros = np.zeros((len(stable.A), r))
+        difference = StateSpace(
+            np.block([[stable.A, zeros], [zeros.T, W @ stable.A @ V]]),
+            np.vstack((stable.B, W @ stable.B)),
+            np.column_stack((stable.C, -stable.C @ V)),
+            np.zeros((len(stable.C), stable.B.shape[1])),
+        )
+        found, largest = peak_gain(difference), peak_gain(stable).seen
+        if found.seen > bound:  # rounding has made small singular values too small
+            bound = found.bound
+        measured = f" (found: {found.seen:.3g}; largest gain of the decaying part {largest:.3g})"
+    text = f"no frequency response differs by more than {bound:.3g}{measured}"
+    return f"{text}, in nominal values of outputs per nominal value of an input."
+
+
+def _parts(linear: LinearModel) -> _Parts:
+    """Split the model, in sizes of its signals, into what decays and what does not."""
+    from scipy.linalg import schur, solve_sylvester
+
+    S = linear.states.scales(linear.y0)
+    A = linear.A * S / S[:, None]
+    n = len(A)
+    limit = _limit(linear)
+
+    def stays(re: float, im: float = 0.0) -> bool:
+        return bool((np.hypot(re, im) - 1 if linear.sample_time > 0 else re) >= -limit)
+
+    form, U, k = schur(A, output="real", sort=stays) if n else (A, np.eye(0), 0)
+    X = solve_sylvester(form[:k, :k], -form[k:, k:], -form[:k, k:]) if 0 < k < n else np.zeros((k, n - k))
+    V_stable, W_kept = U[:, :k] @ X + U[:, k:], U[:, :k].T - X @ U[:, k:].T
+    driving = linear.B * sizes(linear.inputs)
+    if not is_at_rest(linear):
+        driving = np.column_stack((driving, linear.f0))  # f0 drives the model like one more input
+    showing = linear.C / sizes(linear.outputs)[:, None]
+    V, W = S[:, None] * V_stable, U[:, k:].T / S
+    stable = StateSpace(form[k:, k:], W @ driving, showing @ V, np.zeros((len(showing), driving.shape[1])))
+    return _Parts(S[:, None] * U[:, :k], W_kept / S, V, W, stable)
+
+
+def _limit(linear: LinearModel) -> float:
+    """Return the decay (1/s, or per sample) from which on a motion counts as decaying, in a gap of the eigenvalues."""
+    values = linear.eigenvalues()
+    decays, unit = -values.real, float(np.abs(values).max(initial=0.0))
+    if linear.sample_time > 0:
+        decays, unit = 1 - np.abs(values), 1.0
+    for share in _NOT_DECAYING:
+        if not np.any((decays > share * unit) & (decays < 10 * share * unit)):
+            return 3 * share * unit
+    return 3 * _NOT_DECAYING[0] * unit
+
+
+def _balanced(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    """Return V and W = V^-1 that balance a stable system, and its Hankel singular values."""
+    from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
+
+    A, B, C = system.A, system.B, system.C
+    if not len(A):
+        return (np.zeros((0, 0)), np.zeros((0, 0))), np.zeros(0)
+    if sampled:
+        P, Q = solve_discrete_lyapunov(A, B @ B.T), solve_discrete_lyapunov(A.T, C.T @ C)
+    else:
+        P, Q = solve_continuous_lyapunov(A, -B @ B.T), solve_continuous_lyapunov(A.T, -C.T @ C)
+    L, M = _factor(P), _factor(Q)
+    left, values, right = np.linalg.svd(M.T @ L)
+    scale = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    return (L @ right.T / scale, (left.T @ M.T) / scale[:, None]), values
+
+
+def _factor(gramian: NDArray[np.floating]) -> FloatArray:
+    """Return L with L L' = the Gramian, of which rounding may have made a slightly indefinite matrix."""
+    values, vectors = np.linalg.eigh((gramian + gramian.T) / 2)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)

@@ -1,0 +1,193 @@
+"""Minimal realization: what no input reaches and what no output shows is left out, and said.
+
+The reachable subspace is span(B, AB, A^2 B, ...), built block by block with orthonormal columns (the staircase
+algorithm, states and inputs in their sizes); the observable one in the same way from C and A'. Away from an
+equilibrium the constant rate f0 drives the model like an input, and counts as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
+
+__all__ = ["minimal_realization"]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A and B, or A' and C', with the estimated errors of their entries."""
+
+    A: FloatArray
+    B: FloatArray
+    A_error: FloatArray
+    B_error: FloatArray
+    errors_known: bool
+
+    def within(self, Q: FloatArray) -> _Pair:
+        """Return the pair on the subspace with the orthonormal basis Q."""
+        Q_ = np.abs(Q)
+        return _Pair(Q.T @ self.A @ Q, Q.T @ self.B, Q_.T @ self.A_error @ Q_, Q_.T @ self.B_error, self.errors_known)
+
+
+@dataclass(frozen=True)
+class _Split:
+    kept: FloatArray
+    dropped: FloatArray
+
+
+def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) -> LinearModel:
+    """Return the linear model without what no input reaches or no output shows.
+
+    States that stay untouched keep their names and values (a cyclic coordinate that no output shows just goes); where
+    only combinations of states can stay they are called ``z[1]``, ``z[2]``, ... A remark of kind ``"minimal"`` says
+    what was dropped, and whether something among it grows.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    tolerance : float, optional
+        What is smaller than this, relative to A, B or C in sizes of the signals, counts as zero. By default what the
+        estimated errors of the entries can make of zeros, ten times; 1e-9 where nothing is known of errors.
+
+    Returns
+    -------
+    LinearModel
+        The same object when it is minimal.
+
+    Raises
+    ------
+    UsageError
+        When there are no inputs or no outputs: nothing would remain.
+    """
+    if not len(linear.outputs) or not (len(linear.inputs) or not is_at_rest(linear)):
+        missing = "outputs" if not len(linear.outputs) else "inputs"
+        raise UsageError(f"This linear model has no {missing}: nothing of it would remain in a minimal realization.")
+    if not len(linear.states):
+        return linear
+    S = linear.states.scales(linear.y0)
+    driven, shown = _driven(linear, S), _shown(linear, S)
+    A = driven.A
+    reach = _krylov(driven, tolerance)
+    A1 = reach.kept.T @ A @ reach.kept
+    show = _krylov(shown.within(reach.kept), tolerance)
+    if show.kept.shape[1] == len(S):
+        return linear
+    unreached = np.linalg.eigvals(reach.dropped.T @ A @ reach.dropped).astype(np.complex128)
+    unseen = np.linalg.eigvals(show.dropped.T @ A1 @ show.dropped).astype(np.complex128)
+    V, W, N = reach.kept @ show.kept, (reach.kept @ show.kept).T, reach.kept @ show.dropped
+    remark = Remark("minimal", _sentence(linear, unreached, unseen))
+    positions = _untouched(V, N)
+    if positions is not None:
+        G = np.linalg.inv(V[positions])  # so that V[positions] becomes the identity
+        V, W = V @ G, V[positions] @ W
+        states, z0, unit = linear.states.select(positions), linear.y0[positions], S[positions]
+    else:
+        count = V.shape[1]
+        words = ["combination of states that inputs reach and outputs show"] * count
+        states, z0, unit = (
+            new_states([f"z[{i + 1}]" for i in range(count)], words, linear),
+            np.zeros(count),
+            np.ones(count),
+        )
+    return transformed(
+        linear,
+        S[:, None] * V / unit,
+        unit[:, None] * W / S,
+        states,
+        z0=z0,
+        coordinates="minimal realization" if positions is None else linear.method.coordinates,
+        remarks=[remark],
+    )
+
+
+def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
+    """Return A and B in sizes of the signals; away from an equilibrium f0 drives, too."""
+    E, u = linear.errors, sizes(linear.inputs)
+    B, B_error = linear.B * u, E.B * u
+    if not is_at_rest(linear):
+        B, B_error = np.column_stack((B, linear.f0)), np.column_stack((B_error, np.zeros(len(S))))
+    known = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.B))
+    return _Pair(linear.A * S / S[:, None], B / S[:, None], E.A * S / S[:, None], B_error / S[:, None], known)
+
+
+def _shown(linear: LinearModel, S: FloatArray) -> _Pair:
+    """Return A' and C' in sizes of the signals."""
+    E, out = linear.errors, sizes(linear.outputs)[:, None]
+    known = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.C))
+    A, A_error = linear.A * S / S[:, None], E.A * S / S[:, None]
+    return _Pair(A.T, (linear.C * S / out).T, A_error.T, (E.C * S / out).T, known)
+
+
+def _krylov(pair: _Pair, tolerance: float | None) -> _Split:
+    """Return orthonormal bases of span(B, AB, ...) and of its complement."""
+    n = len(pair.A)
+    found = np.zeros((n, 0))
+    share = tolerance if tolerance is not None else CANCELLED if pair.errors_known else UNREACHED
+    news, terms, noise = pair.B, np.abs(pair.B), pair.B_error
+    while news.shape[1] and found.shape[1] < n and terms.any():
+        beside = np.abs(np.eye(n) - found @ found.T)  # errors along what is found already do no harm
+        for _ in range(2):  # once more, for what rounding left
+            news = news - found @ (found.T @ news)
+        U, s, _ = np.linalg.svd(news, full_matrices=False)
+        limit = share * np.linalg.norm(terms)
+        if tolerance is None and pair.errors_known:
+            limit += 10 * np.linalg.norm(beside @ noise)
+        fresh = U[:, s > limit]
+        found = np.column_stack((found, fresh))
+        size = np.abs(fresh)
+        news, terms, noise = pair.A @ fresh, np.abs(pair.A) @ size, pair.A_error @ size
+    return _Split(found, _complement(found))
+
+
+def _complement(Q: FloatArray) -> FloatArray:
+    n, r = Q.shape
+    return np.asarray(np.linalg.qr(Q, mode="complete")[0][:, r:] if r else np.eye(n), dtype=np.float64)
+
+
+def _untouched(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
+    """Return states that can be the coordinates z as they are, in their order; None when there are too few.
+
+    z = y[positions] needs independent rows of V, and rows of N (reachable, but shown by no output) that are zero.
+    """
+    from scipy.linalg import qr
+
+    clean = np.flatnonzero(np.abs(N).max(axis=1, initial=0.0) <= UNTOUCHED)
+    r = V.shape[1]
+    if r == 0 or len(clean) < r:
+        return None
+    R, pivots = qr(V[clean].T, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(R[:, :r]))
+    if diagonal[-1] * INSEPARABLE <= diagonal[0]:
+        return None
+    return np.asarray(np.sort(clean[pivots[:r]]), dtype=np.intp)
+
+
+def _sentence(linear: LinearModel, unreached: NDArray[np.complex128], unseen: NDArray[np.complex128]) -> str:
+    n = len(linear.states)
+    small = GROWS * float(np.abs(linear.eigenvalues()).max(initial=0.0))
+    pieces = []
+    if len(unreached):
+        pieces.append(f"no input reaches the eigenvalues {_listed(unreached, small)}")
+    if len(unseen):
+        pieces.append(f"no output shows the eigenvalues {_listed(unseen, small)}")
+    gone = np.concatenate((unreached, unseen))
+    grows = np.any(np.abs(gone) > 1 + GROWS) if linear.sample_time > 0 else np.any(gone.real > small)
+    warning = " A part of it grows, which no controller can stabilize." if grows else ""
+    return f"{len(gone)} of {n} states were dropped: {'; '.join(pieces)}.{warning}"
+
+
+def _listed(values: NDArray[np.complex128], small: float) -> str:
+    """Return the eigenvalues, slowest first; what is ``small`` is zero, since rounding spreads double ones that far."""
+    plain = np.where(np.abs(values) <= small, 0.0, values)
+    upper = sorted((complex(v) for v in plain if v.imag >= 0), key=lambda v: (abs(v), v.real))
+    texts = [f"{v.real:.5g} ± {v.imag:.5g} i" if v.imag > 0 else f"{v.real:.5g}" for v in upper]
+    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")

@@ -1,0 +1,91 @@
+"""Several steps in the order that makes sense: minimal, smaller, sampled, then the form of the states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fmilin.ground.errors import UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction.frequencies import keep_frequencies
+from fmilin.linear_model.reduction.gramians import balanced_truncation
+from fmilin.linear_model.reduction.minimal import minimal_realization
+from fmilin.linear_model.reduction.modal import modal_form
+from fmilin.linear_model.reduction.sampling import Hold, discretize
+from fmilin.linear_model.reduction.scaling import balance
+
+__all__ = ["Conditioning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditioning:
+    """What is done to a linear model before it goes to another tool; nothing by default.
+
+    Parameters
+    ----------
+    minimal : bool
+        Leave out what no input reaches or no output shows.
+    frequencies : (float, float), optional
+        Keep the modes of this range, in rad/s.
+    order : int, optional
+        Truncate to this order.
+    hold : {"zoh", "foh", "tustin"}, optional
+        Sample, with ``sample_time``.
+    sample_time : float, optional
+        In seconds.
+    modal : bool
+        One state per eigenvalue.
+    balance : {"nominals", "norms"}, optional
+        Divide states by sizes.
+
+    Raises
+    ------
+    UsageError
+        When a way to sample has no sample time, a sample time no way, or states shall be both modal and balanced.
+    """
+
+    minimal: bool = False
+    frequencies: tuple[float, float] | None = None
+    order: int | None = None
+    hold: Hold | None = None
+    sample_time: float | None = None
+    modal: bool = False
+    balance: Literal["nominals", "norms"] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.hold is None) != (self.sample_time is None):
+            raise UsageError(
+                "To sample a linear model takes a method and a sample time, for example --discretize zoh "
+                "--sample-time 0.01."
+            )
+        if self.modal and self.balance is not None:
+            raise UsageError("States are either modal or balanced by their sizes: leave --modal or --balance out.")
+        if self.order is not None and self.order < 0:
+            raise UsageError(f"--reduce {self.order}: an order is not negative.")
+
+    def applied(self, linear: LinearModel) -> LinearModel:
+        """Return the linear model after all steps.
+
+        Raises
+        ------
+        UsageError, NumericalError
+            When a step does not fit the model.
+        """
+        if self.order is not None and self.order > len(linear.states):
+            raise UsageError(
+                f"--reduce {self.order}: the linear model has order {len(linear.states)}, and a smaller one was asked "
+                "for."
+            )
+        if self.minimal:
+            linear = minimal_realization(linear)
+        if self.frequencies is not None:
+            linear = keep_frequencies(linear, *self.frequencies)
+        if self.order is not None:
+            linear = balanced_truncation(linear, self.order)
+        if self.hold is not None and self.sample_time is not None:
+            linear = discretize(linear, self.sample_time, self.hold)
+        if self.modal:
+            linear = modal_form(linear)
+        if self.balance is not None:
+            linear = balance(linear, self.balance)
+        return linear

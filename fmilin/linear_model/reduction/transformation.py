@@ -1,0 +1,122 @@
+"""A linear model in other coordinates z of its independent states: y - y0 = V (z - z0), z - z0 = W (y - y0), W V = I.
+
+    z'     = W f0 + W A V (z - z0) + W B (u - u0)
+    out    = g0   + C V (z - z0)   + D (u - u0)
+    x - x0 =        T V (z - z0)   + T_u (u - u0)
+
+With fewer columns in V than there are states this is a projection: whoever calls says what it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.tolerances import EQUILIBRIUM
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, relative_error
+
+__all__ = ["is_at_rest", "new_states", "sizes", "transformed", "with_errors"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+def transformed(
+    linear: LinearModel,
+    V: FloatArray,
+    W: FloatArray,
+    states: Signals,
+    *,
+    z0: FloatArray | None = None,
+    coordinates: str = "",
+    remarks: Sequence[Remark] = (),
+) -> LinearModel:
+    """Return the linear model in the coordinates z.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    V : array, shape (P, r)
+    W : array, shape (r, P)
+    states : Signals
+        What the r coordinates are called.
+    z0 : array, shape (r,), optional
+        Their values at the point; zeros by default.
+    coordinates : str
+        How they were chosen; as before when empty.
+    remarks : sequence of Remark
+        Added to those of the model.
+    """
+    E = linear.errors
+    V_, W_ = np.abs(V), np.abs(W)
+
+    def carried(error: FloatArray, matrix: FloatArray, left: FloatArray | None, right: FloatArray | None) -> FloatArray:
+        total = error + 4 * _EPS * np.abs(matrix)  # what was estimated, and the rounding of the products
+        total = total if left is None else left @ total
+        return total if right is None else total @ right
+
+    changed = replace(
+        linear,
+        A=W @ linear.A @ V,
+        B=W @ linear.B,
+        C=linear.C @ V,
+        T=linear.T @ V,
+        f0=W @ linear.f0,
+        y0=np.zeros(V.shape[1]) if z0 is None else z0,
+        states=states,
+        method=replace(linear.method, coordinates=coordinates or linear.method.coordinates),
+        warnings=(*linear.warnings, *remarks),
+        descriptor=linear.descriptor if V.shape[0] == V.shape[1] else None,  # has the modes of all states
+    )
+    errors = EntryErrors(
+        A=carried(E.A, linear.A, W_, V_),
+        B=carried(E.B, linear.B, W_, None),
+        C=carried(E.C, linear.C, None, V_),
+        D=E.D,
+        T=carried(E.T, linear.T, None, V_),
+    )
+    return with_errors(changed, errors)
+
+
+def with_errors(linear: LinearModel, errors: EntryErrors) -> LinearModel:
+    """Return the linear model with these estimates, and the relative ones that follow; unknown ones stay unknown."""
+    known = linear.accuracy
+    relative = {
+        name: getattr(known, name)
+        if np.isnan(getattr(known, name))
+        else relative_error(getattr(errors, name), getattr(linear, name))
+        for name in ("A", "B", "C", "D", "T")
+    }
+    accuracy = Accuracy(
+        **relative, f0=known.f0, constraint_residual=known.constraint_residual, conditioning=known.conditioning
+    )
+    return replace(linear, errors=errors, accuracy=accuracy)
+
+
+def new_states(names: Sequence[str], descriptions: Sequence[str], linear: LinearModel) -> Signals:
+    """Return signals of size 1 without units; a name that the model uses already gets an underscore."""
+    groups = (linear.full_states, linear.inputs, linear.outputs)
+    taken = {name for group in groups for name in group.names}
+    return Signals(
+        Signal(_free(name, taken), description=text, nominal=1.0)
+        for name, text in zip(names, descriptions, strict=True)
+    )
+
+
+def sizes(signals: Signals) -> FloatArray:
+    """Return the declared nominal values, and 1 where there is none, shape (n,)."""
+    return np.array([s.nominal if s.nominal and np.isfinite(s.nominal) and s.nominal > 0 else 1.0 for s in signals])
+
+
+def is_at_rest(linear: LinearModel) -> bool:
+    """Whether f0 is zero for all practical purposes: otherwise it drives the model as an input would."""
+    return bool(np.all(np.abs(linear.f0) <= EQUILIBRIUM * linear.states.scales(linear.y0)))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,242 @@
+"""Method b, from pulses to linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, NumericalError, UsageError
+from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import MOVES
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.identification.findings import Findings
+from fmilin.linearization.identification.holdout import HeldOut, held_out
+from fmilin.linearization.identification.impulse_response import Markov, Probe, Runner
+from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
+from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
+from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
+from fmilin.linearization.identification.steps import base_period, confirmed, fitting_step
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepping
+
+__all__ = ["ByResponse"]
+
+SHORT, LONG = 60, 200
+"""Steps of a run: while a step is looked for, and at last."""
+
+SHORTEST = 20
+GROWTH = 1e4
+"""A record ends where responses exceed the largest of its first steps by this."""
+
+MOST_NUMBERS = 1_000_000
+"""Of the Hankel matrix."""
+
+GLIMPSE = 0.1
+"""Radians of the fastest motion: a record that is shorter shows but the beginning of any motion."""
+
+
+@dataclass(frozen=True)
+class ByResponse:
+    """Linearizes by pulses on the inputs."""
+
+    model: Model
+    point: OperatingPoint
+    stepping: Stepping
+    runner: Runner
+    findings: Findings
+
+    def linearize(self, independent: Sequence[str] | None) -> LinearModel:
+        """Return the linear model.
+
+        Raises
+        ------
+        UsageError
+            When there are no inputs or outputs.
+        NumericalError
+            When there is no linear model.
+        """
+        self._require_channels()
+        probe = Probe(self.runner)
+        step = self._step(probe)
+        realized, held = self._realized(probe, step, LONG)
+        self._note(realized, held)
+        return self._delivered(realized, independent)
+
+    # ------------------------------------------------------------------ shared with other methods of identification
+
+    def _delivered(self, realized: Realized, independent: Sequence[str] | None) -> LinearModel:
+        coordinates, S, S_half = self._coordinates(realized, independent)
+        sampled = self._with_drift(realized.model.in_coordinates(S), coordinates)
+        half = replace(realized.half.in_coordinates(S_half), drift=sampled.drift)
+        steps = self.runner.stepped.steps
+        method = {"response": "responses"}.get(self.findings.method, self.findings.method)
+        measured: Measured
+        if self.stepping.lifted:
+            measured = Measured(sampled, apart(sampled, half), method, steps, self.findings.doubt)
+        else:
+            found = confirmed(sampled, self.runner, self.findings.error)
+            self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
+            self._note_short_record(found.model, sampled.step)
+            doubts = self._continuous_errors(found.model, half)
+            measured = Measured(found.model, doubts, method, steps, self.findings.doubt)
+        outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
+        linear = linear_model(measured, coordinates, self.model, self.point, outputs)
+        self._note_motion(linear)
+        return linear
+
+    def _require_channels(self) -> None:
+        missing = [
+            word for word, there in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not there
+        ]
+        if missing:
+            raise UsageError(
+                f"'{self.model.info.name}' has no {' and no '.join(missing)}, so there are no responses to identify a "
+                "model from, and its states cannot be used instead. Export it for model exchange, or with inputs and "
+                "outputs."
+            )
+
+    def _step(self, probe: Probe) -> float:
+        if self.stepping.step is not None:
+            return self.stepping.step
+        cadence = self.runner.stepped.cadence
+        if self.stepping.lifted and (cadence.sampled or cadence.period):
+            return base_period(None, cadence)
+
+        def attempt(step: float) -> tuple[Sampled, float]:
+            realized, _ = self._realized(probe, step, SHORT)
+            return realized.model, realized.error
+
+        return fitting_step(attempt, self.runner, cadence)
+
+    def _realized(self, probe: Probe, step: float, count: int) -> tuple[Realized, HeldOut | None]:
+        rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
+        count = max(SHORTEST, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
+        markov = probe.measure(step, count, halves=count > SHORT)
+        if not np.isfinite(markov.Y).all():
+            raise NumericalError(
+                f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
+                "point, or a smaller --step."
+            )
+        markov = _before_growth(markov)
+        held = held_out(self.runner, step)
+        amplitudes = self.runner.choose_amplitudes(step)
+        return realize(markov, len(self.model.outputs), held, self.stepping.order, amplitudes), held
+
+    def _note(self, realized: Realized, held: HeldOut | None) -> None:
+        findings = self.findings
+        findings.method, findings.step, findings.lifted = "response", realized.model.step, self.stepping.lifted
+        findings.reading, findings.order = realized.model.reading, realized.model.order
+        findings.singular_values = realized.singular_values
+        if held is not None:
+            findings.fit(held.errors(realized.model), held.step, held.noise)
+        if realized.heard is not None and realized.model.order > realized.heard:
+            findings.extra.append(
+                Remark(
+                    "order-beyond-noise",
+                    f"Of the {realized.model.order} directions that were asked for, only {realized.heard} stand above "
+                    "noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
+                )
+            )
+
+    def _coordinates(
+        self, realized: Realized, independent: Sequence[str] | None
+    ) -> tuple[Coordinates, FloatArray, FloatArray]:
+        model, n = realized.model, realized.model.order
+        known = self.model.states
+        wanted = [known.index_of(name, "a declared state of the model") for name in independent or ()]
+        if independent is not None and len(wanted) != n:
+            raise UsageError(
+                f"The responses show {n} independent states, {len(wanted)} were named: name {n}, or leave it out."
+            )
+        preferred = wanted or [known.index_of(name) for name in self.model.independent]
+        chosen = named_coordinates(model, known.scales(self.point.states), preferred)
+        if chosen is None:
+            return Coordinates.hidden(n), np.eye(n), np.eye(n)
+        if wanted and chosen != wanted:
+            raise NumericalError(
+                f"The states {', '.join(independent or ())} do not determine the identified ones. Leave the choice out."
+            )
+        coordinates = Coordinates.of_states(chosen, self.point, self.model)
+        return coordinates, model.T[chosen], realized.half.T[chosen]
+
+    def _with_drift(self, model: Sampled, coordinates: Coordinates) -> Sampled:
+        """Measure how the point itself moves during a step, inputs held."""
+        n = model.order
+        once, again = (self._drift(model, coordinates) for _ in range(2))
+        small = MOVES * model.step * coordinates.states.scales(coordinates.y0) + 10 * np.abs(once - again)
+        if n == 0 or not (np.abs(once) > small).any():
+            return replace(model, drift=np.zeros(n))
+        return replace(model, drift=once)
+
+    def _drift(self, model: Sampled, coordinates: Coordinates) -> FloatArray:
+        still = self.runner.run(np.zeros((max(2 * model.order, 4), len(self.runner.scales))), model.step)
+        if coordinates.full_states is self.model.states:
+            chosen = [self.model.states.index_of(name) for name in coordinates.states.names]
+            return np.asarray(still.states[0][chosen] - self.point.states[chosen], dtype=np.float64)
+        return _drift_seen(model, still.at_once if model.reading == "at once" else still.after)
+
+    def _continuous_errors(self, model: Continuous, half: Sampled) -> Continuous:
+        try:
+            other = continuous_of(half)
+        except FmilinError:
+            other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
+        return replace(apart(model, other), f0=np.abs(model.f0 - other.f0))
+
+    def _note_short_record(self, model: Continuous, step: float) -> None:
+        """Warn when all runs together are far shorter than any motion: slower ones are then lost in rounding."""
+        if self.stepping.step is None or not len(model.A):
+            return
+        fastest = float(np.max(np.abs(np.linalg.eigvals(model.A))))
+        if fastest * step * LONG < GLIMPSE:
+            self.findings.extra.append(
+                Remark(
+                    "short-record",
+                    f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
+                    f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out.",
+                )
+            )
+
+    def _note_motion(self, linear: LinearModel) -> None:
+        moving = np.flatnonzero(linear.f0)
+        if moving.size:
+            name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
+            self.findings.extra.append(
+                off_equilibrium(
+                    f"'{name}' moves while inputs are held",
+                    "What was identified are deviations from that motion; f0 is its beginning.",
+                )
+            )
+
+
+def _before_growth(markov: Markov) -> Markov:
+    """Return the part of the record before an unstable motion drowns all others."""
+    sizes = np.max(np.abs(markov.Y), axis=(1, 2), initial=0.0)
+    early = float(np.max(sizes[:SHORTEST], initial=0.0))
+    late = np.flatnonzero(sizes[SHORTEST:] > GROWTH * early)
+    if not late.size or early == 0:
+        return markov
+    count = SHORTEST + int(late[0])
+    half = markov.half
+    return replace(
+        markov,
+        Y=markov.Y[:count],
+        errors=markov.errors[:count],
+        half=None if half is None else replace(half, Y=half.Y[:count], errors=half.errors[:count]),
+    )
+
+
+def _drift_seen(model: Sampled, outputs: FloatArray) -> FloatArray:
+    """Return d from outputs of a run with inputs held: y[k] - y[0] = C (1 + A + ... + A^(k-1)) d."""
+    n = model.order
+    rows, S = [], np.zeros((n, n))
+    for _ in range(len(outputs)):
+        rows.append(model.C @ S)
+        S = np.eye(n) + model.A @ S
+    change = (outputs - outputs[0]).ravel()
+    if n == 0 or not np.isfinite(change).all():
+        return np.zeros(n)
+    drift: FloatArray = np.linalg.lstsq(np.vstack(rows), change, rcond=1e-10)[0]
+    return drift

@@ -1,0 +1,105 @@
+"""Held-out responses: random inputs that no identification has seen, against what a linear model says about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import QUIET
+from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.sampled import Sampled
+
+__all__ = ["COUNT", "HeldOut", "held_out", "solver_noise"]
+
+COUNT = 60
+PART = 0.3
+"""Of the amplitudes of single pulses: many steps add up."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """One held-out experiment: every input moves at every step, up and down by turns.
+
+    Attributes
+    ----------
+    inputs : array, shape (K, nu)
+        Deviations.
+    at_once, after : array, shape (K, ny)
+        Deviations of the outputs, even terms taken out.
+    step : float
+    noise : array, shape (ny,)
+        What equal runs differ by, relative to each output's response: no model can predict better.
+    """
+
+    inputs: FloatArray
+    at_once: FloatArray
+    after: FloatArray
+    step: float
+    noise: FloatArray
+
+    def errors(self, model: Sampled) -> FloatArray:
+        """Return the error of each output, relative to its own response, shape (ny,).
+
+        An output that stays far more quiet than the pulses would let expect has the error 0.
+        """
+        measured = self.at_once if model.reading == "at once" else self.after
+        off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
+        size = np.linalg.norm(measured, axis=0)
+        largest = float(np.max(size, initial=0.0))
+        heard = size > QUIET * largest
+        errors: FloatArray = np.where(
+            heard, off / np.where(heard, size, 1.0), np.where(off > QUIET * largest, 1.0, 0.0)
+        )
+        return np.where(np.isfinite(errors), errors, np.inf)
+
+    def error(self, model: Sampled) -> float:
+        """Return the largest of :meth:`errors`."""
+        return float(np.max(self.errors(model), initial=0.0))
+
+
+def solver_noise(runner: Runner, held: HeldOut) -> float:
+    """Return how much the held-out responses change when every step is taken as two, relative; 0 where it cannot.
+
+    The inputs are the same at all times, so that only the model's own solver makes a difference.
+    """
+    inputs = np.repeat(held.inputs, 2, axis=0)
+    try:
+        up, down = (runner.run(sign * inputs, held.step / 2).after[1::2] for sign in (1.0, -1.0))
+    except FmilinError:
+        return 0.0
+    off = np.linalg.norm((up - down) / 2 - held.after, axis=0)
+    size = np.linalg.norm(held.after, axis=0)
+    heard = size > QUIET * float(np.max(size, initial=0.0))
+    worst = float(np.max(off[heard] / size[heard], initial=0.0))
+    return worst if np.isfinite(worst) else 0.0
+
+
+def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
+    """Measure one; None when there are no inputs or outputs, or the model does not take such steps.
+
+    Parameters
+    ----------
+    runner : Runner
+    step : float
+        In seconds.
+    seed : int
+        Of the random inputs.
+    """
+    nu, ny = len(runner.scales), len(runner.model.outputs)
+    if not nu or not ny:
+        return None
+    random = np.random.default_rng(seed)
+    try:
+        amplitudes = runner.choose_amplitudes(step)
+        inputs = random.uniform(-1.0, 1.0, (COUNT, nu)) * amplitudes * PART
+        up, down, again = (runner.run(sign * inputs, step) for sign in (1.0, -1.0, 1.0))
+    except FmilinError:
+        return None
+    answer = (up.after - down.after) / 2
+    # half the difference of two has the noise of two runs, as half the difference of up and down has
+    noise, size = np.linalg.norm(up.after - again.after, axis=0) / 2, np.linalg.norm(answer, axis=0)
+    relative = np.where(size > 0, noise / np.where(size > 0, size, 1.0), 0.0)
+    return HeldOut(inputs, (up.at_once - down.at_once) / 2, answer, step, relative)

@@ -1,0 +1,288 @@
+"""Pulses on each input from the operating point: Markov parameters, their errors, and how the outputs are to be read.
+
+An input is moved by +a and by -a during the first step, so that even nonlinear terms cancel:
+r(a) = (y(+a) - y(-a)) / (2 a). The amplitude a is the one at which halving it changes r least: larger ones bend
+the response, smaller ones drown in the solver's noise. The change that remains is the error estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import QUIET
+from fmilin.linear_model.silence import FAR
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Response, Stepped
+
+__all__ = ["Markov", "Probe", "Runner"]
+
+LOOKS = 20
+"""Steps of the runs that compare amplitudes."""
+
+DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+GOOD_ENOUGH = 1e-9
+
+
+class Runner:
+    """Runs a stepped model from one point, and remembers the amplitudes that suit its inputs."""
+
+    def __init__(self, model: Model, point: OperatingPoint) -> None:
+        if not isinstance(model, Stepped):
+            raise TypeError(model)
+        self.model, self.point = model, point
+        self.stepped: Stepped = model
+        self.scales = model.inputs.scales(point.inputs)
+        self._amplitudes: dict[float, FloatArray] = {}
+        self._changes: dict[int, tuple[float, float]] = {}
+        """By input: the amplitude that suited it last, and how much halving it changed the response."""
+        self._smooth = False
+        self.silent: set[int] = set()
+        """Inputs that have moved nothing so far, however hard they were pushed."""
+        self.stuck: list[str] = []
+        """Inputs that move nothing when they are pushed a little, and something when they are pushed more."""
+
+    def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
+        """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
+        if tolerance is not None:
+            return self.stepped.respond_within(tolerance, self.point, self.point.inputs + deviations, step)
+        return self.stepped.respond(self.point, self.point.inputs + deviations, step)
+
+    def pulse(self, j: int, amplitude: float, step: float, count: int) -> Response:
+        """Return the response to a unit pulse on input j, from two runs of ``count`` steps."""
+        deviations = np.zeros((count, len(self.scales)))
+        deviations[0, j] = amplitude
+        up, down = self.run(deviations, step), self.run(-deviations, step)
+        return Response(
+            *((getattr(up, part) - getattr(down, part)) / (2 * amplitude) for part in ("at_once", "after", "states"))
+        )
+
+    def choose_amplitudes(self, step: float) -> FloatArray:
+        """Find the amplitudes for runs with this step, shape (nu,), by halving and superposition."""
+        if step not in self._amplitudes:
+            chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
+            halving = max((change for _, change in chosen), default=0.0)
+            amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
+            self._amplitudes[step] = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+            if not self._smooth:  # a matter of the point, not of the step
+                self._require_smooth(self._amplitudes[step], step)
+                self._smooth = True
+        return self._amplitudes[step]
+
+    def _amplitude(self, j: int, step: float) -> tuple[float, float]:
+        if j in self._changes:
+            a, before = self._changes[j]
+            change, _ = self._change(j, a, step)
+            if change <= 10 * max(before, GOOD_ENOUGH):
+                return a, change
+        best, least = 1e-2 * float(self.scales[j]), np.inf
+        moved, moves = False, False
+        failure: FmilinError | None = None
+        for part in DECADES:
+            a = part * float(self.scales[j])
+            try:
+                change, size = self._change(j, a, step)
+            except NumericalError as error:  # beyond what the model can do
+                failure = error
+                continue
+            moved |= size > 0
+            if change < least:
+                best, least, moves = a, change, size > 0
+            if least < GOOD_ENOUGH or change > 100 * max(least, GOOD_ENOUGH):
+                break
+        if least == np.inf and failure is not None:
+            raise failure
+        if not moved:
+            moved = self._moves_far(j, step)
+        name = self.model.inputs.names[j]
+        if moved and not moves and name not in self.stuck:
+            self.stuck.append(name)
+        (self.silent.discard if moved else self.silent.add)(j)
+        self._changes[j] = best, least
+        return best, least
+
+    def _moves_far(self, j: int, step: float) -> bool:
+        """Whether an input that moves nothing so far does so when it is pushed much more."""
+        try:
+            return self._change(j, FAR[-1] * float(self.scales[j]), step)[1] > 0
+        except FmilinError:
+            return False
+
+    def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
+        """Return how much the response changes with half the amplitude, and how large that response is."""
+        whole, half = self.pulse(j, a, step, LOOKS), self.pulse(j, a / 2, step, LOOKS)
+        one, other = _stacked(whole), _stacked(half)
+        size = float(np.linalg.norm(other))
+        larger = float(np.linalg.norm(one))
+        return (float(np.linalg.norm(one - other)) / size if size > 0 else float(larger > 0)), size
+
+    def _superposed(self, amplitudes: FloatArray, step: float, allowed: float) -> FloatArray:
+        """Reduce all amplitudes while the inputs together do not show the sum of their responses."""
+        if len(amplitudes) < 2:
+            return amplitudes
+        for _ in range(3):
+            deviations = np.zeros((LOOKS, len(amplitudes)))
+            deviations[0] = amplitudes
+            up, down = self.run(deviations, step), self.run(-deviations, step)
+            together = (_stacked(up) - _stacked(down)) / 2
+            parts = [a * _stacked(self.pulse(j, a, step, LOOKS)) for j, a in enumerate(amplitudes.tolist())]
+            size = max(float(np.linalg.norm(part)) for part in parts)
+            if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
+                break
+            amplitudes = amplitudes / 10
+        return amplitudes
+
+    def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
+        """Refuse an input that is answered differently up and down however little it moves.
+
+        What a smooth model answers alike to both, the even part, falls with the square of the amplitude; beside a
+        kink or an event it falls with the amplitude only.
+        """
+        still = np.zeros((LOOKS, len(amplitudes)))
+        base, again = (_stacked(self.run(still, step)) for _ in range(2))
+        sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
+        noise = float(np.linalg.norm((base - again) / sizes))
+        for j, a in enumerate(amplitudes.tolist()):
+            parts = []
+            for size in (a, a / 2, a / 100):
+                moved = still.copy()
+                moved[0, j] = size
+                up, down = (_stacked(self.run(sign * moved, step)) for sign in (1.0, -1.0))
+                even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
+                parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
+            (even, _), (half_even, half_odd), (least_even, _) = parts
+            heard = half_even > max(0.05 * half_odd, 10 * noise, QUIET)
+            if heard and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
+                name = self.model.inputs.names[j]
+                raise NumericalError(
+                    f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
+                    f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
+                    "linear model of both sides: move the point.",
+                    variable=name,
+                )
+
+
+@dataclass(frozen=True)
+class Markov:
+    """Responses to unit pulses, input by input, aligned with the state at the start of each step.
+
+    Attributes
+    ----------
+    D : array, shape (ny, nu)
+        The outputs of the step of the pulse itself.
+    Y : array, shape (K, ny + N, nu)
+        Y_1, Y_2, ...: outputs, then declared states, of the steps that follow.
+    errors : array, shape (K, ny + N, nu)
+    D_errors : array, shape (ny, nu)
+    half : Markov or None
+        The same at half the amplitude.
+    reading : {"at once", "end of step"}
+    step : float
+    """
+
+    D: FloatArray
+    Y: FloatArray
+    errors: FloatArray
+    D_errors: FloatArray
+    reading: str
+    step: float
+    half: Markov | None = None
+
+
+class Probe:
+    """Measures Markov parameters, and finds out once how the model's outputs are to be read."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self._reading: str | None = None
+
+    def measure(self, step: float, count: int, *, halves: bool = True) -> Markov:
+        """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
+        amplitudes = self.runner.choose_amplitudes(step)
+        nothing = self._silence(amplitudes, step, count)
+        pairs = [
+            (nothing, nothing)
+            if nothing is not None and j in self.runner.silent
+            else tuple(self.runner.pulse(j, a / part, step, count) for part in (1, 2)[: 1 + halves])
+            for j, a in enumerate(amplitudes.tolist())
+        ]
+        reading = self.reading(step, [pair[-1] for pair in pairs])
+        if not halves:
+            return _markov([pair[0] for pair in pairs], reading, step)
+        whole, half = (_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
+        errors, D_errors = np.abs(whole.Y - half.Y), np.abs(whole.D - half.D)
+        half = Markov(half.D, half.Y, errors, D_errors, reading, step)
+        return Markov(whole.D, whole.Y, errors, D_errors, reading, step, half)
+
+    def _silence(self, amplitudes: FloatArray, step: float, count: int) -> Response | None:
+        """Return the response to all inputs together that moved nothing at a first look, if that is nothing, too."""
+        silent = sorted(self.runner.silent)
+        if len(silent) < 2:
+            return None
+        deviations = np.zeros((count, len(amplitudes)))
+        deviations[0, silent] = amplitudes[silent]
+        up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
+        found = [getattr(up, part) - getattr(down, part) for part in ("at_once", "after", "states")]
+        return None if any(part.any() for part in found) else Response(*found)
+
+    def reading(self, step: float, responses: list[Response]) -> str:
+        """Find out how the outputs are to be read: the self-test of the sampling convention.
+
+        An output that answers before the step can be read at once. One that answers in the step of the pulse however
+        small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper, and
+        read at once shows nothing of the pulse, as it should.
+        """
+        if self._reading is None:
+            self._reading = self._find_reading(step, responses)
+        return self._reading
+
+    def _find_reading(self, step: float, responses: list[Response]) -> str:
+        sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
+        at_once = np.array([p.at_once[0] for p in responses]).T
+        relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
+        if relative.size and np.max(relative) > 1e-6:
+            return "at once"
+        limits = self._limits(step)
+        if limits is None or not limits.size:
+            return "at once"
+        through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
+        return "end of step" if np.max(through) > 1e-2 else "at once"
+
+    def _limits(self, step: float) -> FloatArray | None:
+        """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
+        try:
+            ends = self._ends(step)
+        except FmilinError:  # the model does not take smaller steps
+            try:
+                ends = self._ends(4 * step)
+            except FmilinError:
+                return None
+        # Richardson: without the terms in h and h^2; the two estimates must agree
+        first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
+        limit: FloatArray = (4 * second - first) / 3
+        limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
+        return limit
+
+    def _ends(self, step: float) -> list[FloatArray]:
+        """Return what a pulse over one step shows at its end, for the step, its half and its quarter."""
+        amplitudes = self.runner.choose_amplitudes(step).tolist()
+        return [
+            np.array([self.runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
+            for h in (step, step / 2, step / 4)
+        ]
+
+
+def _stacked(response: Response) -> FloatArray:
+    return np.hstack((response.at_once, response.after, response.states))
+
+
+def _markov(responses: list[Response], reading: str, step: float) -> Markov:
+    """Align: Y_k is what is seen of the state at the start of step k."""
+    y = np.array([p.at_once if reading == "at once" else p.after for p in responses])  # (nu, K, ny)
+    x = np.array([p.states for p in responses])
+    Y = np.moveaxis(np.concatenate((y[:, 1:], x[:, :-1]), axis=2), 0, 2)
+    D = y[:, 0].T
+    return Markov(D, Y, np.zeros_like(Y), np.zeros_like(D), reading, step)

@@ -1,0 +1,287 @@
+"""The procedure for models that bring their own solver: which method, which step, and how well the result predicts.
+
+Ways, the first that works: ``direct`` (derivatives read between two steps), ``step`` (coordinates displaced, one
+step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand. Whatever the method,
+held-out responses tell how well the result predicts, and only what is confirmed at half the step counts as continuous.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
+from fmilin.ground.remarks import Remark, discrete_states_remarks
+from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.silence import is_silent, stuck_error, stuck_text, with_remark_on_silence
+from fmilin.linearization.identification.by_response import ByResponse
+from fmilin.linearization.identification.by_step import ByStep
+from fmilin.linearization.identification.findings import Findings
+from fmilin.linearization.identification.gate import with_accuracy_required
+from fmilin.linearization.identification.holdout import COUNT, held_out, solver_noise
+from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.sampled import Continuous, sampled_from
+from fmilin.linearization.identification.solver_error import solver_error, with_solver_error
+from fmilin.linearization.identification.steps import IDEAL, rounded, usable_step
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped, Stepping
+
+__all__ = ["Task", "linearize_stepped"]
+
+Way = TypeVar("Way")
+
+FAR_OFF = 0.05
+"""How far, in sizes of the states, a point that moves by itself may get while responses are compared."""
+
+logger = logging.getLogger("fmilin.identification")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be linearized, where and how.
+
+    Parameters
+    ----------
+    model : Model
+        Also a :class:`~fmilin.model.stepping.Stepped` one.
+    point : OperatingPoint
+    stepping : Stepping
+    independent : sequence of str or None
+        States that the user wants as coordinates.
+    kind : {"partition", "tangent"}
+    keep_inaccurate : bool
+        Whether a model that nothing moves is wanted even where larger pushes move it.
+    direct : callable
+        Linearizes as a model whose derivatives can be evaluated, by ``derivatives`` of a kind, or None: as asked for.
+    """
+
+    model: Model
+    point: OperatingPoint
+    stepping: Stepping
+    independent: Sequence[str] | None
+    kind: str
+    direct: Callable[[str | None], LinearModel]
+    keep_inaccurate: bool = False
+
+
+def linearize_stepped(task: Task) -> LinearModel:
+    """Return the linear model of a model that can be stepped.
+
+    Raises
+    ------
+    UsageError
+        When the method or the step that was asked for does not fit the model.
+    NumericalError
+        When no linear model describes what the model answers: it is sampled, or does not follow small inputs.
+    """
+    model = task.model
+    if not isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
+        )
+    findings = Findings(model.cadence, model.inputs.names, model.outputs.names, model.how_it_solves())
+    runner = Runner(model, task.point)
+    begin = task.stepping.step or usable_step(model, task.point)
+    findings.repetition = model.make_repeatable(task.point, begin)
+    methods = _Methods(task, model, runner, findings, begin)
+    linear = methods.chosen()
+    if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
+        findings.extra.append(Remark("method", how))
+    if findings.solver_noise and findings.method in ("direct", "products"):
+        findings.extra.append(
+            Remark(
+                "solver",
+                f"The model's own solver is coarse: its responses change by {100 * findings.solver_noise:.2g}% when a "
+                "step is taken as two. The derivatives were trusted, not the responses. A smaller --solver-tolerance "
+                "may help.",
+            )
+        )
+        findings.excess = 0.0
+    if stuck := runner.stuck:
+        if is_silent(linear) and not task.keep_inaccurate:
+            raise stuck_error(stuck)
+        findings.extra.append(
+            Remark("stuck", f"{stuck_text(stuck)} The linear model is that of the model as it stands.")
+        )
+    if findings.excess > MISSES and task.stepping.method != "direct":
+        raise NumericalError(
+            f"The responses belong to no linear model that was found: held-out responses are missed by "
+            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
+            "operating point."
+        )
+    if findings.method in ("step", "response", "multisine") and not (task.stepping.lifted or model.cadence.sampled):
+        found = solver_error(runner, findings.step)
+        if found is not None and found.change > findings.doubt:
+            linear = with_solver_error(linear, found)
+        if findings.method != "step":  # a step's own estimates hold what it takes for noise
+            linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
+    known = {str(warning) for warning in linear.warnings}
+    own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
+    own += [Remark("model", note) for note in model.notes]
+    rest = [remark for remark in own if str(remark) not in known]
+    return with_remark_on_silence(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
+
+
+@dataclass(frozen=True)
+class _Methods:
+    """The methods, each of which returns a linear model and writes its findings."""
+
+    task: Task
+    stepped: Stepped
+    runner: Runner
+    findings: Findings
+    begin: float
+
+    def chosen(self) -> LinearModel:
+        """Follow the method that was asked for, or the first that works."""
+        method = self.task.stepping.method
+        if method == "auto":
+            return self._lifted() if self.task.stepping.lifted else self._first_that_works()
+        if method == "direct" and self.task.stepping.lifted:
+            raise UsageError("--method direct reads derivatives, which make a continuous model: leave out --lifted.")
+        return {"direct": self._direct, "step": self._step, "response": self._response, "multisine": self._multisine}[
+            method
+        ]()
+
+    def _lifted(self) -> LinearModel:
+        settable = not self.stepped.why_not_settable(self.task.point)
+        hidden = bool(self.stepped.cadence.sampled) or not settable
+        return self._response() if hidden else self._step()
+
+    def _first_that_works(self) -> LinearModel:
+        """Read derivatives where the responses confirm them; else displace states; else measure responses."""
+        reasons = [self.stepped.why_not_direct(self.task.point)] if len(self.task.model.states) else []
+        if not reasons:
+            return self._response()
+        if not reasons[0]:
+            tried, reasons[0] = self._tried(self._direct, "Derivatives read between two steps", measured=False)
+            if tried is not None:
+                return tried
+        elif self._says_products():
+            tried, why = self._tried(self._by_products, "Directional derivatives at the communication point")
+            if tried is not None:
+                return tried
+            reasons.append(why)
+        if self._can_displace():
+            tried, why = self._tried(self._step, "One step from displaced states")
+            if tried is not None:
+                self.findings.others += reasons
+                return tried
+            reasons.append(why)
+        self.findings.others += reasons
+        logger.info("trying: responses to pulses on the inputs")
+        try:
+            return self._response()
+        except NumericalError as error:
+            if self.stepped.why_not_direct(self.task.point):
+                raise
+            hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
+            raise NumericalError(f"{error} {hint}", variable=error.variable) from None
+
+    @property
+    def _has_channels(self) -> bool:
+        """Whether there are inputs to move, and something to see."""
+        return bool(len(self.task.model.inputs)) and bool(len(self.task.model.outputs))
+
+    def _can_displace(self) -> bool:
+        if self.stepped.why_not_settable(self.task.point):
+            return False
+        return not len(self.task.model.constraints) or not self.stepped.why_not_direct(self.task.point)
+
+    def _says_products(self) -> bool:
+        """Whether the model answers directional derivatives where it stands, though its states cannot be set."""
+        model, point = self.task.model, self.task.point
+        if not len(model.states) or len(model.constraints):
+            return False
+        n, k = len(point.states), len(point.inputs)
+        try:
+            return model.products(point.time, point.states, point.inputs, np.eye(n), np.zeros((k, n))) is not None
+        except FmilinError:
+            return False
+
+    def _tried(
+        self, method: Callable[[], LinearModel], what: str, *, measured: bool = True
+    ) -> tuple[LinearModel | None, str]:
+        """Follow a method; None with the reason when it fails, or when responses speak against it.
+
+        With ``measured`` a model that could not be compared with responses does not count either.
+        """
+        logger.info("trying: %s", what[0].lower() + what[1:])
+        try:
+            linear = method()
+        except KinkError:  # no method finds a linear model of both sides
+            raise
+        except (NumericalError, ModelError) as error:
+            self.findings.restart()
+            return None, str(error)
+        off = self.findings.error
+        if off <= CONFIRMED or self.findings.solver_noise or (np.isnan(off) and not (measured and self._has_channels)):
+            return linear, ""
+        self.findings.restart()
+        verdict = (
+            "could not be compared with responses" if np.isnan(off) else f"is off by {100 * off:.3g}% of responses"
+        )
+        why = "hidden states, sampled parts, or outputs that are old between steps"
+        return None, f"{what}: the model {verdict} ({why})."
+
+    def _direct(self) -> LinearModel:
+        reason = self.stepped.why_not_direct(self.task.point)
+        if reason and self.task.stepping.method == "direct":
+            if self._says_products():
+                return self._by_products()
+            raise UsageError(f"--method direct is not possible. {reason} Try --method response, which needs no states.")
+        return self._compared(self.task.direct(None), "direct")
+
+    def _by_products(self) -> LinearModel:
+        return self._compared(self.task.direct("exact"), "products")
+
+    def _compared(self, linear: LinearModel, method: str) -> LinearModel:
+        """Note how well a continuous model predicts held-out responses."""
+        self.findings.method = method
+        model = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
+        cadence = self.stepped.cadence
+        fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0
+        step = self.task.stepping.step
+        if step is None:
+            step = self.begin if cadence.step or not fastest else max(rounded(IDEAL / fastest, cadence), self.begin)
+        self._compare(model, step)
+        moving = float(np.max(np.abs(linear.f0) / linear.states.scales(linear.y0), initial=0.0))
+        if self.findings.error > CONFIRMED and moving * step * COUNT > FAR_OFF and not cadence.sampled:
+            self._compare(model, rounded(FAR_OFF / (moving * COUNT), cadence))
+        return linear
+
+    def _compare(self, model: Continuous, step: float) -> None:
+        """Note how well a model predicts held-out responses in steps of ``step``."""
+        held = held_out(self.runner, step)
+        if held is not None:
+            errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]
+            worst = [float(np.max(e, initial=0.0)) for e in errors]
+            best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
+            self.findings.fit(errors[best], step, held.noise)
+            if self.findings.error > CONFIRMED:
+                noise = solver_noise(self.runner, held)
+                self.findings.solver_noise = noise if self.findings.error <= COARSE_SOLVER * noise else 0.0
+            self.findings.reading = ("at once", "end of step")[best]
+
+    def _step(self) -> LinearModel:
+        return self._by(ByStep).linearize(self.task.independent, self.task.kind)
+
+    def _response(self) -> LinearModel:
+        if not self._has_channels:
+            from fmilin.linearization.identification.by_free_motion import ByFreeMotion
+
+            return self._by(ByFreeMotion).linearize(self.task.independent)
+        return self._by(ByResponse).linearize(self.task.independent)
+
+    def _multisine(self) -> LinearModel:
+        from fmilin.linearization.identification.by_multisine import ByMultisine
+
+        return self._by(ByMultisine).linearize(self.task.independent)
+
+    def _by(self, kind: Callable[..., Way]) -> Way:
+        return kind(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings)

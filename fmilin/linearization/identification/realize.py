@@ -1,0 +1,154 @@
+"""Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
+
+Declared states are measured beside the outputs. Where they follow the identified states one to one, some of them
+become the coordinates, so that the model has the names and units of the FMU; else its states have no meaning of
+their own, and are called ``z[1]``, ``z[2]``, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
+from fmilin.linearization.identification.eigensystem import MOST, Hankel, significant
+from fmilin.linearization.identification.holdout import HeldOut
+from fmilin.linearization.identification.impulse_response import Markov
+from fmilin.linearization.identification.sampled import Sampled
+
+__all__ = ["Realized", "aligned", "named_coordinates", "realize"]
+
+
+@dataclass(frozen=True)
+class Realized:
+    """A discrete model, and what it was chosen from.
+
+    Attributes
+    ----------
+    model : Sampled
+        In balanced coordinates.
+    half : Sampled
+        The same from pulses of half the amplitude, in coordinates close to those of ``model``.
+    singular_values : array
+        Of the scaled Hankel matrix, falling.
+    error : float
+        The largest error on held-out responses; NaN without any.
+    heard : int or None
+        Singular values that stand above noise and rounding, where that was looked at: no higher order can be told.
+    """
+
+    model: Sampled
+    half: Sampled
+    singular_values: FloatArray
+    error: float
+    heard: int | None = None
+
+
+def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:
+    """Choose the order and return the realization.
+
+    Parameters
+    ----------
+    markov : Markov
+    ny : int
+        Number of outputs; the further rows are declared states.
+    held : HeldOut, optional
+    order : int, optional
+        What the user wants.
+    scales : array, shape (nu,)
+        Sizes of the inputs' pulses.
+    """
+    rows = _row_scales(markov)
+    hankel = Hankel.of(markov.Y, rows, scales)
+    half = hankel if markov.half is None else Hankel.of(markov.half.Y, rows, scales)
+    noise = markov.errors / rows[:, None] * scales[None, :]
+    shape = (len(hankel.P), len(hankel.Q))
+    most = significant(hankel.singular_values, noise, shape)
+    if order is not None:
+        count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
+        if order > count:
+            raise NumericalError(
+                f"The responses have {count} directions, so no model of order {order} can be identified. Ask for a "
+                "smaller --order, or let it be chosen."
+            )
+        chosen = order
+    else:
+        chosen = _order(hankel, markov, ny, most, held)
+    model = _sampled(hankel, markov, ny, chosen)
+    other = _sampled(half, markov if markov.half is None else markov.half, ny, chosen)
+    error = held.error(model) if held is not None else float("nan")
+    return Realized(model, aligned(other, model), hankel.singular_values[: MOST + 1], error, most)
+
+
+def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
+    """Return which declared states can be the coordinates, as many as the order; None when none can.
+
+    Parameters
+    ----------
+    model : Sampled
+    scales : array, shape (N,)
+        Sizes of the declared states.
+    preferred : sequence of int
+        Taken when they can be; else the best conditioned ones.
+    """
+    n = model.order
+    if len(model.T) < n or n == 0:
+        return None
+    W = model.T / scales[:, None]
+    moved = float(np.linalg.norm(W, 2))
+    W = W / (np.linalg.norm(W, axis=0) + 1e-300)
+    if moved == 0 or np.linalg.matrix_rank(W, tol=RANK_MEASURED * float(np.linalg.norm(W, 2))) < n:
+        return None
+    if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < DOUBTFUL:
+        return list(preferred)
+    _, _, order = linalg.qr(W.T, mode="economic", pivoting=True)
+    return sorted(int(i) for i in order[:n])
+
+
+def _row_scales(markov: Markov) -> FloatArray:
+    """Return the largest response of each row, and not less than a part of its errors."""
+    sizes = np.max(np.abs(markov.Y), axis=(0, 2), initial=0.0)
+    noise = 10 * np.max(markov.errors, axis=(0, 2), initial=0.0)
+    largest = np.maximum(sizes, noise)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _order(hankel: Hankel, markov: Markov, ny: int, most: int, held: HeldOut | None) -> int:
+    """Return the smallest order whose held-out error is as small as that of the best, up to what noise allows."""
+    if held is None or most == 0:
+        return most
+    errors = np.array([held.error(_sampled(hankel, markov, ny, n)) for n in range(1, most + 1)])
+    best = float(np.min(errors))
+    if not np.isfinite(best):
+        return most
+    return 1 + int(np.flatnonzero(errors <= max(2.0 * best, PREDICTED))[0])
+
+
+def _sampled(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
+    A, B, C = hankel.realization(n)
+    return Sampled(A, B, C[:ny], markov.D, markov.step, markov.reading, C[ny:], np.zeros(n))
+
+
+def aligned(other: Sampled, model: Sampled) -> Sampled:
+    """Return ``other`` in the coordinates of ``model``: S with O S^-1 = O_model in the least squares sense."""
+    n = model.order
+    if n == 0:
+        return other
+    mine, theirs = (_observability(m, n) for m in (model, other))
+    S = np.asarray(np.linalg.lstsq(mine, theirs, rcond=None)[0], dtype=np.float64)
+    if not np.isfinite(S).all() or np.linalg.cond(S) > REFUSED:
+        return other
+    return other.in_coordinates(S)
+
+
+def _observability(model: Sampled, n: int) -> FloatArray:
+    C = np.vstack((model.C, model.T))
+    blocks = [C]
+    for _ in range(n - 1):
+        blocks.append(blocks[-1] @ model.A)
+    return np.vstack(blocks)

@@ -1,0 +1,167 @@
+"""How long a step should be: long enough to show the slowest motion, short enough to follow the fastest.
+
+A continuous model counts only when it is confirmed at half the step: there the alias of a fast motion has another
+frequency, and a sampled part answers with its own period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, NumericalError, UsageError
+from fmilin.ground.tolerances import CONFIRMED, MISSES
+from fmilin.linearization.identification.holdout import held_out
+from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
+from fmilin.model.interface import OperatingPoint
+from fmilin.model.stepping import Cadence, Stepped
+
+__all__ = ["Confirmed", "base_period", "confirmed", "fitting_step", "rounded", "usable_step"]
+
+DEFAULT = 0.01
+"""Seconds: where to begin when the model says nothing."""
+
+ATTEMPTS = 8
+FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05
+"""Radians that the fastest motion makes during a step: at most, as wished, at least."""
+
+LONGEST = 100
+"""Times the step that suits the model: longer ones may take its solver for ever."""
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A continuous model and how well it predicts held-out responses at half the step.
+
+    Attributes
+    ----------
+    model : Continuous
+    error : float
+        NaN where the model does not take such steps, or there is nothing to compare.
+    """
+
+    model: Continuous
+    error: float
+
+
+def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confirmed:
+    """Return the continuous model, confirmed at half the step.
+
+    Raises
+    ------
+    NumericalError
+        When there is no continuous model, or it is not confirmed.
+    """
+    model = continuous_of(sampled)
+    half = held_out(runner, sampled.step / 2)
+    if half is None:
+        return Confirmed(model, float("nan"))
+    error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
+    allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), MISSES)
+    if not error <= allowed:
+        raise NumericalError(
+            f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
+            f"the prediction is off by {100 * error:.3g}% of the response at half the step. The model is sampled (ask "
+            f"for the discrete model over its base period: --lifted --step SECONDS), or moves faster than the step "
+            f"shows (take a smaller --step)."
+        )
+    return Confirmed(model, error)
+
+
+Try = Callable[[float], tuple[Sampled, float]]
+"""From a step to a discrete model and its held-out error."""
+
+
+def usable_step(model: Stepped, point: OperatingPoint) -> float:
+    """Return a step that the model takes, near the one that it suggests.
+
+    Raises
+    ------
+    FmilinError
+        What the model says to the suggested step, when it takes no other.
+    """
+    suggested = rounded(model.cadence.step or model.cadence.internal or DEFAULT, model.cadence)
+    reason: FmilinError | None = None
+    for factor in (1.0, 4.0, 16.0, 64.0, 0.1, 0.01):
+        step = rounded(factor * suggested, model.cadence)
+        try:
+            model.respond(point, point.inputs[None, :], step)
+        except FmilinError as error:
+            reason = reason or error
+        else:
+            return step
+    raise reason or NumericalError("The model takes no step.")
+
+
+def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
+    """Find a step, in seconds.
+
+    Raises
+    ------
+    NumericalError
+        When no step leads to a continuous model.
+    """
+    step = usable_step(runner.stepped, runner.point)
+    longest = LONGEST * step
+    reason: FmilinError | None = None
+    tried: dict[float, int] = {}
+    for _ in range(ATTEMPTS):
+        try:
+            sampled, error = attempt(step)
+            fastest = _fastest(confirmed(sampled, runner, error).model)
+        except NumericalError as failure:
+            reason = reason or failure
+            tried[step] = 0
+            step = rounded(step / 4, cadence)
+        else:
+            tried[step] = sampled.order
+            wanted = _better(fastest, step, longest)
+            if wanted is None:
+                return step
+            step = rounded(wanted, cadence)
+        if step in tried:
+            break
+    best = max(tried.values())
+    if best == 0 and reason is not None:
+        raise reason
+    return max(s for s, order in tried.items() if order == best)
+
+
+def rounded(step: float, cadence: Cadence) -> float:
+    """Return a step of three digits; a multiple of the solver's own fixed step where there is one."""
+    if cadence.internal:
+        return max(1, round(step / cadence.internal)) * cadence.internal
+    return float(f"{step:.3g}")
+
+
+def base_period(wanted: float | None, cadence: Cadence) -> float:
+    """Return the period over which a sampled model is lifted.
+
+    Raises
+    ------
+    UsageError
+        When nobody says it.
+    """
+    period = wanted or cadence.period or cadence.internal or cadence.step
+    if period is None:
+        raise UsageError(
+            "The model does not declare the period of its sampled parts, nor a step: say the base period with --step "
+            "SECONDS."
+        )
+    return period
+
+
+def _fastest(model: Continuous) -> float:
+    return float(np.max(np.abs(np.linalg.eigvals(model.A)), initial=0.0)) if len(model.A) else 0.0
+
+
+def _better(fastest: float, step: float, longest: float) -> float | None:
+    """Return a step that suits better; None when this one does."""
+    if fastest * step > FASTEST:
+        return IDEAL / fastest
+    if fastest * step < SLOWEST and step < longest:
+        return min(IDEAL / fastest if fastest > 0 else longest, 20 * step, longest)
+    return None

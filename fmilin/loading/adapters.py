@@ -1,0 +1,287 @@
+"""Sources that other distributions bring: an adapter turns an engine's file into a Model.
+
+A distribution registers its adapter as an entry point of the group ``fmilin.adapters``; nothing here imports one
+before a file asks for it. ``adapters/README.md`` shows how one is written.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
+from fmilin.model.interface import Model
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUP", "KNOWN", "Adapter", "Installed", "installed_adapters"]
+
+GROUP = "fmilin.adapters"
+
+_LOOKED_INTO = 4096
+"""Bytes of a file that are read to tell what it is."""
+
+
+class Adapter(ABC):
+    """What a distribution registers: it claims files and turns them into models.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Of the files that it reads, lower case, with the dot.
+    description : str
+        What these files are, in a few words: "MuJoCo models (MJCF, URDF)".
+    package : str
+        The distribution of the engine; empty when there is none.
+    oldest : tuple of int
+        The first version of it that will do, major and minor.
+    options : tuple of str
+        What :meth:`load_as` can be asked for.
+    """
+
+    suffixes: tuple[str, ...] = ()
+    description: str = ""
+    package: str = ""
+    oldest: tuple[int, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def claims(self, path: Path) -> bool:
+        """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
+        del path
+        return True
+
+    def engine(self) -> str:
+        """Return what the adapter runs on, as found: "mujoco 3.3.2".
+
+        Raises
+        ------
+        ModelError
+            When it is missing or too old: what there is, what is needed, what to install.
+        """
+        if not self.package:
+            return ""
+        from importlib import metadata
+
+        try:
+            version = metadata.version(self.package)
+        except metadata.PackageNotFoundError:
+            raise ModelError(f"The package '{self.package}' is not installed: pip install {self.package}") from None
+        if tuple(int(part) for part in re.findall(r"\d+", version)[: len(self.oldest)]) < self.oldest:
+            needed = ".".join(map(str, self.oldest))
+            raise ModelError(
+                f"'{self.package}' {version} is too old: {needed} is needed. pip install --upgrade {self.package}"
+            )
+        return f"{self.package} {version}"
+
+    @abstractmethod
+    def load(self, path: Path) -> Model:
+        """Return the model in the file.
+
+        Raises
+        ------
+        ModelError
+            When the engine rejects the file (with its message), or a part of it cannot be had.
+        """
+
+    def load_as(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in the file as it is asked for, by name, in what ``options`` lists.
+
+        Raises
+        ------
+        ModelError
+            As :meth:`load`.
+        """
+        del options
+        return self.load(path)
+
+    def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
+        """Return the model in a file that was written as ``ADAPTER:FILE``: the engine's own, where there are others.
+
+        Raises
+        ------
+        ModelError
+            As :meth:`load`.
+        """
+        return self.load_as(path, options)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An adapter that is installed here; it is imported when it is first used.
+
+    Parameters
+    ----------
+    name : str
+    distribution : str
+        Name and version of what brings it.
+    """
+
+    name: str
+    distribution: str
+    _entry: EntryPoint
+
+    def adapter(self) -> Adapter:
+        """Import and return the adapter.
+
+        Raises
+        ------
+        ModelError
+            When it cannot be imported, or is none.
+        """
+        try:
+            found = self._entry.load()()
+        except FmilinError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"The adapter '{self.name}' ({self.distribution}) cannot be loaded: {type(error).__name__}: {error}. "
+                "Install it again together with what it needs, or remove it."
+            ) from error
+        if not isinstance(found, Adapter):
+            raise ModelError(
+                f"The adapter '{self.name}' ({self.distribution}) is a {type(found).__name__}, not a "
+                "fmilin.adapters.Adapter: its entry point must name a class derived from it."
+            )
+        return found
+
+
+def installed_adapters() -> list[Installed]:
+    """Return the adapters that are installed, by name."""
+    from importlib.metadata import entry_points  # slow to import, and an FMU does without
+
+    found = []
+    for entry in entry_points(group=GROUP):
+        origin = "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        found.append(Installed(entry.name, origin, entry))
+    return sorted(found, key=lambda adapter: adapter.name)
+
+
+# ---------------------------------------------------------------------- for loading
+
+
+def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
+    """Return adapter and file of a source ``ADAPTER:FILE``, or None when it is not written so.
+
+    Raises
+    ------
+    UsageError
+        When it is the name of an adapter that is known but not installed, or of none, before a file.
+    """
+    name, colon, file = text.partition(":")
+    if not colon or not file or not name.isidentifier() or len(name) == 1:  # a single letter is a drive of Windows
+        return None
+    for adapter in installed_adapters():
+        if adapter.name == name:
+            return adapter, Path(file)
+    for known in KNOWN:
+        if known.name == name:
+            raise UsageError(f"The adapter '{name}' is not installed: pip install {known.distribution}")
+    if Path(file).is_file():  # module:name has none
+        raise UsageError(f"There is no adapter '{name}' for '{file}'; 'fmilin adapters' lists those installed.")
+    return None
+
+
+def adapter_for(path: Path) -> Installed | None:
+    """Return the installed adapter that reads a file, or None.
+
+    Raises
+    ------
+    UsageError
+        When several claim it.
+    ModelError
+        When an adapter cannot be imported, or reads files of this suffix and there is no such file.
+    """
+    if not path.is_file():
+        if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
+            raise missing_file(path)
+        return None
+    claiming = []
+    for installed in installed_adapters():
+        adapter = installed.adapter()
+        if path.suffix.lower() in adapter.suffixes and adapter.claims(path):
+            claiming.append(installed)
+    if len(claiming) > 1:
+        names = " and ".join(f"'{adapter.name}'" for adapter in claiming)
+        raise UsageError(
+            f"The adapters {names} both read '{path}': say which one, as in '{claiming[0].name}:{path.name}'."
+        )
+    return claiming[0] if claiming else None
+
+
+def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
+    """Return the model that an adapter makes of a file.
+
+    Raises
+    ------
+    UsageError
+        When the adapter reads no such files, or does not know an option.
+    ModelError
+        When there is no such file, or the adapter or its engine refuses it.
+    """
+    if not path.is_file():
+        raise missing_file(path)
+    found = adapter.adapter()
+    if path.suffix.lower() not in found.suffixes:
+        raise UsageError(
+            f"The adapter '{adapter.name}' reads {_listed(found.suffixes)}, not '{path.suffix}' ('{path}')."
+        )
+    for name in options:
+        if name not in found.options:
+            known = f"It knows {', '.join(found.options)}." if found.options else "It knows none."
+            raise UsageError(f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}'). {known}")
+    try:
+        model = (found.load_by_name if by_name else found.load_as)(path, options)
+    except FmilinError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The adapter '{adapter.name}' failed on '{path}': {type(error).__name__}: {error}. If the file is right, "
+            f"this is a fault of {adapter.distribution}."
+        ) from error
+    if not isinstance(model, Model):
+        raise ModelError(f"The adapter '{adapter.name}' returned a {type(model).__name__} for '{path}', not a Model.")
+    return model
+
+
+# ---------------------------------------------------------------------- what could be installed
+
+
+class _Known(NamedTuple):
+    """An adapter that exists, whether installed or not."""
+
+    name: str
+    distribution: str
+    engine: str
+    suffixes: tuple[str, ...]
+    mark: bytes
+    """What the beginning of such a file contains."""
+
+
+KNOWN: Sequence[_Known] = (
+    _Known("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
+    _Known("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
+)
+
+
+def suggestion_for(path: Path) -> str:
+    """Return the advice to install an adapter that would read a file, or an empty string."""
+    suffix = path.suffix.lower()
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_LOOKED_INTO)
+    except OSError:
+        return ""
+    have = {adapter.name for adapter in installed_adapters()}
+    for known in KNOWN:
+        if suffix in known.suffixes and known.mark in beginning and known.name not in have:
+            return f"'{path}' looks like {known.engine}: pip install {known.distribution}"
+    return ""
+
+
+def _listed(suffixes: Sequence[str]) -> str:
+    return ", ".join(f"'{suffix}'" for suffix in suffixes)

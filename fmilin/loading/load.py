@@ -1,0 +1,356 @@
+"""One door for every source of a model: an FMU, a model in a Python file or package, an adapter's file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fmilin.ground.errors import (
+    ConstraintError,
+    UnknownNameError,
+    UsageError,
+    nearest_names,
+)
+from fmilin.ground.sandbox.process_state import absolute, process_state
+from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
+from fmilin.loading.python_objects import model_in_python, names_python
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import Expression
+from fmilin.model.interface import Model, OperatingPoint
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.model.constraints.file import ConstraintsFile
+    from fmilin.model.point_files import SavedPoint
+
+__all__ = ["LoadRequest", "constraints_with", "load", "load_as"]
+
+Value = float | int | bool | str | Sequence[float]
+logger = logging.getLogger("fmilin.loading")
+
+_UNDERSTOOD = (
+    "'model.fmu', 'path/to/file.py:name' and 'package.module:name' (a Model or a function that returns one, with "
+    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml' or "
+    "'robot.urdf', and systems as 'system.ssp'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What is asked for, beside the source; see :func:`load`.
+
+    Parameters
+    ----------
+    settings : mapping of str to value
+        Values by name, of which those of states and inputs are left to the operating point; the others are parameters.
+    saved : SavedPoint, optional
+        Where feet are held, unless the settings have states.
+    """
+
+    constraints: Sequence[str | Constraint] | None = None
+    constraints_file: str | Path | None = None
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    time: float | None = None
+    interface: str | None = None
+    fmu: FmuOptions | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    saved: SavedPoint | None = None
+
+
+_OPTIONS = ("floating_base", "hold", "keyframe")
+"""What files may be asked for."""
+INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
+"""What a user calls the interfaces of an FMU."""
+
+
+def load(
+    source: str | Path,
+    *,
+    constraints: Sequence[str | Constraint] | None = None,
+    constraints_file: str | Path | None = None,
+    parameters: Mapping[str, Value] | None = None,
+    time: float | None = None,
+    interface: str | None = None,
+    fmu: FmuOptions | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Model:
+    """Return the model behind ``source``.
+
+    Parameters
+    ----------
+    source : str or Path
+        The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
+        a :class:`~fmilin.Model` or a function that returns one, with literal keyword arguments if any; or a
+        file that an installed adapter claims, ``ADAPTER:FILE`` where several could; or a mechanism, ``file.toml`` or
+        ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
+    constraints : sequence of str or Constraint, optional
+        Expressions that must be zero, or names of variables that must be zero. None: what the model brings
+        (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
+        an empty sequence: none at all.
+    constraints_file : path, optional
+        A TOML file with constraints; together with ``constraints``, both hold.
+    parameters : mapping, optional
+        Parameters and start values by name, set before an FMU is initialized.
+    time : float, optional
+        Start time in seconds; without it the FMU's own.
+    interface : {"me", "cs"}, optional
+        Of an FMU: model exchange or co-simulation; without it model exchange where the FMU has it.
+    fmu : FmuOptions, optional
+        How much an FMU may unpack, and whether its sources may be compiled.
+    options : mapping, optional
+        What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"hold": ["FL", "FR:flat"]}``
+        for feet on the ground (:meth:`fmilin.Model.with_held`), ``{"keyframe": "home"}`` for an MJCF file.
+
+    Returns
+    -------
+    Model
+        Close it, or use it as a context manager: an FMU holds files and a library.
+
+    Raises
+    ------
+    UsageError
+        When the source is of an unknown kind, or a parameter unknown.
+    ModelError
+        When the model cannot be read, loaded or initialized.
+    ConstraintError
+        When constraints are wrong or name unknown variables.
+    """
+    return load_as(
+        source,
+        LoadRequest(constraints, constraints_file, parameters or {}, time, interface, fmu, options=options or {}),
+    )
+
+
+def load_as(source: str | Path, request: LoadRequest) -> Model:
+    """Return the model behind ``source``; see :func:`load`, which differs in having no ``settings``."""
+    if isinstance(request.constraints, str):
+        raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
+    if request.interface is not None and request.interface not in INTERFACES:
+        raise UsageError(
+            f"'{request.interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation)."
+        )
+    text = str(source)
+    _require_options(text, request)
+    if names_python(text):
+        return _as_asked(lambda: model_in_python(text), text, request)
+    if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
+        return _from_fmu(Path(text), request)
+    with process_state():  # relative paths are looked at in many places
+        return _from_file(text, request)
+
+
+def _require_options(text: str, request: LoadRequest) -> None:
+    """Refuse options that this kind of file does not have."""
+    if chosen_adapter(text) is not None:
+        return  # the adapter knows
+    suffix = Path(text).suffix.lower()
+    reader, is_fmu = _READERS.get(suffix), suffix == ".fmu"
+    for name in request.options:
+        if name not in _OPTIONS:
+            raise UnknownNameError.among(name, _OPTIONS, "an option of a file")
+        if name == "hold" and (is_fmu or reader is _from_ssp):
+            raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that could be held as feet.")
+        if name == "floating_base" and reader is not _from_mechanism_file:
+            raise UsageError(f"'{text}' is no URDF file read by fmilin: no base of it can be made to float.")
+        if name == "keyframe" and (reader is not None or is_fmu or names_python(text)):
+            raise UsageError(f"'{text}' is no MJCF file: it has no keyframes.")
+
+
+def _of_file(request: LoadRequest) -> dict[str, Any]:
+    """Return the options that an adapter is asked for: all but those that any native model has."""
+    return {name: value for name, value in request.options.items() if name != "hold"}
+
+
+def _from_file(text: str, request: LoadRequest) -> Model:
+    """Return the model in a file that is neither an FMU nor Python."""
+    suffix = Path(text).suffix.lower()
+    chosen = chosen_adapter(text)
+    if chosen is not None:
+        return _as_asked(lambda: load_with(*chosen, _of_file(request), by_name=True), str(chosen[1]), request)
+    reader = _READERS.get(suffix)
+    if reader is not None:
+        return reader(Path(text), request)
+    adapter = adapter_for(Path(text))
+    if adapter is not None:
+        return _as_asked(lambda: load_with(adapter, Path(text), _of_file(request)), text, request)
+    suggestion = suggestion_for(Path(text))
+    if suggestion:
+        raise UsageError(suggestion)
+    if suffix == ".py":
+        raise UsageError(f"'{text}' may hold several models: say which one, as in '{text}:name'.")
+    if Path(text).exists() or not suffix:
+        what = f"of the suffix '{suffix}'" if suffix else "without a suffix"
+        raise UsageError(f"'{text}' is no model that fmilin knows, {what}. Understood are {_UNDERSTOOD}.")
+    raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
+
+
+def _from_fmu(path: Path, request: LoadRequest) -> Model:
+    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.model import open_fmu
+
+    fmu = FmuFile(path, request.fmu)
+    description = fmu.description
+    if request.interface is not None:
+        description = description.through(INTERFACES[request.interface])
+    stepped = description.interface == "CoSimulation"
+    declared = _declared(request, lambda name: name in description.by_name)
+    independent: tuple[str, ...] = ()
+    notes: list[str] = []
+    if declared is None:
+        found, _ = constraints_with(fmu)
+        declared, independent = ([], ()) if found is None else (list(found.constraints), found.independent)
+    elif request.constraints_file is not None:
+        independent = _read(request.constraints_file).independent
+    if not declared and description.states:
+        notes = _left_out(fmu)
+    if logger.isEnabledFor(logging.INFO):
+        for departure in fmu.departures():
+            logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
+    if stepped:
+        from fmilin.fmi.read.cosimulation.model import open_stepped_fmu
+    return (open_stepped_fmu if stepped else open_fmu)(
+        fmu,
+        parameters=request.parameters,
+        settings=request.settings,
+        time=request.time,
+        constraints=declared,
+        independent=independent,
+        notes=notes,
+    )
+
+
+def _left_out(fmu: FmuFile) -> list[str]:
+    """Say it when a model that brings constraints is taken without any."""
+    found, where = constraints_with(fmu)
+    if found is None or not found.constraints:
+        return []
+    return [
+        f"The model's states are not independent: {len(found.constraints)} constraints come with it ({where}) and were "
+        "left out. All states are perturbed, so the linear model has more states than the system has freedoms, and "
+        "false eigenvalues."
+    ]
+
+
+def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
+    """Return the constraints that come with an FMU, and where they were found.
+
+    Beside it, as ``MODEL_STEM.fmilin.toml``; else inside, as ``extra/org.fmilin/constraints.toml``; else None.
+
+    Raises
+    ------
+    ConstraintError
+        When the file that was found is wrong.
+    """
+    from fmilin.model.constraints.file import read_constraints
+
+    beside = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
+    place = fmu.place.with_name(beside.name)
+    if place.is_file():
+        return read_constraints(place, str(beside)), str(beside)
+    inside = fmu.constraints
+    if inside is None:
+        return None, ""
+    where = f"extra/org.fmilin/constraints.toml inside {fmu.name}"
+    return read_constraints(inside, where), where
+
+
+def _declared(request: LoadRequest, is_name: Callable[[str], bool]) -> list[Constraint] | None:
+    """Return the constraints that were asked for explicitly; None when the model's own are wanted."""
+    if request.constraints is None and request.constraints_file is None:
+        return None
+    from_file = () if request.constraints_file is None else _read(request.constraints_file).constraints
+    return [*from_file, *(_constraint(item, is_name) for item in request.constraints or ())]
+
+
+def _read(path: str | Path) -> ConstraintsFile:
+    from fmilin.model.constraints.file import read_constraints
+
+    return read_constraints(absolute(path), str(path))
+
+
+def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Constraint:
+    if isinstance(item, Constraint):
+        return item
+    if not isinstance(item, str):
+        raise ConstraintError(f"A constraint is a text or a Constraint, not {item!r}.")
+    # The name of a variable is a constraint too, even one that is no expression.
+    return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
+
+
+def _from_ssp(path: Path, request: LoadRequest) -> Model:
+    from fmilin.connected.ssp.opening import open_ssp
+
+    if request.interface is not None:
+        raise UsageError(f"'{path}' is a system: 'interface' is for single FMUs.")
+
+    def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
+        return load_as(fmu, LoadRequest(None, None, parameters, request.time, None, request.fmu, _numbers(settings)))
+
+    settings: dict[str, Any] = {**request.settings, **request.parameters}
+    found = open_ssp(path, member, settings=settings, options=request.fmu)
+    variables = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
+    declared = _declared(request, variables.__contains__)
+    return found if declared is None else found.with_constraints(declared)
+
+
+def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
+    from fmilin.native.mechanism import Mechanism
+    from fmilin.native.mechanism.files import mechanism_from
+
+    floating = bool(request.options.get("floating_base", False))
+    return _as_asked(lambda: mechanism_from(Mechanism, path, floating_base=floating), str(path), request)
+
+
+_READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
+    ".ssd": _from_ssp,
+    ".ssp": _from_ssp,
+    ".toml": _from_mechanism_file,
+    ".urdf": _from_mechanism_file,
+}
+"""Who reads a file, by suffix; for other suffixes the adapters are asked."""
+
+
+def _as_asked(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:
+    """Return a model that is no FMU with the parameters and constraints that were asked for."""
+    if request.time is not None:
+        raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
+    found = loaded()
+    places = {*found.states.positions, *found.inputs.positions}
+    parameters = {**request.parameters, **{n: v for n, v in request.settings.items() if n not in places}}
+    if parameters:
+        try:
+            found = found.with_parameters(_numbers(parameters))
+        except UnknownNameError as error:
+            near = nearest_names(error.name, places)
+            if error.name not in request.settings or not near:
+                raise
+            known = [*near, *error.suggestions]
+            raise UnknownNameError.among(error.name, known, "a state, input or parameter of the model") from None
+    variables = places | found.outputs.positions.keys()
+    declared = _declared(request, variables.__contains__)
+    found = found if declared is None else found.with_constraints(declared)
+    feet = request.options.get("hold", ())
+    return found.with_held(feet, _where_held(found, request)) if feet else found
+
+
+def _where_held(model: Model, request: LoadRequest) -> OperatingPoint:
+    """Return the operating point that was asked for: there, feet are held where they are."""
+    from fmilin.manifold.operating_points import operating_point
+
+    asked = {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
+    if request.saved is not None and not any(model.states.has(name) for name in asked):
+        return request.saved.on(model)
+    return operating_point(model, asked) if asked else model.start
+
+
+def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in parameters.items()}  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        raise UsageError(f"The parameters of a native model are numbers, not {given}.") from None

@@ -1,0 +1,161 @@
+"""Models in Python files and packages: ``path/to/file.py:name`` and ``package.module:name``, with literal keywords."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fmilin.ground.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
+from fmilin.ground.sandbox.process_state import absolute
+from fmilin.model.interface import Model
+
+__all__ = ["model_in_python", "names_python", "python_object"]
+
+_PYTHON = re.compile(
+    r"(?P<where>.+?\.py|[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_]\w*)\s*(?P<arguments>\(.*\))?", re.DOTALL
+)
+
+
+def names_python(source: str) -> bool:
+    """Whether a text names something in Python, rather than a file."""
+    return _PYTHON.fullmatch(source) is not None
+
+
+def model_in_python(source: str) -> Model:
+    """Return the model that ``path/to/file.py:name`` or ``package.module:name`` names; see :func:`fmilin.load`."""
+    found = python_object(source)
+    if not isinstance(found, Model):
+        raise ModelError(f"'{source}' is a {type(found).__name__}, not a fmilin Model or a function that returns one.")
+    return found
+
+
+def python_object(source: str) -> Any:
+    """Return what ``path/to/file.py:name`` or ``package.module:name`` names, called if it is a function.
+
+    None when ``source`` is no such text.
+
+    Raises
+    ------
+    UsageError, ModelError
+        As :func:`fmilin.load`.
+    """
+    match = _PYTHON.fullmatch(source)
+    return None if match is None else _named_in_python(match)
+
+
+def _named_in_python(match: re.Match[str]) -> Any:
+    where, name = match["where"], match["name"]
+    arguments = _arguments(name, match["arguments"] or "")
+    with _explained(match[0]):
+        module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    try:
+        with _explained(match[0], but=AttributeError):
+            found = getattr(module, name)  # a package may import lazily here
+    except AttributeError:
+        public = [n for n in dir(module) if not n.startswith("_")]
+        raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
+    if callable(found) and not isinstance(found, Model):
+        _require_callable(found, f"{where}:{name}", arguments)
+        with _explained(match[0]):
+            found = found(**arguments)
+    elif match["arguments"]:
+        raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(found).__name__}.")
+    return found
+
+
+def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse keywords that a function does not take, before the blame falls on its file.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        Naming the keyword, with the nearest ones that there are.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of builtins nothing may be known
+        return
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        for argument in arguments:
+            if argument not in known:
+                raise UnknownNameError.among(argument, known, f"a keyword of '{name}'") from None
+        raise UsageError(f"'{name}{signature}' cannot be called as asked: {error}. Give it as NAME=VALUE.") from None
+
+
+def _arguments(name: str, text: str) -> dict[str, Any]:
+    """Return the literal keyword arguments; the text is parsed, never evaluated."""
+    if not text:
+        return {}
+    try:
+        call = ast.parse(f"f{text}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError  # noqa: TRY301 - one message for all that is wrong with the text
+        return {_keyword(k): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        raise UsageError(
+            f"The arguments of '{name}{text}' are not understood: only keywords with literal values are allowed, as in "
+            f"'{name}(loops=20, damping=0.5)'."
+        ) from None
+
+
+def _keyword(keyword: ast.keyword) -> str:
+    if keyword.arg is None:
+        raise ValueError(keyword)
+    return keyword.arg
+
+
+def _file(path: Path) -> Any:
+    """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
+    place = absolute(path)
+    if not place.is_file():
+        raise missing_file(path)
+    name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, place)
+    if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py
+        raise ModelError(f"'{path}' cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(place.resolve().parent)
+    sys.modules[name] = module  # dataclasses and pickle look their module up there
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+    return module
+
+
+@contextlib.contextmanager
+def _explained(source: str, but: type[Exception] = FmilinError) -> Iterator[None]:
+    """Turn what goes wrong in the user's own code into one paragraph; our own errors and ``but`` pass.
+
+    A wrong use of fmilin in that code is a model that cannot be read, unless the arguments came with the request.
+    """
+    try:
+        yield
+    except UsageError as error:
+        if source.endswith(")"):
+            raise
+        raise ModelError(str(error)) from error
+    except (FmilinError, but):
+        raise
+    except (Exception, SystemExit) as error:
+        last = traceback.format_exception_only(error)[-1].strip()
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        raise ModelError(f"'{source}' cannot be loaded: {last}{where}. Correct that file and try again.") from error

@@ -1,0 +1,155 @@
+"""A model that cannot print itself as C becomes a co-simulation FMU that runs Python inside, by pythonfmu."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from fmilin.fmi.write.archive import check_destination
+from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
+from fmilin.fmi.write.identity import identifier_like
+from fmilin.fmi.write.variables import DeclaredConstraint
+from fmilin.ground.atomic import write_atomically
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.sandbox.programs import run_program
+from fmilin.ground.temporary import temporary_folder
+from fmilin.loading.adapters import adapter_for
+from fmilin.loading.load import load
+from fmilin.loading.wrapping.names import WRAPPED, residual_name
+from fmilin.model.interface import Model
+
+__all__ = ["wrap_as_fmu"]
+
+_PYTHON_FILE = re.compile(r"(?P<file>.+?\.py):(?P<rest>.+)", re.DOTALL)
+_ADAPTED = re.compile(r"(?P<adapter>[A-Za-z_]\w+):(?P<file>.+\.\w+)", re.DOTALL)
+
+_SCRIPT = """\
+from fmilin.wrapping.cosimulation_script import WrappedModel
+
+
+class {identifier}(WrappedModel):
+    pass
+"""
+
+
+def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: Sequence[str | Path] = ()) -> Path:
+    """Write an FMU 2.0 for co-simulation that runs a model of fmilin, constraints included, in Python.
+
+    The importer must be a Python process with fmilin (FMPy, fmilin itself), and with the adapter, if the model is an
+    engine's; PyFMI refuses such FMUs. Where a model has its equations in symbols, :func:`fmilin.fmi.write.build_fmu`
+    writes a faster FMU that needs no Python.
+
+    Parameters
+    ----------
+    source : str or Path
+        As :func:`fmilin.load` takes it: ``file.py:name``, ``package.module:name`` or an engine's file. The file goes
+        into the FMU, with ``STEM.fmilin.toml`` beside it.
+    path : str or Path
+        Where to write; the name ends in ``.fmu``.
+    name : str
+        Of the model; that of the file or object by default.
+    files : sequence of path
+        Further files that the model reads from its own folder.
+
+    Returns
+    -------
+    Path
+        ``path``.
+
+    Raises
+    ------
+    UsageError
+        When pythonfmu is not installed, ``path`` cannot be written, or two files have one name.
+    ModelError
+        When the model cannot be loaded inside the FMU; with its words.
+    """
+    path = Path(path)
+    check_destination(path)
+    if find_spec("pythonfmu") is None:
+        raise UsageError(
+            "This model has no equations in symbols, so it cannot be compiled to C. An FMU that runs Python needs "
+            'the package pythonfmu: pip install "fmilin[wrap]"'
+        )
+    with load(source) as model:
+        toml = _constraints(model)
+    text, carried = _carried(str(source))
+    inside = [*carried, *map(Path, files)]
+    if len({file.name for file in inside}) < len(inside):
+        raise UsageError(f"Two of the files for the FMU have the same name: {', '.join(f.name for f in inside)}.")
+    identifier = identifier_like(name or _name_in(text))
+    with temporary_folder() as folder:
+        script = folder / f"{identifier}_script.py"
+        script.write_text(_SCRIPT.format(identifier=identifier), encoding="utf-8")
+        spec = folder / WRAPPED
+        spec.write_text(json.dumps({"source": text, "description": f"{identifier}, wrapped by fmilin"}))
+        for file in inside:
+            (folder / file.name).write_bytes(_read(file))
+        project = [spec, *(folder / file.name for file in inside)]
+        built = folder / "built"
+        _run_builder(script, project, built)
+        [fmu] = built.glob("*.fmu")
+        if toml:
+            with zipfile.ZipFile(fmu, "a", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(CONSTRAINTS_PATH, toml)
+        write_atomically(path, fmu.read_bytes())
+    return path
+
+
+def _constraints(model: Model) -> str:
+    """Return the constraints as they are declared inside: by residuals that the model computes."""
+    declared, count = [], len(model.constraints.declared)
+    with_rates = [i for i, constraint in enumerate(model.constraints.declared) if constraint.rate is not None]
+    for i, constraint in enumerate(model.constraints.declared):
+        rate = residual_name(count + with_rates.index(i)) if i in with_rates else None
+        declared.append(DeclaredConstraint(residual_name(i), constraint.level, constraint.label, rate))
+    return constraints_toml(declared, model.independent)
+
+
+def _carried(source: str) -> tuple[str, list[Path]]:
+    """Return the source as it is called inside the FMU, and the files that it consists of."""
+    for pattern in (_PYTHON_FILE, _ADAPTED):
+        found = pattern.fullmatch(source)
+        if found is None:
+            continue
+        file = Path(found["file"])
+        inside = f"{{resources}}/{file.name}"
+        return (f"{inside}:{found['rest']}" if pattern is _PYTHON_FILE else f"{found['adapter']}:{inside}"), _with(file)
+    file = Path(source)
+    if not file.is_file():
+        return source, []
+    # The adapter is recorded: where the FMU runs, another engine's broken one must not be in the way.
+    adapter = None if file.suffix.lower() in (".toml", ".urdf") else adapter_for(file)
+    prefix = "" if adapter is None else f"{adapter.name}:"
+    return f"{prefix}{{resources}}/{file.name}", _with(file)
+
+
+def _with(file: Path) -> list[Path]:
+    beside = file.with_name(f"{file.stem}.fmilin.toml")
+    return [file, beside] if beside.is_file() else [file]
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
+
+
+def _name_in(source: str) -> str:
+    """Return a name for the model: the object's, or the file's stem."""
+    python = re.search(r":([A-Za-z_]\w*)\s*(\(.*\))?$", source, re.DOTALL)
+    return python[1] if python is not None else Path(source).stem
+
+
+def _run_builder(script: Path, project: Sequence[Path], built: Path) -> None:
+    """Run pythonfmu in a process of its own: it imports the script and leaves it imported."""
+    command = [sys.executable, "-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built)]
+    status, printed = run_program([*command, *map(str, project)], script.parent)
+    if status:
+        words = (printed.strip().splitlines() or ["no reason given"])[-1]
+        raise ModelError(f"The model cannot be wrapped as an FMU: {words}")

@@ -1,0 +1,312 @@
+"""What the states must satisfy: declared constraints, and the same bound to a model's variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ConstraintError, UnknownNameError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
+from fmilin.model.constraints.functions import ExpressionFunctions
+
+__all__ = ["Constraint", "Constraints", "Level", "Partials", "Row"]
+
+LONGEST_LABEL = 200
+"""Characters of an expression that stands for a name in a message."""
+
+Level = Literal["position", "velocity"]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One scalar equation ``expression = 0`` that the model's motion keeps.
+
+    Parameters
+    ----------
+    expression : Expression
+        Over states, parameters, ``time`` and other known variables of the model.
+    name : str
+        For messages; the expression's text when empty.
+    level : {"position", "velocity"}
+        ``"position"``: fmilin adds the hidden constraint, the time derivative. ``"velocity"``: complete as
+        it is, as nonholonomic constraints are.
+    rate : Expression or None
+        The time derivative of a position-level constraint where the model provides it; fmilin then need
+        not derive it.
+    """
+
+    expression: Expression
+    name: str = ""
+    level: Level = "position"
+    rate: Expression | None = None
+
+    @property
+    def label(self) -> str:
+        """The name for messages: a long text is shortened."""
+        if self.name or len(self.expression.text) <= LONGEST_LABEL:
+            return self.name or self.expression.text
+        half = LONGEST_LABEL // 2
+        return f"{self.expression.text[:half]} ... {self.expression.text[-half:]}"
+
+    @classmethod
+    def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:
+        """Parse ``text``, an expression, the name of a variable, or an equation: ``a = b`` means a - (b).
+
+        Parameters
+        ----------
+        text : str
+        level : {"position", "velocity"}
+            Whether a hidden constraint on velocities belongs to it.
+        name : str
+            What it is called in messages.
+        rate : str
+            The variable that is its time derivative, where the model has one.
+
+        Returns
+        -------
+        Constraint
+
+        Raises
+        ------
+        ConstraintError
+            When the text is no expression of the grammar.
+        """
+        try:
+            return cls(parse(_difference(text)), name, level, None if rate is None else parse(rate))
+        except ExpressionError as error:
+            raise ConstraintError(str(error)) from None
+
+
+def _difference(text: str) -> str:
+    """Return ``(a) - (b)`` for ``a = b``, and other texts as they are."""
+    sides = re.split(r"=(?=(?:[^`]*`[^`]*`)*[^`]*$)", text)  # not one inside backquotes
+    if len(sides) != 2 or not all(side.strip() for side in sides):
+        return text
+    return f"({sides[0].strip()}) - ({sides[1].strip()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One scalar residual: a declared constraint, or the rate that was declared with it."""
+
+    name: str
+    expression: Expression
+    level: Level
+    needs_rate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """Partial derivatives of the residuals g(t, x, u, z), one row each."""
+
+    time: FloatArray
+    """Shape (m,)."""
+    states: FloatArray
+    """Shape (m, N)."""
+    inputs: FloatArray
+    """Shape (m, nu)."""
+    observed: FloatArray
+    """Shape (m, nz)."""
+
+
+class Constraints:
+    """Declared constraints, bound to a model: residuals g(t, x, u, z) and their exact partial derivatives.
+
+    z are the values of ``observed``: variables of the model that are neither states, inputs, parameters
+    nor time (a loop gap computed inside the model, say).
+
+    Parameters
+    ----------
+    declared : iterable of Constraint
+    states, inputs : Signals
+    parameters : mapping of str to float
+        Values of every parameter and constant that may appear.
+    other : callable
+        Takes a name; returns the model's canonical name of that variable, or None when there is none.
+    known : iterable of str
+        All names, for suggestions.
+
+    Attributes
+    ----------
+    parameters : mapping of str to float
+        Values that expressions may use.
+    rows : tuple of Row
+        m of them: the declared constraints, then the rates declared with them.
+    observed : tuple of str
+        Names of z.
+    analytic : array of bool, shape (m,)
+        Whether a row depends on states, inputs, parameters and time alone.
+    structure : array of bool, shape (m, N)
+        Which states a row contains.
+    input_structure : array of bool, shape (m, nu)
+        Which inputs a row contains: they prescribe a motion.
+    time_dependent : bool
+    hidden : list of int
+        Rows whose rate is a constraint of its own, which was not declared.
+    prescribing : list of int
+        Inputs that some row contains.
+    variables : array of int, shape (m,), or None
+        Places in (t, x, u, z) of the residuals, where each is nothing but a variable.
+
+    Raises
+    ------
+    ConstraintError
+        When a constraint names a variable that the model does not have, or no variable at all: exit status 4.
+    """
+
+    def __init__(
+        self,
+        declared: Iterable[Constraint],
+        states: Signals,
+        inputs: Signals,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        other: Callable[[str], str | None] = lambda _: None,
+        known: Iterable[str] = (),
+    ) -> None:
+        self.declared = tuple(declared)
+        self.rows = _rows(self.declared)
+        parameters = parameters or {}
+        observed: dict[str, int] = {}
+        used: dict[str, float] = {}
+        place: dict[str, int] = {}
+        n, k = len(states), len(inputs)
+        for name in dict.fromkeys(n for row in self.rows for n in row.expression.names):
+            if states.has(name):
+                place[name] = 1 + states.positions[name]
+            elif inputs.has(name):
+                place[name] = 1 + n + inputs.positions[name]
+            elif name in parameters:
+                used[name] = parameters[name]
+            elif (canonical := other(name)) is not None:
+                place[name] = 1 + n + k + observed.setdefault(canonical, len(observed))
+            elif name == "time":
+                place[name] = 0
+            else:
+                raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *known])
+        for constraint in self.declared:
+            if not any(name in place for name in constraint.expression.names):
+                raise ConstraintError(
+                    f"The constraint '{constraint.expression.text}' contains no variable that moves, only numbers and "
+                    "parameters: it says nothing about the motion. Write it with the states of the model, as in "
+                    '"x^2 + y^2 - L^2".'
+                )
+        self.parameters = parameters  # maybe read from a running model when asked for: not copied
+        self.observed = tuple(observed)
+        self._sizes = (1, n, k, len(observed))
+        self._functions = ExpressionFunctions([row.expression for row in self.rows], place, sum(self._sizes), used)
+        first_observed = 1 + n + k
+        self.analytic = np.array(
+            [all(place.get(name, 0) < first_observed for name in row.expression.names) for row in self.rows], dtype=bool
+        )
+        self.time_dependent = any(p == 0 for p in place.values())
+        contains = np.zeros((len(self.rows), first_observed), dtype=bool)
+        for i, row in enumerate(self.rows):
+            places = [place[name] for name in row.expression.names if name in place]
+            contains[i, [p for p in places if p < first_observed]] = True
+        self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n :]
+        self.hidden = [i for i, row in enumerate(self.rows) if row.needs_rate]
+        self.prescribing = np.flatnonzero(self.input_structure.any(axis=0)).tolist()
+        self.variables: NDArray[np.intp] | None = None
+        if all(row.expression.is_variable and row.expression.names[0] in place for row in self.rows):
+            self.variables = np.array([place[row.expression.names[0]] for row in self.rows], dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per residual."""
+        return tuple(row.name for row in self.rows)
+
+    def residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz)."""
+        s = self._arguments(t, x, u, z)
+        if self.variables is not None:
+            found: FloatArray = s[..., self.variables]  # nothing to compute: CasADi need not be loaded
+            return found
+        return self._functions.values(s)
+
+    def graph(self, t: Any, x: Any, u: Any, z: Any) -> Any:
+        """Return g as a column of CasADi's nodes for such columns t, x, u and z."""
+        import casadi as ca
+
+        return self._functions.graph(ca.vertcat(t, x, u, z))
+
+    def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
+        """Return the exact partial derivatives of g."""
+        if self.variables is not None:
+            full = np.zeros((len(self.rows), sum(self._sizes)))
+            full[np.arange(len(self.rows)), self.variables] = 1.0
+            return self._split(full)
+        return self._split(self._functions.jacobian(self._arguments(t, x, u, z)))
+
+    def along(self, point: tuple[float, FloatArray, FloatArray, FloatArray], directions: FloatArray) -> FloatArray:
+        """Return the slopes of g at ``point`` = (t, x, u, z) along columns of (x, u, z), shape (m, k)."""
+        moved = np.vstack((np.zeros((1, directions.shape[1])), directions))
+        if self.variables is not None:
+            found: FloatArray = moved[self.variables]
+            return found
+        return self._functions.along(self._arguments(*point), moved)
+
+    def curvature(
+        self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
+    ) -> Partials:
+        """Return the partial derivatives of the rate g_x w + g_u u_dot + g_t, w and u_dot held.
+
+        With w = f this is the part of the hidden constraint's gradient that comes from the curvature of g.
+
+        Parameters
+        ----------
+        t, x, u
+            The point.
+        w : array, shape (N,)
+        u_dot : array, shape (nu,), optional
+            Zero by default.
+
+        Returns
+        -------
+        Partials
+            NaN rows where g is not analytic.
+        """
+        if self.variables is not None:
+            full = np.zeros((len(self.rows), sum(self._sizes)))
+        else:
+            unknown = np.zeros(self._sizes[3])
+            rates = np.zeros(self._sizes[2]) if u_dot is None else u_dot
+            along = self._arguments(1.0, w, rates, unknown)
+            full = self._functions.curvature(self._arguments(t, x, u, unknown), along)
+        full[~self.analytic] = np.nan
+        return self._split(full)
+
+    def _arguments(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return s = (t, x, u, z), shape (..., 1 + N + nu + nz)."""
+        _, n, k, _ = self._sizes
+        s = np.empty((*x.shape[:-1], sum(self._sizes)))
+        s[..., 0] = t
+        s[..., 1 : 1 + n] = x
+        s[..., 1 + n : 1 + n + k] = u
+        s[..., 1 + n + k :] = z
+        return s
+
+    def _split(self, full: FloatArray) -> Partials:
+        _, n, k, _ = self._sizes
+        return Partials(full[:, 0], full[:, 1 : 1 + n], full[:, 1 + n : 1 + n + k], full[:, 1 + n + k :])
+
+
+def _rows(declared: Sequence[Constraint]) -> tuple[Row, ...]:
+    rows = [Row(c.label, c.expression, c.level, c.level == "position" and c.rate is None) for c in declared]
+    rates = [Row(f"rate of {c.label}", c.rate, "velocity", needs_rate=False) for c in declared if c.rate is not None]
+    return tuple(rows + rates)
+
+
+def _unknown(name: str, rows: Sequence[Row], known: Iterable[str]) -> ConstraintError:
+    where = next(row.name for row in rows if name in row.expression.names)
+    error = UnknownNameError.among(name, dict.fromkeys(known), "a variable of the model")
+    return ConstraintError(f"In the constraint '{where}': {error}")

@@ -1,0 +1,95 @@
+"""Constraints that say nothing: ``x - x``, ``0*x``, ``sin(x)^2 + cos(x)^2 - 1`` vanish wherever the states are.
+
+What is left of terms that cancel is rounding, and small beside them. So an expression is computed together with the
+size of the terms that it sums, at a few points at random: one that is rounding at all of them is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fmilin.ground.tolerances import CANCELLED
+from fmilin.model.constraints.arithmetic import Arithmetic
+from fmilin.model.constraints.expressions import Expression
+
+__all__ = ["vanishes"]
+
+Places = Sequence[Mapping[str, float]]
+
+
+class _Sized(NamedTuple):
+    """A number and the size of the terms that it was summed from."""
+
+    value: float
+    size: float
+
+
+class _Sizes(Arithmetic):
+    """Floating-point numbers that remember what they were summed from."""
+
+    def number(self, value: float) -> _Sized:
+        return _Sized(float(value), abs(float(value)))
+
+    def operation(self, name: str, operands: Sequence[_Sized]) -> _Sized:
+        values, sizes = [o.value for o in operands], [o.size for o in operands]
+        try:
+            value = float(_OPERATIONS[name](*values) if name in _OPERATIONS else getattr(math, name)(*values))
+            size = _size(name, value, values, sizes)
+        except OverflowError:  # exp(1000)
+            return _Sized(math.inf, math.inf)
+        except (ArithmeticError, ValueError, TypeError):  # 1/0, sqrt(-1), (-1)^0.5
+            return _Sized(math.nan, math.nan)
+        return _Sized(value, size)
+
+    def sympy(self, expression: Any, values: Mapping[Any, _Sized]) -> _Sized:
+        terms = expression.as_ordered_terms() if expression.is_Add else [expression]
+        numbers = {symbol: place.value for symbol, place in values.items()}
+        try:
+            parts = [float(term.evalf(subs=numbers)) for term in terms]
+        except (ArithmeticError, TypeError, ValueError):
+            return _Sized(math.nan, math.nan)
+        return _Sized(math.fsum(parts), math.fsum(map(abs, parts)))
+
+    def rate(self, value: _Sized, rates: Sequence[tuple[_Sized, _Sized]]) -> _Sized:
+        del value, rates
+        return _Sized(math.nan, math.nan)  # the derivative of an expression that is looked at itself
+
+
+_OPERATIONS: Mapping[str, Callable[..., float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "^": math.pow,
+    "negative": lambda a: -a,
+    "pi": lambda: math.pi,
+    "abs": abs,
+    "min": min,
+    "max": max,
+}
+
+
+def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[float]) -> float:
+    match name:
+        case "*":
+            return sizes[0] * sizes[1]
+        case "/":
+            return sizes[0] / abs(values[1]) * (sizes[1] / abs(values[1]))
+        case _:
+            return abs(value) + sum(sizes)
+
+
+def vanishes(expression: Expression, places: Places) -> bool:
+    """Return whether an expression is zero up to rounding at all places where it is defined, two at least.
+
+    Parameters
+    ----------
+    expression : Expression
+    places : sequence of mapping of str to float
+        Values of all its variables, at random.
+    """
+    found = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in place.items()}) for place in places]
+    known = [f for f in found if not (math.isnan(f.value) or math.isnan(f.size))]
+    return len(known) > 1 and all(abs(f.value) <= CANCELLED * f.size < math.inf for f in known)

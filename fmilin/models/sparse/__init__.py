@@ -1,9 +1,0 @@
-"""Lagrange's equations given as numbers instead of symbols: for systems too large to be written out."""
-
-from __future__ import annotations
-
-from fmilin.models.sparse.equations import NumericEquations, Slopes
-from fmilin.models.sparse.model import NumericModel
-from fmilin.models.sparse.pattern import Pattern
-
-__all__ = ["NumericEquations", "NumericModel", "Pattern", "Slopes"]

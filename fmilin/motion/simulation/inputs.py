@@ -1,0 +1,215 @@
+"""Inputs as functions of time: constants, functions, or a table between whose rows they run straight."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signals
+
+__all__ = ["InputCourse", "InputTable", "Inputs", "input_course"]
+
+Course = Callable[[float], FloatArray]
+"""Time in seconds to inputs, shape (nu,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class InputTable:
+    """Values of some inputs at some times; linear in between, constant before the first row and after the last.
+
+    Parameters
+    ----------
+    times : array, shape (K,)
+        In seconds, never decreasing. Two rows of the same time are a jump.
+    names : tuple of str
+        The inputs, one per column.
+    values : array, shape (K, n)
+
+    Raises
+    ------
+    UsageError
+        When the shapes do not fit, times decrease, or a value is no finite number.
+    """
+
+    times: FloatArray
+    names: tuple[str, ...]
+    values: FloatArray
+
+    def __post_init__(self) -> None:
+        problem = _problem(self.times, self.names, self.values)
+        if problem:
+            raise UsageError(f"The table of inputs cannot be used: {problem}.")
+
+
+Inputs = Mapping[str, float | Callable[[float], float]] | InputTable | Course
+"""By name: a constant or a function of time each; or a table; or one function for all inputs, in their order."""
+
+
+class InputCourse(ABC):
+    """All inputs of a model over time, in pieces on which they are smooth."""
+
+    @abstractmethod
+    def piece(self, start: float, end: float) -> Course:
+        """Return the inputs on [start, end], which has no break inside; the values at its ends are those inside."""
+
+    def breaks(self, start: float, end: float) -> FloatArray:
+        """Return the times strictly inside where the inputs jump or have a kink, in order."""
+        del start, end
+        return np.empty(0)
+
+    def jumps_at(self, t: float) -> bool:
+        """Whether the inputs jump at ``t``."""
+        del t
+        return False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the inputs certainly never change."""
+        return False
+
+
+class _Constant(InputCourse):
+    def __init__(self, values: FloatArray) -> None:
+        self._values = values
+
+    def piece(self, start: float, end: float) -> Course:
+        del start, end
+        return lambda _: self._values
+
+    @property
+    def is_constant(self) -> bool:
+        return True
+
+
+class _Function(InputCourse):
+    def __init__(self, course: Course, count: int) -> None:
+        self._course = course
+        self._count = count
+
+    def piece(self, start: float, end: float) -> Course:
+        del start, end
+        return self._checked
+
+    def _checked(self, t: float) -> FloatArray:
+        u = np.array(self._course(t), dtype=np.float64)
+        if u.shape != (self._count,):
+            raise UsageError(
+                f"The function for the inputs returned an array of shape {u.shape} at t = {t:g}; it should be "
+                f"({self._count},), one value per input of the model."
+            )
+        return u
+
+
+class _Tabulated(InputCourse):
+    def __init__(self, table: InputTable, columns: Sequence[int], held: FloatArray) -> None:
+        self._table, self._columns, self._held = table, list(columns), held
+        times = table.times
+        jumps = np.flatnonzero(np.diff(times) == 0)
+        self._jump_times = np.unique(times[jumps])
+        self._break_times = np.unique(np.concatenate((self._jump_times, _kinks(times, table.values))))
+
+    def piece(self, start: float, end: float) -> Course:
+        times, values = self._table.times, self._table.values
+        middle = 0.5 * (start + end) if end > start else start
+        after = int(np.searchsorted(times, middle, side="right"))
+        if after in (0, len(times)):
+            edge = self._filled(values[0 if after == 0 else -1])
+            return lambda _: edge
+        # A table row by row: the straight line through the rows around the middle of the piece.
+        before = after - 1
+        slope = (values[after] - values[before]) / (times[after] - times[before])
+        return lambda t: self._filled(values[before] + slope * (t - times[before]))
+
+    def breaks(self, start: float, end: float) -> FloatArray:
+        inside = (self._break_times > start) & (self._break_times < end)
+        return self._break_times[inside]
+
+    def jumps_at(self, t: float) -> bool:
+        return bool((self._jump_times == t).any())
+
+    def _filled(self, row: FloatArray) -> FloatArray:
+        u = self._held.copy()
+        u[self._columns] = row
+        return u
+
+
+def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> InputCourse:
+    """Return the course of all inputs of a model.
+
+    Parameters
+    ----------
+    signals : Signals
+        The model's inputs.
+    held : array, shape (nu,)
+        Values of those about which ``given`` says nothing.
+    given : Inputs or None
+
+    Raises
+    ------
+    UnknownNameError
+        When a name is no input of the model.
+    UsageError
+        When a value is no finite number.
+    """
+    if given is None:
+        return _Constant(held)
+    if isinstance(given, InputTable):
+        columns = [signals.index_of(name, "an input of the model") for name in given.names]
+        return _Tabulated(given, columns, held)
+    if callable(given):
+        return _Function(given, len(signals))
+    values = held.copy()
+    moving: dict[int, Callable[[float], float]] = {}
+    for name, value in given.items():
+        i = signals.index_of(name, "an input of the model")
+        if callable(value):
+            moving[i] = value
+            continue
+        values[i] = float(value)
+        if not np.isfinite(values[i]):
+            raise UsageError(f"The input '{name}' cannot be {value}: give a finite number.")
+    if not moving:
+        return _Constant(values)
+
+    def course(t: float) -> FloatArray:
+        u = values.copy()
+        for i, function in moving.items():
+            u[i] = function(t)
+        return u
+
+    return _Function(course, len(signals))
+
+
+def _kinks(times: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the times of the rows where the slope changes, the first and the last row included."""
+    if len(times) < 2:
+        return np.empty(0)
+    steps = np.diff(times)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.where(steps[:, None] > 0, np.diff(values, axis=0) / steps[:, None], np.nan)
+    edge = np.zeros((1, values.shape[1]))
+    around = np.vstack((edge, slopes, edge))
+    size = np.abs(around[1:]) + np.abs(around[:-1])
+    bends = ~(np.abs(around[1:] - around[:-1]) <= 1e-12 * size).all(axis=1)
+    kinks: FloatArray = times[bends]
+    return kinks
+
+
+def _problem(times: FloatArray, names: tuple[str, ...], values: FloatArray) -> str:
+    if times.ndim != 1 or values.shape != (len(times), len(names)):
+        return f"there are {len(names)} names and {times.size} times for values of shape {values.shape}"
+    if not len(times):
+        return "it has no rows"
+    if len(set(names)) != len(names):
+        return "a name stands above two columns"
+    if not (np.isfinite(times).all() and np.isfinite(values).all()):
+        return "a time or a value is no finite number"
+    back = np.flatnonzero(np.diff(times) < 0)
+    if back.size:
+        k = int(back[0])
+        return f"time goes back from {times[k]:g} to {times[k + 1]:g} in row {k + 2}"
+    return ""

@@ -1,0 +1,306 @@
+"""The integration along a motion: pieces between events, steps within a piece, samples within a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.events import Hybrid, Passage
+from fmilin.motion.simulation.events import domains, first_crossing
+from fmilin.motion.simulation.method import Method, moved, next_step
+from fmilin.motion.simulation.plant import Plant
+from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved
+from fmilin.motion.simulation.trajectory import EventRecord
+
+__all__ = ["ChatteringError", "Integration", "Plan", "Sample"]
+
+CROWD = 100
+"""So many events in a row without progress in time, and the integration gives up."""
+
+
+class ChatteringError(NumericalError):
+    """Events follow each other without progress in time."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where to integrate to, and how.
+
+    Parameters
+    ----------
+    method : Method
+    grid : array, shape (K,)
+        Times at which samples are wanted, in order; the last one is where the integration ends.
+    hybrid : Hybrid or None
+        The model as far as it has events.
+    progress : callable
+        Is told the time after each step.
+    """
+
+    method: Method
+    grid: FloatArray
+    hybrid: Hybrid | None
+    progress: Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sample:
+    """A point of the motion, on the manifold as far as the stabilization keeps it there.
+
+    Parameters
+    ----------
+    time : float
+    states : array, shape (N,)
+    is_wanted : bool
+        Whether it is of the grid; false for the two points of an event.
+    """
+
+    time: float
+    states: FloatArray
+    is_wanted: bool = True
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Arrival:
+    """Where a piece ended and why."""
+
+    time: float
+    states: FloatArray
+    cause: str
+
+
+class Integration:
+    """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time.
+
+    Parameters
+    ----------
+    plant : Plant
+    integrated : IntegratedCoordinates
+    plan : Plan
+
+    Attributes
+    ----------
+    steps : int
+        Accepted so far.
+    events : list of EventRecord
+    ended : str
+        Why the integration ended early, as a sentence; empty when it did not.
+    """
+
+    def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: Plan) -> None:
+        self._plant, self._integrated, self._plan = plant, integrated, plan
+        self._done = 0  # samples of the grid that are behind us
+        self._first_step: float | None = None
+        self._crowd = 0
+        self._has_indicators = False
+        self.steps = 0
+        self.events: list[EventRecord] = []
+        self.ended = ""
+
+    def samples(self, start: float, x: FloatArray) -> Iterator[Sample]:
+        """Yield the samples, those of the grid and two for each event, from the states x (N,) at ``start``."""
+        stop = float(self._plan.grid[-1])
+        t, cause = start, ""
+        if self._plan.hybrid is not None:
+            self._plan.hybrid.restart()
+        self._has_indicators = bool(self._plant.indicators(t, x).size)
+        while not self.ended:
+            end, why = self._end_of_piece(t, stop)
+            self._plant.enter(t, end)
+            if cause or (t == start and self._leaves_start(t, x)):
+                x = self._passed(t, x, cause)
+                end, why = self._end_of_piece(t, stop)  # an event schedules the next one
+                self._plant.enter(t, end)
+            z = self._integrated.begin(t, x)
+            if cause:
+                yield Sample(t, self._integrated.states(t, z), is_wanted=False)
+            if t == start:
+                yield from self._due(t, _Still(self._integrated.states(t, z)))
+            if self.ended or t >= stop:
+                return
+            arrival = yield from self._piece(t, z, end)
+            t, x = arrival.time, arrival.states
+            cause = arrival.cause or (why if t == end else "")
+            if cause or self.ended:
+                yield Sample(t, x, is_wanted=False)
+            elif t >= stop:
+                return
+
+    # -- a piece -----------------------------------------------------------------------------------
+
+    def _end_of_piece(self, t: float, stop: float) -> tuple[float, str]:
+        """Return how far the inputs are smooth and no event in time is due, and what comes then."""
+        end, why = stop, ""
+        breaks = self._plant.course.breaks(t, stop)
+        if breaks.size:
+            end = float(breaks[0])
+            why = "input" if self._plant.course.jumps_at(end) else ""
+        due = self._plan.hybrid.next_event_time() if self._plan.hybrid is not None else None
+        if due is not None and t < due <= end and due < stop:
+            end, why = due, "time"
+        return end, why
+
+    def _leaves_start(self, t: float, x: FloatArray) -> bool:
+        """Whether a hybrid model has to find its mode, because the motion does not begin where the model does."""
+        if self._plan.hybrid is None:
+            return False
+        start = self._plant.model.start
+        return t != start.time or not (
+            np.array_equal(x, start.states) and np.array_equal(self._plant.u(t), start.inputs)
+        )
+
+    def _piece(self, t: float, z: FloatArray, end: float) -> Generator[Sample, None, _Arrival]:
+        """Integrate until ``end`` or the first event."""
+        plant, integrated = self._plant, self._integrated
+        self._require_rates(t, z)
+        solver = self._solver(t, z, end)
+        sides = domains(plant.indicators(t, integrated.states(t, z))) if self._has_indicators else np.empty(0, bool)
+        while True:
+            solver = self._stepped(solver, end)
+            along = _Along(solver, integrated)
+            crossing = first_crossing(lambda s: plant.indicators(s, along(s)), sides, solver.t_old, solver.t)  # noqa: B023
+            if crossing is not None:
+                yield from self._due(crossing.time, along)
+                which = ", ".join(str(i + 1) for i in crossing.indicators)
+                return _Arrival(float(crossing.time), along(crossing.time), f"event indicator {which}")
+            yield from self._due(float(np.nextafter(solver.t, -np.inf)), along)
+            change = integrated.accepted(solver.t, solver.y)
+            z = solver.y if change is None else change.z
+            x = integrated.states(solver.t, z)
+            yield from self._due(solver.t, _Still(x))
+            self._plan.progress(solver.t)
+            heard = self._completed(solver.t, x)
+            if heard.wants_event or heard.terminates or solver.t >= end:
+                return _Arrival(float(solver.t), heard.states, "step" if heard.wants_event else "")
+            if heard.states is not x:
+                change = Moved(integrated.begin(solver.t, heard.states), is_small=False)
+            if change is not None:
+                solver = self._continued(solver, change, end)
+
+    def _due(self, until: float, states: Callable[[float], FloatArray]) -> Iterator[Sample]:
+        """Yield the samples of the grid that have come due."""
+        grid = self._plan.grid
+        while self._done < len(grid) and grid[self._done] <= until:
+            time = float(grid[self._done])
+            self._done += 1
+            yield Sample(time, states(time))
+
+    # -- a step ------------------------------------------------------------------------------------
+
+    def _solver(self, t: float, z: FloatArray, end: float) -> Any:
+        with np.errstate(all="ignore"):
+            return self._plan.method.solver(
+                self._integrated.rates, t, z, end, sizes=self._integrated.sizes, first_step=self._first_step
+            )
+
+    def _stepped(self, solver: Any, end: float) -> Any:
+        """Return the solver after one more accepted step."""
+        for _ in range(3):
+            self._plant.trouble = None
+            wanted = next_step(solver)
+            with np.errstate(all="ignore"):
+                message = solver.step()
+            if solver.status != "failed":
+                self.steps += 1
+                # The last step of a piece is cut short, which says nothing about the next piece.
+                self._first_step = wanted if solver.t >= end else next_step(solver)
+                return solver
+            rescued = self._integrated.rescue(solver.t, solver.y)
+            if rescued is None:
+                raise self._stuck(solver.t, message)
+            self._first_step = None
+            solver = self._solver(solver.t, rescued.z, end)
+        raise self._stuck(solver.t, message)
+
+    def _continued(self, solver: Any, change: Moved, end: float) -> Any:
+        with np.errstate(all="ignore"):
+            if change.is_small:
+                return moved(solver, self._plan.method, self._integrated.rates, change.z, self._integrated.sizes)
+            self._first_step = next_step(solver)
+            return self._solver(solver.t, change.z, end)
+
+    def _require_rates(self, t: float, z: FloatArray) -> None:
+        self._plant.trouble = None
+        if not np.isfinite(self._integrated.rates(t, z)).all():
+            raise self._stuck(t, None)
+
+    def _stuck(self, t: float, message: str | None) -> NumericalError:
+        trouble = self._plant.trouble
+        if trouble is not None:
+            why = str(trouble)
+        elif message and "spacing" not in message:
+            why = f"{message}."
+        else:
+            why = (
+                "The steps that the tolerances ask for become too small: the motion is not smooth there, or the "
+                "model is stiff (try the method Radau), or the tolerances are below its noise."
+            )
+        return NumericalError(
+            f"The integration cannot go on at t = {t:.9g} s. {why}",
+            condition_number=getattr(trouble, "condition_number", None),
+            variable=getattr(trouble, "variable", None),
+        )
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _completed(self, t: float, x: FloatArray) -> Passage:
+        if self._plan.hybrid is None:
+            return Passage(x)
+        heard = self._plan.hybrid.completed_step(t, x, self._plant.u(t))
+        self._heed(heard, t)
+        return Passage(x, heard.wants_event, heard.terminates) if np.array_equal(heard.states, x) else heard
+
+    def _passed(self, t: float, x: FloatArray, cause: str) -> FloatArray:
+        """Carry out an event and return the states after it."""
+        after = x
+        if self._plan.hybrid is not None:
+            heard = self._plan.hybrid.pass_event(t, x, self._plant.u(t))
+            self._heed(heard, t)
+            after = heard.states
+        if cause:
+            self._first_step = None
+            names = self._plant.model.states.names
+            self._guard_against_a_crowd(t)
+            self.events.append(EventRecord(t, cause, tuple(names[i] for i in np.flatnonzero(after != x))))
+        return after
+
+    def _heed(self, heard: Passage, t: float) -> None:
+        if heard.terminates:
+            self.ended = f"The model asked to end the simulation at t = {t:.9g} s."
+
+    def _guard_against_a_crowd(self, t: float) -> None:
+        near = bool(self.events) and t - self.events[-1].time <= 1e-12 * max(abs(t), 1e-3)
+        self._crowd = self._crowd + 1 if near else 0
+        if self._crowd > CROWD:
+            raise ChatteringError(
+                f"More than {CROWD} events follow each other at t = {t:.9g} s without progress in time (the last: "
+                f"{self.events[-1].cause}). The model chatters there, or its events accumulate."
+            )
+
+
+class _Still:
+    """The states at one instant, as a function of time."""
+
+    def __init__(self, states: FloatArray) -> None:
+        self._states = states
+
+    def __call__(self, _: float) -> FloatArray:
+        return self._states
+
+
+class _Along:
+    """The states along the last step, at any time of it."""
+
+    def __init__(self, solver: Any, integrated: IntegratedCoordinates) -> None:
+        self._solver, self._integrated = solver, integrated
+        self._dense: Any = None
+
+    def __call__(self, t: float) -> FloatArray:
+        if self._dense is None:
+            self._dense = self._solver.dense_output()
+        return self._integrated.states(t, self._dense(t))

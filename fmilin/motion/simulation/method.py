@@ -1,0 +1,168 @@
+"""The integrators: scipy's, and the classical Runge-Kutta method with a fixed step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import integrate
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+
+__all__ = ["METHODS", "FixedRungeKutta4", "Method", "moved", "next_step"]
+
+Rates = Callable[[float, FloatArray], FloatArray]
+
+METHODS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4")
+"""Explicit ones of orders 8, 5 and 3, two for stiff models, and RK4 with a fixed step."""
+
+_FINEST = 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How to integrate.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`METHODS`.
+    relative, absolute : float
+        Tolerances for the error of one step; ``absolute`` in sizes of the states (their nominal values). RK4
+        does not use them.
+    longest_step : float
+        In seconds. RK4 takes this step always, and cannot do without it.
+
+    Raises
+    ------
+    UsageError
+        When a value is out of range.
+    """
+
+    name: str = "DOP853"
+    relative: float = 1e-9
+    absolute: float = 1e-11
+    longest_step: float = np.inf
+
+    def __post_init__(self) -> None:
+        if self.name not in METHODS:
+            raise UsageError(f"'{self.name}' is no integration method: use {', '.join(METHODS)}.")
+        if not (_FINEST <= self.relative < 1 and 0 < self.absolute < np.inf):
+            raise UsageError(
+                f"Tolerances of {self.relative:g} (relative) and {self.absolute:g} (absolute) cannot be reached: the "
+                f"relative one is {_FINEST:g} or more and less than 1, the absolute one positive."
+            )
+        if not self.longest_step > 0:
+            raise UsageError(f"The longest step is positive, not {self.longest_step:g} s.")
+        if self.name == "RK4" and not np.isfinite(self.longest_step):
+            raise UsageError("RK4 has no step size control: give it a step, Method('RK4', longest_step=1e-3).")
+
+    @property
+    def is_multistep(self) -> bool:
+        """Whether it remembers earlier steps, which a restart forgets."""
+        return self.name == "BDF"
+
+    def solver(
+        self, f: Rates, t: float, z: FloatArray, end: float, *, sizes: FloatArray, first_step: float | None = None
+    ) -> Any:
+        """Return scipy's ``OdeSolver`` for z' = f(t, z) from (t, z) to ``end``.
+
+        Parameters
+        ----------
+        sizes : array, the shape of z
+            Of what is integrated.
+        first_step : float, optional
+            In seconds; chosen from f where it is not given.
+        """
+        if self.name == "RK4":
+            return FixedRungeKutta4(f, t, z, end, step=self.longest_step)
+        first = None if first_step is None else min(first_step, end - t)
+        kind = getattr(integrate, self.name)
+        return kind(
+            f,
+            t,
+            z,
+            end,
+            rtol=self.relative,
+            atol=self.absolute * sizes,
+            max_step=self.longest_step,
+            first_step=first if first else None,
+        )
+
+
+def next_step(solver: Any) -> float | None:
+    """Return the step that the solver wants to take next, in seconds; None when it does not say."""
+    h = getattr(solver, "h_abs", None)
+    return None if h is None or not np.isfinite(h) or h <= 0 else float(h)
+
+
+def moved(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArray) -> Any:
+    """Return a solver of z' = f(t, z) that goes on from z where ``solver`` goes on from its own, nearby state.
+
+    BDF keeps what it knows of earlier steps: its backward differences D[1:] stay as they are when a
+    constant is added to the solution. One-step methods start again with the step that they had in mind.
+    """
+    if method.is_multistep:
+        solver.D[0] += z - solver.y
+        solver.y = z
+        return solver
+    return method.solver(f, solver.t, z, solver.t_bound, sizes=sizes, first_step=next_step(solver))
+
+
+class FixedRungeKutta4(integrate.OdeSolver):
+    """The classical Runge-Kutta method of order 4; the last step is shorter where the end demands it.
+
+    Parameters
+    ----------
+    f, t0, y0, t_bound
+        As for every ``OdeSolver`` of scipy.
+    step : float
+        In seconds.
+    """
+
+    def __init__(self, f: Rates, t0: float, y0: FloatArray, t_bound: float, *, step: float) -> None:
+        super().__init__(f, t0, y0, t_bound, vectorized=False)
+        self.h_abs = step
+        self._rate: FloatArray = np.asarray(self.fun(self.t, self.y))
+        self._start = (self.t, self.y, self._rate)
+
+    def _step_impl(self) -> tuple[bool, str | None]:
+        t, y = self.t, self.y
+        h = self.h_abs
+        if t + 1.000001 * h >= self.t_bound:
+            h = self.t_bound - t
+        k1 = self._rate
+        k2 = self.fun(t + h / 2, y + h / 2 * k1)
+        k3 = self.fun(t + h / 2, y + h / 2 * k2)
+        k4 = self.fun(t + h, y + h * k3)
+        new = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        if not np.isfinite(new).all():
+            return False, "The states grow beyond all numbers within one step"
+        self._start = (t, y, k1)
+        self.t = self.t_bound if h == self.t_bound - t else t + h
+        self.y = new
+        self._rate = np.asarray(self.fun(self.t, new))
+        return True, None
+
+    def _dense_output_impl(self) -> _Cubic:
+        return _Cubic(self._start, (self.t, self.y, self._rate))
+
+
+class _Cubic(integrate.DenseOutput):
+    """The cubic through two points with the slopes there."""
+
+    def __init__(self, start: tuple[float, FloatArray, FloatArray], end: tuple[float, FloatArray, FloatArray]) -> None:
+        super().__init__(start[0], end[0])
+        self._ends = start, end
+
+    def _call_impl(self, t: Any) -> Any:
+        (t0, y0, f0), (t1, y1, f1) = self._ends
+        h = t1 - t0
+        s = (t - t0) / h
+        if np.ndim(s):
+            y0, f0, y1, f1 = (a[:, None] for a in (y0, f0, y1, f1))
+        bend = s * (s - 1) * ((1 - 2 * s) * (y1 - y0) + (s - 1) * h * f0 + s * h * f1)
+        return (1 - s) * y0 + s * y1 + bend

@@ -1,0 +1,138 @@
+"""A model in motion: rates, invariants and events at a time, with the inputs of that time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, ModelError, NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.model.counting import CountedModel
+from fmilin.model.events import Hybrid
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.motion.simulation.energy import Energy
+from fmilin.motion.simulation.inputs import InputCourse
+
+__all__ = ["Plant"]
+
+
+class Plant:
+    """What the stabilizations integrate.
+
+    Parameters
+    ----------
+    model : Model
+    start : OperatingPoint
+    course : InputCourse
+    pairs : mapping of int to int
+        States whose derivative is another state.
+    energy : str or None
+        An expression or the name of a variable.
+
+    Attributes
+    ----------
+    model : CountedModel
+        Counts the visits.
+    invariants : Invariants
+    scales : array, shape (N,)
+        Sizes of the states.
+    energy : Energy or None
+    trouble : FmilinError or None
+        Why the model could not be evaluated last time: a step that ends there is tried again, shorter.
+    """
+
+    def __init__(
+        self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None
+    ) -> None:
+        self.model = CountedModel(model)
+        self.scales = model.states.scales(start.states)
+        self.invariants = Invariants(self.model, start.inputs, pairs, self.scales)
+        self.energy = None if energy is None else Energy(model, energy, start, pairs=pairs, scales=self.scales)
+        self.course = course
+        self.trouble: FmilinError | None = None
+        self._dynamics = self.model
+        self._visited = [self.model, *([self.energy.model] if self.energy else [])]
+        self._inputs: Callable[[float], FloatArray] = course.piece(start.time, start.time)
+
+    @property
+    def evaluations(self) -> int:
+        """Visits to the model so far."""
+        return sum(m.evaluations for m in self._visited)
+
+    def replace_dynamics(self, model: Model) -> None:
+        """Take the rates from another model of the same states, inputs and outputs."""
+        self._dynamics = CountedModel(model)
+        self._visited.append(self._dynamics)
+
+    def enter(self, start: float, end: float) -> None:
+        """Take the inputs of the piece [start, end].
+
+        Raises
+        ------
+        UsageError
+            When inputs that prescribe a motion contradict their derivatives among the inputs.
+        """
+        self._inputs = self.course.piece(start, end)
+        if self.invariants.prescribing and end > start:
+            for part in (0.25, 0.5, 0.75):
+                self._require_derivatives(start + part * (end - start), end - start)
+
+    def _require_derivatives(self, t: float, length: float) -> None:
+        h = 1e-3 * length
+        slope = (8 * (self.u(t + h) - self.u(t - h)) - (self.u(t + 2 * h) - self.u(t - 2 * h))) / (12 * h)
+        names = self.model.inputs.names
+        for j, k in self.invariants.chain.items():
+            told = self.u(t)[k]
+            size = abs(slope[j]) + abs(told) + 1e-6 * abs(self.u(t)[j]) / length
+            if abs(slope[j] - told) > 1e-4 * size:
+                raise UsageError(
+                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
+                    f"s, but its derivative, the input '{names[k]}', is {told:.6g}: give both, and let them agree."
+                )
+
+    def u(self, t: float) -> FloatArray:
+        """Return the inputs, shape (nu,)."""
+        return self._inputs(t)
+
+    def evaluate(self, t: float, x: FloatArray) -> Evaluation:
+        """Return everything that the model says at a point."""
+        return self._dynamics.evaluate(t, x, self.u(t))
+
+    def f(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the rates, shape (N,); NaN where the model has none, with the reason in :attr:`trouble`."""
+        if not np.isfinite(x).all():
+            return np.full(len(x), np.nan)  # a stage of a step that has failed already
+        try:
+            rates = self.evaluate(t, x).derivatives
+        except (ModelError, NumericalError) as error:
+            source = self._dynamics.source
+            if isinstance(source, Hybrid) and not source.remembers_mode:
+                raise  # it would go on in another mode
+            self.trouble = error
+            return np.full(len(x), np.nan)
+        if not np.isfinite(rates).all():
+            i = int(np.flatnonzero(~np.isfinite(rates))[0])
+            name = self.model.states.names[i]
+            self.trouble = NumericalError(
+                f"The model returns no number for the derivative of the state '{name}' near t = {t:.9g} s.",
+                variable=name,
+            )
+        return rates
+
+    def h(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the invariants, shape (m,)."""
+        return self.invariants.values(t, x, self.u(t))
+
+    def gradient(self, t: float, x: FloatArray) -> Gradient:
+        """Return H = Dh and its error."""
+        return self.invariants.gradient(t, x, self.u(t))
+
+    def indicators(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the event indicators, shape (ne,)."""
+        return self.model.event_indicators(t, x, self.u(t))
+
+    def point(self, t: float, x: FloatArray) -> OperatingPoint:
+        """Return the operating point at a time of the motion."""
+        return OperatingPoint(t, x.copy(), self.u(t).copy(), self.model.start.parameters)

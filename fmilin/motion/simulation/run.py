@@ -1,0 +1,305 @@
+"""Simulate a model on its manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import CONSISTENT
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.projection import require_on_manifold
+from fmilin.model.events import Hybrid
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.motion.simulation.checks import require_invariance
+from fmilin.motion.simulation.inputs import Inputs, input_course
+from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
+from fmilin.motion.simulation.method import Method
+from fmilin.motion.simulation.plant import Plant
+from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Stabilization
+from fmilin.motion.simulation.stabilizations import Underlying, stabilization_named
+from fmilin.motion.simulation.stateless import Clocked
+from fmilin.motion.simulation.trajectory import Statistics, Trajectory
+
+__all__ = ["simulate", "simulate_at", "snapshots"]
+
+INTERVALS = 500
+"""Samples of a run that asks for no step, less one."""
+
+
+def simulate(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    stop_time: float,
+    start_time: float | None = None,
+    step: float | None = None,
+    inputs: Inputs | None = None,
+    stabilization: Stabilization | str = "projection",
+    method: Method | str = "DOP853",
+    energy: str | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+    formulation: Stabilization | str | None = None,
+) -> Trajectory:
+    """Integrate a model on the manifold of its constraints.
+
+    Parameters
+    ----------
+    model : Model
+        A hybrid one starts in its first mode, and stays in the mode that it has reached.
+    point : OperatingPoint, optional
+        Where to start; where the model itself starts by default.
+    stop_time : float
+        In seconds.
+    start_time : float, optional
+        In seconds; that of the point, or the model's own.
+    step : float, optional
+        Of the samples, in seconds; a 500th of the whole by default. It does not bind the integrator.
+    inputs : mapping, InputTable or callable, optional
+        Inputs over time; they keep the values of the point where nothing is said.
+    stabilization : Stabilization or {"projection", "local", "baumgarte", "none"}
+        How the states are kept on the manifold.
+    method : Method or str
+        The integrator and its tolerances.
+    energy : str, optional
+        An expression or the name of a variable: recorded along the motion.
+    progress : callable, optional
+        Is told the time after each step.
+    formulation : Stabilization or str, optional
+        The old name of ``stabilization``.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request does not fit the model.
+    ConstraintError
+        When the start violates a constraint, or the motion does not keep one.
+    NumericalError
+        When the integration cannot go on, with the time and the reason.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> motion = fl.simulate(cartesian_pendulum(angle=1.0), stop_time=2.0, step=0.5)
+    >>> motion["angle"].round(6).tolist()
+    [1.0, 0.104258, -0.980067, -0.307871, 0.920794]
+    >>> motion.largest_drift < 1e-14
+    True
+    """
+    start = _started(model, point, start_time)
+    return simulate_at(
+        model,
+        start,
+        _grid(start.time, stop_time, step),
+        inputs=inputs,
+        stabilization=formulation or stabilization,
+        method=method,
+        energy=energy,
+        progress=progress,
+    )
+
+
+def simulate_at(
+    model: Model,
+    start: OperatingPoint,
+    times: FloatArray,
+    *,
+    inputs: Inputs | None = None,
+    stabilization: Stabilization | str = "projection",
+    method: Method | str = "DOP853",
+    energy: str | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Trajectory:
+    """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
+    run = _prepared(
+        model, start, inputs=inputs, stabilization=stabilization, method=method, energy=energy, progress=progress
+    )
+    integration = run.integration(times)
+    recorder = _Recorder(run.plant)
+    for sample in integration.samples(run.start.time, run.start.states):
+        recorder.take(sample)
+    return _trajectory(run, integration, recorder)
+
+
+def snapshots(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    times: Sequence[float],
+    inputs: Inputs | None = None,
+    stabilization: Stabilization | str = "projection",
+    method: Method | str = "DOP853",
+    progress: Callable[[float], None] = lambda _: None,
+    formulation: Stabilization | str | None = None,
+) -> Iterator[OperatingPoint]:
+    """Yield operating points of one motion, in the order of time.
+
+    While a point is being looked at, a hybrid model is in its mode of that time: linearize there before
+    asking for the next one.
+
+    Parameters
+    ----------
+    times : sequence of float
+        In seconds, increasing, none before the start.
+    model, point, inputs, stabilization, method, progress, formulation
+        As for :func:`simulate`.
+
+    Raises
+    ------
+    UsageError, UnknownNameError, ConstraintError, NumericalError
+        As for :func:`simulate`.
+    """
+    grid = np.array(times, dtype=np.float64)
+    run = _prepared(
+        model,
+        _started(model, point, None),
+        inputs=inputs,
+        stabilization=formulation or stabilization,
+        method=method,
+        energy=None,
+        progress=progress,
+    )
+    if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
+        raise UsageError(
+            f"The times of the snapshots must be finite numbers that increase, none before the start at "
+            f"{run.start.time:g} s."
+        )
+    integration = run.integration(grid)
+    for sample in integration.samples(run.start.time, run.start.states):
+        if sample.is_wanted:
+            yield run.plant.point(sample.time, sample.states)
+    if integration.ended:
+        raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
+
+
+# -- preparation -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Run:
+    plant: Plant
+    integrated: IntegratedCoordinates
+    start: OperatingPoint
+    method: Method
+    stabilization: str
+    hybrid: Hybrid | None
+    progress: Callable[[float], None]
+
+    def integration(self, grid: FloatArray) -> Integration:
+        return Integration(self.plant, self.integrated, Plan(self.method, grid, self.hybrid, self.progress))
+
+
+def _prepared(
+    model: Model,
+    start: OperatingPoint,
+    *,
+    inputs: Inputs | None,
+    stabilization: Stabilization | str,
+    method: Method | str,
+    energy: str | None,
+    progress: Callable[[float], None],
+) -> _Run:
+    chosen = stabilization_named(stabilization) if isinstance(stabilization, str) else stabilization
+    integrator = Method(method) if isinstance(method, str) else method
+    course = input_course(model.inputs, start.inputs, inputs)
+    course_at_start = course.piece(start.time, start.time)(start.time)
+    start = OperatingPoint(start.time, start.states, course_at_start, start.parameters, start.adjusted)
+    pairs = kinematic_pairs(model, start) if len(model.constraints) else {}
+    plant = Plant(model, start, course, pairs, energy)
+    otherwise = "The start of the simulation is not on the manifold"
+    require_on_manifold(plant.invariants, start.time, start.states, nearer=CONSISTENT, otherwise=otherwise)
+    if not isinstance(chosen, Underlying):
+        require_invariance(plant, start.time, start.states)
+    integrated = chosen.start(plant)
+    if not len(integrated.begin(start.time, start.states)):
+        integrated = Clocked(integrated)
+    hybrid = model if isinstance(model, Hybrid) else None
+    return _Run(plant, integrated, start, integrator, type(chosen).__name__, hybrid, progress)
+
+
+def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: fmilin does not integrate it. "
+            "Its linear model at a later time: fmilin linearize --simulate-to T. To run it, step it with FMPy."
+        )
+    if point is None:
+        return operating_point(model, time=start_time)
+    if start_time is None or start_time == point.time:
+        return point
+    return OperatingPoint(float(start_time), point.states, point.inputs, point.parameters, point.adjusted)
+
+
+def _grid(start: float, stop: float, step: float | None) -> FloatArray:
+    if not np.isfinite(stop) or stop < start:
+        raise UsageError(f"The simulation cannot stop at {stop:g} s: it starts at {start:g} s.")
+    if stop == start:
+        return np.array([start])
+    if step is None:
+        return np.linspace(start, stop, INTERVALS + 1)
+    if not (np.isfinite(step) and step > 0):
+        raise UsageError(f"The step of the samples is a positive number of seconds, not {step:g}.")
+    count = int(np.floor((stop - start) / step * (1 + 1e-12) + 1e-9))
+    if count > 10_000_000:
+        raise UsageError(f"A step of {step:g} s makes {count} samples; 10 million are the limit.")
+    grid = start + step * np.arange(count + 1)
+    near = abs(grid[-1] - stop) <= 1e-9 * step
+    return np.append(grid[:-1] if near else grid, stop)
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Recorder:
+    """Looks at every sample while the plant is at it."""
+
+    plant: Plant
+    times: list[float] = field(default_factory=list)
+    rows: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]] = field(default_factory=list)
+
+    def take(self, sample: Sample) -> None:
+        t, x, plant = sample.time, sample.states, self.plant
+        u = plant.u(t).copy()
+        energy = np.nan if plant.energy is None else plant.energy.value(t, x, u)
+        outputs = plant.evaluate(t, x).outputs
+        self.times.append(t)
+        self.rows.append((x.copy(), u, outputs, plant.h(t, x), energy))
+
+    def columns(self, member: int, width: int) -> FloatArray:
+        return np.array([row[member] for row in self.rows]).reshape(len(self.rows), width)
+
+
+def _trajectory(run: _Run, integration: Integration, recorder: _Recorder) -> Trajectory:
+    model, plant = run.plant.model, run.plant
+    remarks = [Remark("ended", integration.ended)] if integration.ended else []
+    return Trajectory(
+        times=np.array(recorder.times),
+        states=recorder.columns(0, len(model.states)),
+        inputs=recorder.columns(1, len(model.inputs)),
+        outputs=recorder.columns(2, len(model.outputs)),
+        state_signals=model.states,
+        input_signals=model.inputs,
+        output_signals=model.outputs,
+        drift=recorder.columns(3, len(plant.invariants)),
+        invariants=plant.invariants.names,
+        energy=np.empty(0) if plant.energy is None else recorder.columns(4, 1)[:, 0],
+        stabilization=run.stabilization,
+        method=run.method.name,
+        switches=tuple(run.integrated.switches),
+        events=tuple(integration.events),
+        statistics=Statistics(integration.steps, plant.evaluations, run.integrated.projections),
+        parameters=tuple(run.start.parameters.items()),
+        remarks=tuple(remarks),
+    )

@@ -1,0 +1,104 @@
+"""What all ways to integrate on a manifold have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from fmilin.ground.signals import FloatArray
+from fmilin.motion.simulation.plant import Plant
+
+__all__ = ["IntegratedCoordinates", "Moved", "Stabilization", "Switch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A change of independent coordinates on the way.
+
+    Parameters
+    ----------
+    time : float
+        In seconds.
+    before, after : tuple of str
+        The coordinates.
+    condition_before, condition_after : float
+        Their condition numbers at this point.
+    """
+
+    time: float
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    condition_before: float
+    condition_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where to go on after an accepted step, when not from its end.
+
+    Parameters
+    ----------
+    z : array
+    is_small : bool
+        Whether z is the same quantity as before, corrected by about the error of a step.
+    """
+
+    z: FloatArray
+    is_small: bool
+
+
+class Stabilization(ABC):
+    """A choice of what to integrate; :meth:`start` begins a run."""
+
+    @abstractmethod
+    def start(self, plant: Plant) -> IntegratedCoordinates:
+        """Prepare a run of ``plant``."""
+
+
+class IntegratedCoordinates(ABC):
+    """What is integrated during one run: coordinates z with z' = rates(t, z), and the states that belong to them.
+
+    Parameters
+    ----------
+    plant : Plant
+
+    Attributes
+    ----------
+    switches : list of Switch
+    projections : int
+        How often the integrated state was moved back onto the manifold.
+    """
+
+    def __init__(self, plant: Plant) -> None:
+        self.plant = plant
+        self.switches: list[Switch] = []
+        self.projections = 0
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Sizes of z."""
+        return self.plant.scales
+
+    def begin(self, t: float, x: FloatArray) -> FloatArray:
+        """Return z for the states x (N,), from which the integration goes on."""
+        del t
+        return x.copy()
+
+    @abstractmethod
+    def rates(self, t: float, z: FloatArray) -> FloatArray:
+        """Return z'; NaN where there is none, with the reason in ``plant.trouble``."""
+
+    def states(self, t: float, z: FloatArray) -> FloatArray:
+        """Return the states that belong to z, shape (N,)."""
+        del t
+        return z
+
+    def accepted(self, t: float, z: FloatArray) -> Moved | None:
+        """Take note of an accepted step; return where to go on when not from its end."""
+        del t, z
+        return None
+
+    def rescue(self, t: float, z: FloatArray) -> Moved | None:
+        """Take note that no step can be made from here; return another z for the same point, or None."""
+        del t, z
+        return None

@@ -1,0 +1,337 @@
+"""Verify a linear model against the nonlinear one it was made from."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, repeat
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.ground.errors import FmilinError, ModelError, NumericalError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Channel, Validity, Verification
+from fmilin.model.interface import Model
+from fmilin.model.stepping import Stepped
+from fmilin.motion.verifying.drift import at_rest, drift_channel
+from fmilin.motion.verifying.excitation import Excitation, excitations, fastest_period, horizon_of, slowest_period
+from fmilin.motion.verifying.integration import Integrator
+from fmilin.motion.verifying.reduced import Reduced, reduced_model
+from fmilin.motion.verifying.relaxation import Relaxation, ResponseError
+from fmilin.motion.verifying.slopes import Comparison, Sizes, compare_slopes
+from fmilin.motion.verifying.validity import trace_at, validity_of
+
+__all__ = ["verify"]
+
+EVALUATIONS, FOR_EACH = 5000, 200
+"""Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
+verdict is asked for in any case; limits of validity are looked for with what is left."""
+
+IN_CHANNELS, DRIFTING = 0.9, 0.7
+"""Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
+
+NODES, FEWEST, MOST_NODES = 24, 12, 400
+"""Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
+
+PER_PERIOD = 8.0
+"""Of them in a period of the fastest mode that swings."""
+
+SWEEPS = 11
+"""Along each response, for the verdict and the limit."""
+
+MOST_EVALUATIONS = 1_000_000
+"""For all responses together: about a quarter of an hour of a model that takes a millisecond."""
+
+PROPAGATED = 8
+"""Times at which it is asked by how much the linear model amplifies."""
+
+EARLY = 1
+"""Channels after which the number of evaluations for all of them is estimated."""
+
+
+def verify(
+    model: Model,
+    linear: LinearModel,
+    *,
+    horizon: float | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Verification:
+    """Compare a linear model with the nonlinear one on the manifold, channel by channel.
+
+    Channels are an offset of each independent coordinate, a step of each input, sines of each input around the
+    model's own frequencies, the values at the point and, where the point is no equilibrium, the undisturbed motion.
+    A channel passes when the deviation from the nonlinear response shrinks with the square of the amplitude (a wrong
+    linear model shrinks with the amplitude itself); then the amplitude is looked for up to which coordinates and
+    outputs stay right within 5 % of their largest response.
+
+    Away from equilibria the nonlinear model is frozen: its motion at the point, f0, is subtracted. The linear
+    model's A, B, C, D and T mean just that.
+
+    Parameters
+    ----------
+    model : Model
+        The nonlinear model, with its constraints.
+    linear : LinearModel
+        Made from it, at any point.
+    horizon : float, optional
+        How long responses are followed, in seconds; by default two periods of the slowest mode, fewer where the
+        model is unstable or has much faster modes, too.
+    progress : callable, optional
+        Is told the fraction done after each channel.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    UsageError
+        When ``linear`` is no linear model of ``model``, or a sampled one, or has too many channels to be integrated.
+    ConstraintError
+        When the point of ``linear`` violates the constraints of ``model``.
+    NumericalError
+        When ``linear`` treats more states as independent than the constraints leave.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> from fmilin.motion.verifying.procedure import verify
+    >>> model = cartesian_pendulum()
+    >>> verify(model, fl.linearize(model)).passed
+    True
+    """
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which fmilin does not integrate. Its linear model is "
+            "compared with held-out responses when it is made: see the note about them in the result."
+        )
+    if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
+        raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
+    shortened = False
+    while True:
+        try:
+            return _verified(model, linear, horizon, progress)
+        except _LostInRoundingError as lost:
+            if horizon is not None and not shortened:
+                raise UsageError(
+                    f"Over {lost.duration:.3g} s rounding of the model hides what the linear model says: no amplitude "
+                    f"is both small enough for that and seen. Choose a shorter --horizon ({lost.duration / 8:.2g} s)."
+                ) from None
+            horizon, shortened = lost.duration / 8, True
+
+
+class _LostInRoundingError(FmilinError):
+    """The responses are too long to tell a wrong linear model from rounding."""
+
+    def __init__(self, duration: float) -> None:
+        super().__init__(f"Over {duration:.3g} s rounding hides the response.")
+        self.duration = duration
+
+
+def _verified(
+    model: Model, linear: LinearModel, horizon: float | None, progress: Callable[[float], None]
+) -> Verification:
+    reduced = reduced_model(model, linear)
+    duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
+    rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
+    integrator = Integrator(reduced, float(-np.min(rates, initial=0.0)))
+    rests = at_rest(linear, reduced.y_sizes)
+    budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
+    wanted = excitations(linear, duration)
+    cost = _cost(reduced)
+    affordable = budget / (SWEEPS * cost * max(len(wanted), 1))
+    nodes, resolved = _nodes(linear, duration, affordable)
+    if horizon is None and resolved < 1.0:
+        duration *= resolved
+        wanted = excitations(linear, duration)
+    relaxation = Relaxation(reduced, linear, duration, nodes, cost)
+    responses = [relaxation.linear_response(excitation) for excitation in wanted]
+    sizes = _sizes(reduced, linear, wanted, responses, integrator.output_noise)
+    channels = [_point_channel(reduced, linear)]
+    for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
+        end = reduced.evaluations + (budget - reduced.evaluations) / (len(wanted) - done)
+        if done >= EARLY:
+            _require_affordable(reduced.evaluations / done, len(wanted), duration)
+        channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
+        progress((done + 1) / len(wanted))
+    if not rests:
+        channels.append(drift_channel(linear, integrator, duration))
+    remarks = (*reduced.remarks, *_remarks(linear, duration))
+    return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
+
+
+def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
+    """Return in how many intervals the nonlinear model is visited, and the part of the duration that they resolve."""
+    period = fastest_period(linear) if len(linear.states) else 0.0
+    wanted = max(NODES, PER_PERIOD * duration / period if period > 0 else 0.0)
+    nodes = int(np.clip(np.ceil(min(wanted, max(affordable, FEWEST))), FEWEST, MOST_NODES))
+    return nodes, min(1.0, 2 * nodes / wanted)
+
+
+def _cost(reduced: Reduced) -> float:
+    """Return how many evaluations a visit takes, beside the point: some models need several to find the states."""
+    before = reduced.evaluations
+    with contextlib.suppress(NumericalError, ModelError):
+        reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
+    return float(max(reduced.evaluations - before, 1))
+
+
+def _require_affordable(each: float, channels: int, duration: float) -> None:
+    """Refuse what would take hours, after the first responses.
+
+    Raises
+    ------
+    UsageError
+        With what would take less.
+    """
+    if each * channels <= MOST_EVALUATIONS:
+        return
+    raise UsageError(
+        f"Following the {channels} channels for {duration:.3g} s each would need about {each * channels:.2g} "
+        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter --horizon "
+        f"({0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g} s should do), or verify a smaller model of the "
+        "same kind, with fewer elements or inputs."
+    )
+
+
+def _remarks(linear: LinearModel, duration: float) -> list[Remark]:
+    """Say where the responses are too short to show the slowest modes."""
+    period = slowest_period(linear) if len(linear.states) else 0.0
+    if duration >= 0.5 * period:
+        return []
+    return [
+        Remark(
+            "horizon",
+            f"The responses were followed for {duration:.3g} s, {duration / period:.2g} of the slowest mode's period: "
+            "modes that are much faster, or the number of channels, make longer ones expensive. What moves slowly is "
+            "seen at its start only; follow it with --horizon.",
+        )
+    ]
+
+
+def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end: float) -> Channel:
+    excitation, sizes = comparison.excitation, comparison.sizes
+    signal = (linear.states if excitation.kind == "offset" else linear.inputs)[excitation.index]
+    natural = _natural(comparison.relaxation.reduced, excitation)
+    frequency = excitation.frequency if excitation.kind == "sine" else None
+    allowed = _tolerance(linear, comparison, noise)
+    try:
+        check = compare_slopes(comparison, natural)
+    except ResponseError as error:
+        nothing = (0.0, np.inf, np.nan)
+        return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
+    if check.error > allowed:
+        rounding = _rounding(linear, comparison, noise) / check.amplitude
+        if rounding > SLOPES_AT_WORST:
+            raise _LostInRoundingError(float(comparison.times[-1]))
+        allowed = min(allowed + rounding, SLOPES_AT_WORST)
+    validity: Validity | None = None
+    found: Mapping[float, FloatArray] = {}
+    if check.error <= allowed:
+        validity, found = validity_of(comparison, check, end)
+    shown = check.amplitude if validity is None else validity.limit
+    more = validity is not None and not validity.at_least
+    trace = trace_at(comparison, shown, found, sweeps=comparison.relaxation.affordable(end) if more else 0)
+    return Channel(
+        excitation.kind,
+        signal.name,
+        signal.unit,
+        frequency,
+        check.amplitude,
+        check.error,
+        check.order,
+        allowed,
+        sizes.names[check.worst] if sizes.names else "",
+        validity,
+        trace,
+    )
+
+
+def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+    """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
+    a = linear.accuracy
+    matrices = max(a.A, a.B, a.C, a.D, a.T)
+    noisy = float(np.max(noise, initial=0.0)) * 1e3 * comparison.times[-1]
+    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noisy, SLOPES_AT_WORST))
+
+
+def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+    """Return what rounding of the rates makes of a slope error at amplitude one, at most.
+
+    It is followed by the linear model; the extrapolation from three amplitudes, a quarter of the first the smallest,
+    takes it some ten times, and three are for what the sizes of rows hide.
+    """
+    sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
+    if not effect or not len(sizes):
+        return 0.0
+    step = linalg.expm(comparison.times[-1] / PROPAGATED * linear.A * sizes / sizes[:, None])
+    powers = accumulate(repeat(step, PROPAGATED), np.matmul)
+    gain = max(1.0, *(float(np.abs(power).sum(axis=1).max()) for power in powers))
+    return 30 * float(np.max(noise, initial=0.0)) * float(comparison.times[-1]) * gain / effect
+
+
+def _natural(reduced: Reduced, excitation: Excitation) -> float:
+    sizes = reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes
+    return float(sizes[excitation.index])
+
+
+def _sizes(
+    reduced: Reduced,
+    linear: LinearModel,
+    wanted: Sequence[Excitation],
+    responses: Sequence[FloatArray],
+    output_noise: FloatArray,
+) -> Sizes:
+    """Return the size of each signal: its largest linear response to excitations of natural sizes."""
+    p, n, ny = len(reduced.y0), len(reduced.x0), len(reduced.out0)
+    largest = np.zeros(p + n + ny)
+    for excitation, response in zip(wanted, responses, strict=True):
+        natural = _natural(reduced, excitation)
+        largest = np.maximum(largest, natural * np.max(np.abs(response), axis=0, initial=0.0))
+    C = np.where(np.abs(linear.C) > 10 * linear.errors.C, np.abs(linear.C), 0.0)
+    D = np.where(np.abs(linear.D) > 10 * linear.errors.D, np.abs(linear.D), 0.0)
+    outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
+    outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
+    own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
+    responds = largest > RESPONDS * own
+    counts = responds.copy()
+    counts[p : p + n] = False
+    signals: tuple[Signals, ...] = (linear.states, linear.full_states, linear.outputs)
+    signals_sizes = np.where(responds, largest, own)
+    noise = np.concatenate((np.spacing(np.abs(reduced.y0)), np.spacing(np.abs(reduced.x0)), output_noise))
+    return Sizes(
+        signals_sizes,
+        counts,
+        tuple(name for group in signals for name in group.names),
+        tuple(unit for group in signals for unit in group.units),
+        noise / signals_sizes,
+    )
+
+
+def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
+    """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
+    known = linear.point.outputs
+    said = np.array([known.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)])
+    speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
+    errors = np.concatenate(
+        (
+            np.abs(linear.y0 - reduced.y0) / reduced.y_sizes if _counts_from_zero(linear) else np.zeros(len(linear.y0)),
+            np.abs(linear.f0 - reduced.f0) / speed,
+            np.abs(said - reduced.out0) / reduced.out_sizes,
+        )
+    )
+    names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
+    error = float(np.max(errors, initial=0.0))
+    worst = names[int(np.argmax(errors))] if names else ""
+    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst)
+
+
+def _counts_from_zero(linear: LinearModel) -> bool:
+    """Whether y0 is a value of the model: modes and other forms of the states count from wherever they like."""
+    own = all(linear.full_states.has(name) for name in linear.states.names)
+    return own or linear.method.coordinates in ("named", "tangent")

@@ -1,0 +1,227 @@
+"""The nonlinear response as the linear one plus a deviation, from visits along it.
+
+With z = y - y0 = a L + e, L the linear response to amplitude one and a the amplitude,
+
+    e' = A e + g(t),    g = F(z, u) - A z - B u,    e(0) = 0,
+
+and g is evaluated along the last z (Picard's iteration with the linear model as its kernel, as in waveform relaxation).
+Each sweep takes one visit per node and makes the error of e smaller by about the relative deviation, so that a
+deviation of a thousandth is known after one sweep and one of 5 % after two or three. What the linear model says is
+integrated exactly: no step follows its fast modes, and its stiffness does no harm. A right linear model has g of second
+order in a, whatever the nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+from scipy.interpolate import CubicSpline
+
+from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.model import LinearModel
+from fmilin.motion.verifying.excitation import Excitation, linear_response
+from fmilin.motion.verifying.reduced import Reduced
+
+__all__ = ["Deviation", "Relaxation", "ResponseError"]
+
+FINER = 4
+"""Points between two nodes at which responses are compared."""
+
+STABLE = 2.5
+"""Step times the fastest rate up to which Runge and Kutta's formula is stable."""
+
+LOST = 3.0
+"""Deviation, relative to the response, beyond which further sweeps lead nowhere."""
+
+
+class ResponseError(NumericalError):
+    """The nonlinear model has no response at this amplitude: it or its coordinates end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation:
+    """Nonlinear less linear response, of y, all x and the outputs.
+
+    Attributes
+    ----------
+    values : array, shape (nt, P + N + ny)
+        At the fine times, for the amplitude itself.
+    settled : bool
+        Whether another sweep would change little.
+    """
+
+    values: FloatArray
+    settled: bool
+
+
+class Relaxation:
+    """Responses of the reduced model around those of the linear one.
+
+    Parameters
+    ----------
+    reduced : Reduced
+    linear : LinearModel
+    duration : float
+        In seconds.
+    nodes : int
+        Intervals between visits.
+    cost : float
+        Evaluations of the model for a visit.
+
+    Attributes
+    ----------
+    times : array, shape (nt,)
+        ``FINER`` in each interval.
+    """
+
+    def __init__(self, reduced: Reduced, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
+        self.reduced, self.linear, self.cost = reduced, linear, cost
+        self.times = np.linspace(0.0, duration, FINER * nodes + 1)
+        self._some = slice(None, None, FINER)
+        p = len(linear.states)
+        M = np.zeros((3 * p, 3 * p))
+        M[:p, :p], M[:p, p : 2 * p], M[p : 2 * p, 2 * p :] = linear.A, np.eye(p), np.eye(p)
+        h = float(self.times[1])
+        F = linalg.expm(M * h) if p else M
+        self._step, self._constant, self._ramp = F[:p, :p], F[:p, p : 2 * p], F[:p, 2 * p :] / h
+
+    def linear_response(self, excitation: Excitation) -> FloatArray:
+        """Return what the linear model answers to amplitude one at the fine times, shape (nt, P + N + ny)."""
+        return linear_response(self.linear, excitation, self.times)
+
+    def affordable(self, end: float) -> int:
+        """Return how many sweeps may be made until so many evaluations of the model."""
+        return max(0, int((end - self.reduced.evaluations) // (self.visits * self.cost)))
+
+    @property
+    def visits(self) -> int:
+        """Visits of one sweep."""
+        return len(self.times[self._some])
+
+    def deviation(
+        self,
+        excitation: Excitation,
+        unit: FloatArray,
+        amplitude: float,
+        *,
+        sweeps: int,
+        close: float,
+        first: FloatArray | None = None,
+    ) -> Deviation:
+        """Return the deviation at an amplitude.
+
+        Parameters
+        ----------
+        excitation : Excitation
+        unit : array, shape (nt, P + N + ny)
+            The linear response to amplitude one.
+        amplitude : float
+        sweeps : int
+            At most.
+        close : float
+            Change of the deviation, relative to itself, after which no further sweep is made.
+        first : array, shape (nt, P + N + ny), optional
+            A guess of the deviation.
+
+        Raises
+        ------
+        ResponseError
+            When the model, or its coordinates, end on the way.
+        """
+        r, linear = self.reduced, self.linear
+        p = len(r.y0)
+        nodes, nu = self.times[self._some], len(r.u0)
+        L = amplitude * unit[self._some, :p]
+        du = amplitude * np.array([excitation.input_change(t, nu) for t in nodes]).reshape(len(nodes), nu)
+        n = len(r.x0)
+        e = np.zeros((len(self.times), p)) if first is None else first[:, :p]
+        bend = np.zeros((len(nodes), n))  # of x, beside its tangent
+        if first is not None:
+            bend = (first[:, p : p + n] - e @ linear.T.T)[self._some]
+        size = float(np.max(np.abs(L) / r.y_sizes, initial=0.0)) or 1.0
+        rest = np.zeros((len(nodes), 0))
+        settled = False
+        for _ in range(sweeps):
+            around = zip(L + e[self._some], du, bend, strict=True)
+            rest = np.array([self._rest(z, u, b) for z, u, b in around])
+            bend = rest[:, p : p + n]
+            rest = CubicSpline(nodes, rest)(self.times)
+            new = self._driven(rest[:, :p])
+            change = float(np.max(np.abs(new - e) / r.y_sizes, initial=0.0))
+            e = new
+            largest = float(np.max(np.abs(e) / r.y_sizes, initial=0.0))
+            settled = change <= close * largest or largest == 0.0
+            if settled or largest > LOST * size:
+                break
+        seen = np.hstack((e, e @ linear.T.T, e @ linear.C.T))
+        seen[:, p:] += rest[:, p:]
+        return Deviation(seen, settled)
+
+    def marched(self, excitation: Excitation, amplitude: float) -> FloatArray:
+        """Return the response itself where sweeps would not settle, shape (nt, P + N + ny): Runge and Kutta's formula.
+
+        From node to node, good enough for a picture.
+
+        Raises
+        ------
+        ResponseError
+            When the model, or its coordinates, end on the way, or it is too stiff for these steps.
+        """
+        r, nodes = self.reduced, self.times[self._some]
+        h, nu = float(nodes[1]), len(r.u0)
+        if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > STABLE:
+            raise ResponseError("The linear model is too stiff for these steps.")
+
+        def visit(t: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+            du = amplitude * excitation.input_change(t, nu)
+            rest = self._rest(z, du, np.zeros(len(r.x0)))
+            p, linear = len(z), self.linear
+            known = (linear.A @ z + linear.B @ du, linear.T @ z + linear.T_u @ du, linear.C @ z + linear.D @ du)
+            found = rest + np.concatenate(known)
+            return found[:p], np.concatenate((z, found[p:]))
+
+        z = amplitude * excitation.offset(len(r.y0))
+        seen = []
+        for t in nodes:
+            k1, here = visit(t, z)
+            seen.append(here)
+            if t == nodes[-1]:
+                break
+            k2, _ = visit(t + h / 2, z + h / 2 * k1)
+            k3, _ = visit(t + h / 2, z + h / 2 * k2)
+            k4, _ = visit(t + h, z + h * k3)
+            z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        found: FloatArray = CubicSpline(nodes, np.array(seen))(self.times)
+        return found
+
+    def _rest(self, z: FloatArray, du: FloatArray, bend: FloatArray) -> FloatArray:
+        """Return what the linear model leaves of y', x (``bend`` is a guess of it) and out, shape (P + N + ny,)."""
+        r, linear = self.reduced, self.linear
+        try:
+            near = r.x0 + r.psi.derivative @ z + linear.T_u @ du + bend
+            rate, x, out = r.visited(r.y0 + z, r.u0 + du, near)
+        except ModelCrashError:
+            raise
+        except FmilinError as error:
+            raise ResponseError(str(error)) from None
+        found = np.concatenate(
+            (
+                rate - linear.A @ z - linear.B @ du,
+                x - r.x0 - linear.T @ z - linear.T_u @ du,
+                out - r.out0 - linear.C @ z - linear.D @ du,
+            )
+        )
+        if not np.isfinite(found).all():
+            raise ResponseError("The model returns no number.")
+        return found
+
+    def _driven(self, g: FloatArray) -> FloatArray:
+        """Return e of e' = A e + g from rest, g straight between the fine times; shape (nt, P)."""
+        e = np.zeros_like(g)
+        push = g[:-1] @ self._constant.T + np.diff(g, axis=0) @ self._ramp.T
+        for k in range(len(push)):
+            e[k + 1] = self._step @ e[k] + push[k]
+        return e

@@ -1,0 +1,204 @@
+"""Up to which amplitude the linear response is right within 5 %."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.verification import Trace, Validity
+from fmilin.motion.verifying.relaxation import ResponseError
+from fmilin.motion.verifying.slopes import Comparison, SlopeCheck
+
+__all__ = ["ACCEPTED", "trace_at", "validity_of"]
+
+ACCEPTED = 0.05
+"""Deviation over the largest linear response."""
+
+FARTHEST = 100.0
+"""Deviations of the states, in their sizes, at which the search ends."""
+
+SWEEPS = 6
+"""At most, for one amplitude."""
+
+MARCHED = 4
+"""Sweeps that cost as much as following the motion step by step."""
+
+SETTLED = 0.01
+"""Change of the deviation, relative to itself, at which it is known well enough."""
+
+CLOSE = 0.9
+"""The limit is found when the deviation lies between this fraction of what is accepted and all of it."""
+
+STEPS = 24
+
+
+class _Search:
+    """The relative deviation as a function of the amplitude, and what was found on the way.
+
+    Both signs are tried at first, then the worse one alone.
+    """
+
+    def __init__(self, comparison: Comparison, check: SlopeCheck, end: float) -> None:
+        self._comparison = comparison
+        self._last, self._power = (check.amplitude, check.deviation), 1
+        if np.isfinite(check.order):
+            self._power = int(np.clip(np.round(check.order), 2, 5)) - 1
+        self._end = end
+        self._largest = _largest_counted(comparison)
+        self.sign = 0.0
+        self.limited_by = ""
+        self.found: dict[float, FloatArray] = {}
+
+    def worse(self, amplitude: float) -> float:
+        """Return the deviation for the worse of both signs, which is kept."""
+        found = {sign: (self.relative(amplitude, sign), self.limited_by) for sign in (-1.0, 1.0)}
+        self.sign = max(found, key=lambda sign: found[sign][0])
+        value, self.limited_by = found[self.sign]
+        return value
+
+    def relative(self, amplitude: float, sign: float) -> float:
+        """Return the largest deviation of the signals that count over their largest response; inf beyond the end."""
+        sizes = self._comparison.sizes
+        try:
+            D = self._deviation(sign * amplitude)
+            D = np.abs(D)[:, sizes.counts]
+        except ResponseError as error:
+            self.limited_by = str(error)
+            return np.inf
+        if not D.size:
+            return 0.0
+        self.limited_by = [n for n, counts in zip(sizes.names, sizes.counts, strict=True) if counts][
+            int(D.max(axis=0).argmax())
+        ]
+        return float(D.max()) / self._largest
+
+    def _deviation(self, amplitude: float) -> FloatArray:
+        """Return D(a), beginning with the last one, as it grows with a power of the amplitude."""
+        before, D = self._last
+        ratio = abs(amplitude / before)
+        sign = np.sign(amplitude / before) ** self._power
+        guess = sign * ratio**self._power * D
+        D = self._comparison.deviation(amplitude, sweeps=self._sweeps, close=SETTLED, first=guess)
+        self._last, self.found[amplitude] = (amplitude, D), D
+        return D
+
+    @property
+    def _sweeps(self) -> int:
+        return int(np.clip(self._comparison.relaxation.affordable(self._end), 2, SWEEPS))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the visits that the search may make are made."""
+        return self._comparison.relaxation.affordable(self._end) < 2
+
+
+def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[Validity, Mapping[float, FloatArray]]:
+    """Return the largest amplitude with a deviation of 5 % or less, by secants in the logarithms and bisection.
+
+    And the deviations that were looked at, by amplitude. After ``end`` evaluations of the model, all in all, the
+    largest amplitude that was found to be right is returned as a lower bound.
+    """
+    search = _Search(comparison, check, end)
+    return _limit(comparison, check, search), search.found
+
+
+def _limit(comparison: Comparison, check: SlopeCheck, search: _Search) -> Validity:
+    farthest = FARTHEST / comparison.effect if comparison.effect > 0 else FARTHEST * 1e3 * check.amplitude
+    low, low_value, high, limiting = check.amplitude, max(check.relative, 1e-15), np.inf, ""
+    power = max(check.order - 1.0, 0.5) if np.isfinite(check.order) else 1.0
+    for _ in range(STEPS):
+        if high <= low * 1.02:
+            break
+        if search.is_over:
+            return Validity(low, at_least=True, motion=comparison.effect * low)
+        guess = min(_guess(low, low_value, high, power), farthest)
+        value = search.relative(guess, search.sign) if search.sign else search.worse(guess)
+        if value > ACCEPTED:
+            high, limiting = guess, search.limited_by
+            continue
+        if guess >= farthest:
+            return Validity(farthest, at_least=True, motion=comparison.effect * farthest)
+        if value > low_value:
+            power = float(np.clip(np.log(value / low_value) / np.log(guess / low), 0.25, 6.0))
+        low, low_value = guess, max(value, 1e-15)
+        if value >= CLOSE * ACCEPTED:
+            limiting = search.limited_by
+            break
+    return Validity(low, limited_by=limiting, motion=comparison.effect * low)
+
+
+def _guess(low: float, low_value: float, high: float, power: float) -> float:
+    """Return where the deviation should be just below what is accepted, kept well inside a known bracket."""
+    guess = low * float(min((0.97 * ACCEPTED / low_value) ** (1 / power), 1000.0))
+    if high < np.inf and not low * 1.01 < guess < high / 1.01:
+        return float(np.sqrt(low * high))
+    return guess
+
+
+def trace_at(
+    comparison: Comparison, amplitude: float, found: Mapping[float, FloatArray], *, sweeps: int
+) -> Trace | None:
+    """Return the coordinate or output that responds most, at an amplitude; None where there is no response.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    amplitude : float
+    found : mapping of float to array
+        Deviations that are known already, by amplitude.
+    sweeps : int
+        How many are left to look at four times the amplitude, too.
+    """
+    sizes = comparison.sizes
+    shown = np.where(sizes.counts, np.max(np.abs(comparison.linear), axis=0, initial=0.0) / sizes.signals, -1.0)
+    if not shown.size or shown.max() < 0:
+        return None
+    reduced = comparison.relaxation.reduced
+    i = _preferred(shown, len(reduced.y0), len(reduced.x0))
+    nonlinear = _signal(comparison, amplitude, found, i)
+    if nonlinear is None:
+        return None
+    farther = _farther(comparison, 4 * amplitude, i) if sweeps >= MARCHED else None
+    return Trace(
+        sizes.names[i],
+        sizes.units[i],
+        amplitude,
+        comparison.times,
+        amplitude * comparison.linear[:, i],
+        nonlinear,
+        None if farther is None else farther / 4,
+    )
+
+
+def _signal(comparison: Comparison, amplitude: float, found: Mapping[float, FloatArray], i: int) -> FloatArray | None:
+    """Return a nonlinear response; None where there is none."""
+    try:
+        D = found[amplitude] if amplitude in found else comparison.deviation(amplitude, sweeps=SWEEPS, close=SETTLED)
+    except ResponseError:
+        return None
+    response: FloatArray = amplitude * (comparison.linear[:, i] + D[:, i] * comparison.sizes.signals[i])
+    return response
+
+
+def _farther(comparison: Comparison, amplitude: float, i: int) -> FloatArray | None:
+    """Return the response far beyond the limit; None where there is none."""
+    try:
+        return comparison.relaxation.marched(comparison.excitation, amplitude)[:, i]
+    except ResponseError:
+        return None
+
+
+def _preferred(shown: np.ndarray, p: int, n: int) -> int:
+    """Return the signal to show: an output if one responds well, else a coordinate."""
+    outputs = shown[p + n :]
+    if outputs.size and outputs.max() > 0.3 * shown.max():
+        return p + n + int(np.argmax(outputs))
+    return int(np.argmax(shown))
+
+
+def _largest_counted(comparison: Comparison) -> float:
+    counts = comparison.sizes.counts
+    size = float(np.max(np.abs(comparison.linear[:, counts]) / comparison.sizes.signals[counts], initial=0.0))
+    return size if size > 1e-12 else 1.0

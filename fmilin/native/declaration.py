@@ -1,0 +1,275 @@
+"""What the author of a native model writes down, checked: names, values, expressions, and every problem at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+
+from fmilin.ground.errors import UsageError, nearest_names
+from fmilin.ground.signals import Signal, Signals
+from fmilin.model.constraints.declared import Constraint, Level
+from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
+
+__all__ = ["TIME", "Declaration", "Labels", "SymbolicConstraint", "der", "named_constraint"]
+
+Symbol = Any  # sympy.Symbol: sympy ships no types
+Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.constraints.expressions
+Name = Any  # sympy.Symbol or str
+Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those that are left out are zero
+
+TIME = "time"
+"""The name of time in every native model, as it is in constraints."""
+
+_NOT_REAL = tuple(type(part) for part in (sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I))
+_UNSOLVED = (sympy.core.function.AppliedUndef, sympy.Derivative, sympy.Integral)
+
+
+def der(state: Name) -> Symbol:
+    """Return the symbol for the time derivative of ``state``, to be used in outputs and constraints.
+
+    >>> der(sympy.Symbol("vx"))
+    der(vx)
+    """
+    return sympy.Symbol(f"der({state})", real=True)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a model says about its numbers beside the equations. Keys are symbols or names.
+
+    Parameters
+    ----------
+    units : mapping
+        Units of states, inputs, parameters and outputs, as text: ``{x: "m", F: "N"}``.
+    nominals : mapping
+        Typical sizes, positive.
+    descriptions : mapping
+        A few words each.
+    independent : sequence
+        States that are recommended as independent coordinates.
+    description : str
+        Of the whole model.
+    """
+
+    units: Mapping[Name, str] = field(default_factory=dict)
+    nominals: Mapping[Name, float] = field(default_factory=dict)
+    descriptions: Mapping[Name, str] = field(default_factory=dict)
+    independent: Sequence[Name] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class SymbolicConstraint:
+    """An expression in a native model's symbols that its motion keeps at zero.
+
+    Parameters
+    ----------
+    expression : sympy.Expr or str
+        Over states, parameters and time.
+    name : str
+        For messages; the expression itself when empty.
+    level : {"position", "velocity"}
+        ``"position"``: its time derivative is a constraint, too. ``"velocity"``: complete as it is, as
+        nonholonomic constraints are.
+    """
+
+    expression: Expr
+    name: str = ""
+    level: Level = "position"
+
+
+class Declaration:
+    """The names of a model under construction, and what is wrong with it so far.
+
+    Every name becomes one symbol with ``real=True``, whatever the assumptions of the author's symbol, so that
+    derivatives of abs, min and max are the real ones; numbers keep all digits of a double.
+
+    Parameters
+    ----------
+    model : str
+        Its name, for messages.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.problems: list[str] = []
+        self.symbols: dict[str, Symbol] = {TIME: sympy.Symbol(TIME, real=True)}
+        self.derived: dict[str, Any] = {}
+        self.constants: set[Symbol] = set()
+        if not model:
+            self.problems.append("the model has no name")
+
+    @property
+    def time(self) -> Symbol:
+        """The symbol of time."""
+        return self.symbols[TIME]
+
+    def declare(self, names: Iterable[Name], what: str) -> tuple[Symbol, ...]:
+        """Make the symbols of ``names``, which are ``what`` (``"a state"``)."""
+        made: list[Symbol] = []
+        for name in map(str, names):
+            if name in self.symbols:
+                self.problems.append(f"'{name}', {what}, is declared twice or is the name of time")
+            self.symbols[name] = sympy.Symbol(name, real=True)
+            made.append(self.symbols[name])
+        return tuple(made)
+
+    def numbers(self, values: Mapping[Name, Any], known: Iterable[Symbol], what: str) -> dict[str, float]:
+        """Return finite numbers by name; every name must be one of ``known``."""
+        names = [str(s) for s in known]
+        result: dict[str, float] = {}
+        for name, value in self.by_name(values, names, what).items():
+            try:
+                result[name] = float(value)
+            except (TypeError, ValueError):
+                self.problems.append(f"the {what} of '{name}', {value!r}, is no number")
+                continue
+            if not math.isfinite(result[name]):
+                self.problems.append(f"the {what} of '{name}' is {value}")
+        return result
+
+    def by_name(self, values: Mapping[Name, Any], known: Sequence[str], what: str) -> dict[str, Any]:
+        """Return ``values`` with names for keys, those that are not ``known`` left out and noted."""
+        result = {str(name): value for name, value in values.items()}
+        for name in [n for n in result if n not in known]:
+            self.problems.append(f"there is a {what} for '{name}', which the model does not have{_hint(name, known)}")
+            del result[name]
+        return result
+
+    def expression(self, source: Expr, where: str, *, derived: bool = False) -> Any:
+        """Return ``source`` in the model's own symbols; zero, and a problem noted, when that cannot be.
+
+        Parameters
+        ----------
+        source : sympy.Expr, number or str
+        where : str
+            For messages: ``"the output 'angle'"``.
+        derived : bool
+            Whether names in :attr:`derived` (``der(v)``, ``lambda[1]``) may be used.
+        """
+        try:
+            expression = self._from_text(source) if isinstance(source, str) else sympy.sympify(source, strict=True)
+        except (ExpressionError, sympy.SympifyError) as error:
+            self.problems.append(f"{where} cannot be read: {error}")
+            return sympy.S.Zero
+        if problem := self._problem_of(expression, derived=derived):
+            self.problems.append(f"{where} {problem}")
+            return sympy.S.Zero
+        exact: dict[Any, Any] = {number: sympy.Float(float(number), 17) for number in expression.atoms(sympy.Float)}
+        exact |= {s: own for s in expression.free_symbols if (own := self._known(str(s), derived=derived)) != s}
+        return expression.xreplace(exact) if exact else expression
+
+    def entries(self, source: Any, size: int, where: str) -> Entries:
+        """Return the entries of a square matrix that are not zero; none, and a problem, for another shape."""
+        if isinstance(source, Mapping):
+            given = dict(source)
+            if outside := [place for place in given if not all(0 <= i < size for i in place)]:
+                i, j = outside[0]
+                self.problems.append(f"{where} has an entry [{i}, {j}] and should be {size} by {size}")
+                return {}
+        else:
+            rows = source.tolist() if hasattr(source, "tolist") else [list(row) for row in source]
+            shapes = {len(row) for row in rows}
+            if len(rows) != size or shapes - {size}:
+                width = "x".join(str(s) for s in sorted(shapes)) or "0"
+                self.problems.append(f"{where} is {len(rows)} by {width} and should be {size} by {size}")
+                return {}
+            given = {(i, j): entry for i, row in enumerate(rows) for j, entry in enumerate(row)}
+        return {
+            (i, j): self.expression(entry, f"{where}[{i}, {j}]")
+            for (i, j), entry in given.items()
+            if not _is_zero(entry)
+        }
+
+    def constraint(self, source: SymbolicConstraint | Expr) -> tuple[SymbolicConstraint, Any]:
+        """Return a constraint and its expression in the model's own symbols."""
+        full = source if isinstance(source, SymbolicConstraint) else SymbolicConstraint(source)
+        return full, self.expression(full.expression, f"the constraint '{full.name or full.expression}'", derived=True)
+
+    def signals(self, names: Iterable[str], starts: Mapping[str, float], labels: Labels) -> Signals:
+        """Return the signals ``names`` with what ``labels`` says about them."""
+        units, nominals, descriptions = ({str(k): v for k, v in m.items()} for m in _texts(labels))
+        return Signals(
+            Signal(n, units.get(n, ""), nominals.get(n), starts.get(n, 0.0), descriptions.get(n, "")) for n in names
+        )
+
+    def check_labels(self, labels: Labels, outputs: Iterable[str]) -> None:
+        """Note every label of something that the model does not have, and every nominal that is not positive."""
+        known = [*self.symbols, *outputs]
+        for values, what in zip(_texts(labels), ("unit", "nominal", "description"), strict=True):
+            self.by_name(values, known, what)
+        bad = [str(k) for k, v in labels.nominals.items() if not v > 0]
+        self.problems += [f"the nominal of '{name}' is not positive" for name in bad]
+
+    def check_outputs(self, outputs: Mapping[str, Any]) -> None:
+        """Note every output that has the name of another quantity without being that quantity."""
+        other = self.symbols | self.derived
+        wrong = [name for name, c in outputs.items() if name in other and other[name] != c]
+        self.problems += [f"the output '{name}' has the name of another quantity" for name in wrong]
+
+    def raise_problems(self) -> None:
+        """Raise all problems at once.
+
+        Raises
+        ------
+        UsageError
+            When there is any.
+        """
+        if self.problems:
+            raise UsageError(
+                f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."
+            )
+
+    def _known(self, name: str, *, derived: bool) -> Any:
+        """Return what a name stands for, or None."""
+        found = self.derived.get(name) if derived else None
+        return self.symbols.get(name) if found is None else found
+
+    def _from_text(self, text: str) -> Any:
+        expression = parse(text)
+        return expression.to_sympy({n: sympy.Symbol(n, real=True) for n in expression.names})
+
+    def _problem_of(self, expression: Any, *, derived: bool) -> str:
+        if not isinstance(expression, sympy.Expr):
+            return f"is no real expression: {expression}"
+        suspects = expression.atoms(*_NOT_REAL, *_UNSOLVED)  # one walk: large models have many expressions
+        if any(isinstance(part, _NOT_REAL) for part in suspects):
+            return f"is no real expression: {expression}"
+        if suspects:
+            return f"contains {sorted(map(str, suspects))[0]}; use symbols, and der(x) for derivatives in outputs"
+        names = map(str, expression.free_symbols)
+        unknown = sorted(name for name in names if self._known(name, derived=derived) is None)
+        if not unknown:
+            return ""
+        known = self.symbols | self.derived if derived else self.symbols
+        if not derived and any(n.startswith("der(") for n in unknown):
+            return f"contains {unknown[0]}: write equations with derivatives on both sides in mass-matrix form"
+        return f"contains {', '.join(map(repr, unknown))}, which has no value{_hint(unknown[0], known)}"
+
+
+def named_constraint(constraint: SymbolicConstraint, expression: Any, rate: Any | None) -> Constraint:
+    """Return a constraint over names from a checked expression over symbols."""
+    names = {s: str(s) for e in (expression, rate) if e is not None for s in e.free_symbols}
+    return Constraint(
+        Expression.from_sympy(expression, names),
+        constraint.name,
+        constraint.level,
+        None if rate is None else Expression.from_sympy(rate, names),
+    )
+
+
+def _texts(labels: Labels) -> tuple[Mapping[Name, Any], ...]:
+    return labels.units, labels.nominals, labels.descriptions
+
+
+def _is_zero(entry: Any) -> bool:
+    return entry is sympy.S.Zero or (isinstance(entry, int | float) and entry == 0)
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = nearest_names(name, known)
+    return " (did you mean " + " or ".join(f"'{c}'" for c in close) + "?)" if close else ""

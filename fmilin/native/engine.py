@@ -1,0 +1,214 @@
+"""A model whose numbers come from an engine in one visit: what adapters are made of.
+
+The engine says what its states, inputs and further quantities are, and computes all rates and quantities at a point
+at once; :class:`EngineModel` makes a :class:`~fmilin.Model` of it, with inputs and outputs to choose and
+constraints over everything that has a name.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import RANK
+from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
+from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.native.shell import NativeModel
+
+__all__ = ["Engine", "EngineModel"]
+
+
+class Engine(NativeEngine):
+    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
+
+    Attributes
+    ----------
+    info : ModelInfo
+    states, inputs : Signals
+        N and nu of them, with start values.
+    quantities : Signals
+        What else it computes, nz of them: sensors, positions of points, gaps of loops. May be empty.
+    outputs : tuple of str
+        Which quantities or states are the outputs when nobody chooses.
+    constraints : tuple of Constraint
+        Expressions over states, inputs, ``parameters`` and quantities that must be zero. The name of a quantity is
+        one; give it a ``rate`` where its time derivative is a quantity too.
+    independent : tuple of str
+        States that the author recommends to keep; may be empty.
+    parameters : mapping of str to float
+        What constraints may use beside; fixed.
+    whole_slopes : bool
+        Whether :meth:`slopes` knows all slopes along the manifold, as good as exact ones.
+    notes : sequence of str
+        What a user should know about this model (what was left out): warnings of every linear model.
+    """
+
+    quantities: Signals = Signals()
+    whole_slopes: bool = False
+
+    @abstractmethod
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rates of all states, shape (N,), and all quantities, shape (nz,).
+
+        Parameters
+        ----------
+        t : float
+        x : array, shape (N,)
+        u : array, shape (nu,)
+
+        Raises
+        ------
+        ModelError
+            When the engine refuses; NaN is returned as it is.
+        """
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return exact directional derivatives of rates (N, k) and quantities (nz, k), or None when there are none.
+
+        Parameters
+        ----------
+        t, x, u
+            As in :meth:`visit`.
+        dx : array, shape (N, k)
+        du : array, shape (nu, k)
+        """
+        del t, x, u, dx, du
+        return None
+
+    def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return quantities (nz,) that need no dynamics and their slopes by all states (nz, N), NaN for others.
+
+        None where they cost as much as a visit.
+        """
+        del t, x, u
+        return None
+
+    @cached_property
+    def available(self) -> dict[str, Quantity]:
+        """Quantities, rates, inputs and states; states and inputs go before quantities of the same name."""
+        further = (Quantity(signal, ("quantity", i)) for i, signal in enumerate(self.quantities))
+        return offered(self.states, self.inputs, further=further)
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
+        """Return what picks these quantities out of a visit."""
+        return _Picked(self, outputs, observed)
+
+
+class _Picked(QuantityEvaluator):
+    """Some of the rates, quantities, states and inputs of an engine, which computes all of them at once."""
+
+    def __init__(self, engine: Engine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
+        n, nz = len(engine.states), len(engine.quantities)
+        self._engine, self._sizes = engine, (n, nz)
+        first = {"rate": 0, "quantity": n, "state": n + nz, "input": 2 * n + nz}
+        self._outputs, self._observed = (
+            np.array([first[kind] + i for kind, i in (q.source for q in some)], dtype=np.intp)
+            for some in (outputs, observed)
+        )
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self._picked(*self._engine.visit(t, x, u), x, u)
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        found = self._engine.slopes(t, x, u, dx, du)
+        return None if found is None else self._picked(*found, dx, du)
+
+    def _picked(
+        self, rates: FloatArray, quantities: FloatArray, x: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        n, nz = self._sizes
+        if len(rates) != n or len(quantities) != nz:
+            raise ModelError(
+                f"The engine of '{self._engine.info.name}' returned {len(rates)} rates and {len(quantities)} "
+                f"quantities for {n} states and {nz} quantities."
+            )
+        values = np.concatenate((rates, quantities, x, u))
+        return values[:n], values[self._outputs], values[self._observed]
+
+
+class _EngineSlopes(ExactSlopes):
+    """Slopes along all states and inputs at one point, ready for a choice of states.
+
+    Parameters
+    ----------
+    values : Evaluation
+    slopes : Evaluation
+        With a column for each state, then for each input.
+    """
+
+    smooth = False
+
+    def __init__(self, values: Evaluation, slopes: Evaluation) -> None:
+        self.values, self._slopes = values, slopes
+        self.constraint_gradient = slopes.residuals[:, : len(slopes.derivatives)]
+
+    def along(self, independent: Sequence[int]) -> Tangent:
+        """Return the slopes with these states kept; the gradient of the residuals gives the others."""
+        H, f, y = self.constraint_gradient, self._slopes.derivatives, self._slopes.outputs
+        assert H is not None  # noqa: S101 - it has just been made
+        n = len(f)
+        kept = list(independent)
+        others = [i for i in range(n) if i not in set(kept)]
+        T = np.zeros((n, len(kept)))
+        T[kept, range(len(kept))] = 1.0
+        if others:
+            sizes = np.linalg.norm(H, axis=1, keepdims=True)
+            H = H / np.where(sizes > 0, sizes, 1.0)
+            found, _, rank, _ = np.linalg.lstsq(H[:, others], -H[:, kept], rcond=RANK)
+            if rank < len(others):
+                raise NumericalError("The independent states do not determine the others at this point.")
+            T[others] = found
+        rates, seen = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
+        return Tangent(T, np.zeros((n, f.shape[1] - n)), rates, seen)
+
+
+class EngineModel(NativeModel):
+    """The model of an :class:`Engine`.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Raises
+    ------
+    ConstraintError
+        When a constraint names something unknown.
+    UnknownNameError
+        When a default output is unknown.
+    """
+
+    engine: Engine
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
+        sources = [self._quantity(name).source for name in self._observed_names()]
+        if x.ndim > 1 or not sources or any(kind != "quantity" for kind, _ in sources):
+            return None
+        found = self.engine.kinematics(t, x, u)
+        if found is None:
+            return None
+        z, dz = (a[[i for _, i in sources]] for a in found)
+        if not (np.isfinite(z).all() and np.isfinite(dz).all()):
+            return None
+        n = len(x)
+        along = self.constraints.along((t, x, u, z), np.vstack((np.eye(n), np.zeros((len(u), n)), dz)))
+        return self._residuals(t, x, u, z), along
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the engine's own slopes with dependent states eliminated; None where it does not have all of them."""
+        if not self.engine.whole_slopes or not self._has_own_constraints:
+            return None
+        n, k = len(x), len(u)
+        found = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        if found is None or not all(np.isfinite(a).all() for a in (found.derivatives, found.residuals)):
+            return None
+        return _EngineSlopes(self.evaluate(t, x, u), found)

@@ -1,0 +1,30 @@
+"""The three formulations of González et al. side by side: minimal, redundant and unconstrained coordinate sets."""
+
+from __future__ import annotations
+
+from fmilin.native.formulations.bases import Basis, basis_of
+from fmilin.native.formulations.form import ConstrainedForm, Motion
+from fmilin.native.formulations.of_model import form_of
+from fmilin.native.formulations.options import MCS, RCS, UCS, Formulation
+from fmilin.native.formulations.procedure import spectra, spectrum, spectrum_of_form
+from fmilin.native.formulations.spectrum import Spectrum
+from fmilin.native.formulations.statics import Equilibrium, equilibrium, penalized_equilibrium
+
+__all__ = [
+    "MCS",
+    "RCS",
+    "UCS",
+    "Basis",
+    "ConstrainedForm",
+    "Equilibrium",
+    "Formulation",
+    "Motion",
+    "Spectrum",
+    "basis_of",
+    "equilibrium",
+    "form_of",
+    "penalized_equilibrium",
+    "spectra",
+    "spectrum",
+    "spectrum_of_form",
+]

@@ -1,0 +1,218 @@
+"""The descriptor system of a model at a point: the RCS pencil with outputs, in names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.descriptor import Descriptor
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.native.formulations.bases import Basis, basis_of, combinations_of_rows
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.motion_terms import Carried, carried
+from fmilin.native.formulations.of_model import form_of, second_order
+from fmilin.native.formulations.redundant import descriptor_pencil
+
+__all__ = ["descriptor", "descriptor_of", "difference_to", "with_descriptor"]
+
+ROWS_AGREE = 1e-9
+"""Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
+
+
+def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> Descriptor:
+    """Return ``E z' = f0 + A z + B (u - u0)``: a model of Lagrange's equations with its constraints left in.
+
+    Parameters
+    ----------
+    model : Model
+    at : OperatingPoint or LinearModel, optional
+        A consistent point; where the model starts by default. With a linear model of ``model``: at its point, in its
+        coordinates (they matter in motion only), with its inputs and outputs; ``difference`` then says how well its
+        modes solve the descriptor system.
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form; in motion, when the coordinates of the linear model are not states of the
+        model, positions followed by their velocities: ``linearize(..., descriptor=True)`` knows more of them.
+    ConstraintError, NumericalError
+        When the point is not consistent.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import four_bar
+    >>> found = fl.descriptor(four_bar())
+    >>> found.A.shape, found.order
+    ((14, 14), 2)
+    """
+    if not isinstance(at, LinearModel):
+        point = operating_point(model) if at is None else at
+        return descriptor_of(model_at(model, point), point)
+    point = OperatingPoint(
+        at.point.time,
+        np.array([at.point.states[name] for name in model.states.names]),
+        np.array(
+            [at.point.inputs.get(name, u) for name, u in zip(model.inputs.names, model.start.inputs, strict=True)]
+        ),
+        at.point.parameters,
+    )
+    there = model_at(model, point).with_interface(None, at.outputs.names)
+    positions = there.states.positions
+    named = all(name in positions for name in at.states.names)
+    R = (
+        np.eye(len(there.states))[[positions[name] for name in at.states.names]]
+        if named
+        else np.zeros((0, len(there.states)))
+    )
+    return _beside(at, descriptor_of(there, point, coordinates=R))
+
+
+def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
+    """Return ``linear`` with its descriptor system, where it has one: as it is for models of another form.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Of ``model``, with some or all of its inputs, and its outputs.
+    model : Model
+    point : OperatingPoint
+    R : array, shape (P, N)
+        Its independent coordinates, y = R x.
+    """
+    try:
+        return replace(linear, descriptor=_beside(linear, descriptor_of(model, point, coordinates=R)))
+    except FmilinError:
+        return linear
+
+
+def _beside(linear: LinearModel, found: Descriptor) -> Descriptor:
+    """Return the descriptor system with the inputs and outputs of ``linear``, compared with it."""
+    chosen = found.with_interface(linear.inputs.names, linear.outputs.names)
+    return replace(chosen, difference=difference_to(linear, chosen))
+
+
+def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
+    """Return the descriptor system of a model of Lagrange's equations at a consistent point.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint
+    coordinates : array, shape (P, N), optional
+        R of the independent coordinates y = R x. They matter in motion only, where the eigenvalues depend on them;
+        chosen by pivoting when not given.
+
+    Raises
+    ------
+    UsageError
+        When the model is of another form, or the coordinates are not positions followed by their velocities.
+    ConstraintError, NumericalError
+        When the point is not consistent.
+    """
+    form, taken = form_of(model, point), second_order(model, point)
+    sizes = model.states.scales(point.states)[taken.positions]
+    basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)
+    if form.motion is not None and coordinates is not None:
+        basis = _basis(form, taken, coordinates, sizes)
+    moving = carried(form, basis)
+    pencil = descriptor_pencil(form, moving)
+    U = combinations_of_rows(form.Phi_q)
+    n, r = form.n, U.shape[1]
+    seen = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
+    by_a, by_lambda = taken.output_unknowns[:, :n], taken.output_unknowns[:, n:]
+    C = np.hstack((seen, by_lambda @ U))
+    f0 = np.zeros(2 * n + r)
+    if form.motion is not None:
+        f0[:n], f0[n : 2 * n] = form.motion.velocities, form.M @ form.motion.accelerations
+    names = model.states.names
+    speeds = [names[int(i)] for i in taken.velocities]
+    multipliers = [f"lambda[{i + 1}]" if r == form.m else f"lambda*[{i + 1}]" for i in range(r)]
+    found = Descriptor(
+        E=pencil.E,
+        A=pencil.A,
+        B=pencil.B,
+        C=C,
+        D=taken.output_inputs,
+        f0=f0,
+        states=(*form.names, *speeds, *multipliers),
+        inputs=model.inputs.names,
+        outputs=model.outputs.names,
+        order=2 * (n - r),
+    )
+    needed = np.flatnonzero(np.any(by_a != 0, axis=0))
+    return found if not len(needed) else _with_accelerations(found, form, moving, needed.tolist(), by_a)
+
+
+def difference_to(linear: LinearModel, found: Descriptor) -> float:
+    """Return how well the eigenvalues and modes of ``linear`` solve ``s E z = A z``.
+
+    A mode moves the states by T y; what it does to algebraic states follows from the rows by least squares.
+    """
+    if not len(linear.A) or not len(found.A):
+        return 0.0
+    s, Y = np.linalg.eig(linear.A)
+    moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
+    known = [i for i, name in enumerate(found.states) if name in moved]
+    rest = [i for i in range(len(found.states)) if i not in set(known)]
+    Z = np.zeros((len(found.states), len(s)), dtype=np.complex128)
+    Z[known] = [moved[found.states[i]] for i in known]
+    scale = np.maximum(np.max(np.abs(found.A), axis=1), np.max(np.abs(found.E), axis=1))
+    A, E = found.A / scale[:, None], found.E / scale[:, None]
+    left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
+    if rest:
+        Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
+    residual = np.abs(A @ Z - E @ Z * s)
+    terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
+    worst, size = np.max(residual, axis=0), np.max(terms, axis=0)
+    return float(np.max(np.divide(worst, size, out=np.zeros_like(worst), where=size > 0)))  # 0/0 where nothing acts
+
+
+def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: FloatArray) -> Basis:
+    """Return the basis that belongs to the coordinates y = R x = (S q, S v), in any order of their rows."""
+    on_q, on_v = R[:, taken.positions], R[:, taken.velocities]
+    first, second = np.flatnonzero(on_q.any(axis=1)), np.flatnonzero(on_v.any(axis=1))
+    S, Sv = on_q[first], on_v[second]
+    same = basis_of(form.Phi_q, "svd", sizes=sizes)
+    fitting = len(S) == len(Sv) == same.R.shape[1] and not set(first) & set(second)
+    if not fitting or not np.allclose(S, Sv, rtol=ROWS_AGREE, atol=0.0):
+        raise UsageError(
+            "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
+            "velocities: there is no descriptor system for them."
+        )
+    # S N = 0 and S R = I for any S that is regular on the tangent space
+    tangent = same.R @ np.linalg.inv(S @ same.R)
+    complement = np.linalg.svd(S)[2][len(S) :].T if len(S) else np.eye(form.n)
+    return Basis("given", tangent, S, complement)
+
+
+def _with_accelerations(
+    found: Descriptor, form: ConstrainedForm, moving: Carried, needed: Sequence[int], by_a: FloatArray
+) -> Descriptor:
+    """Return the system with the accelerations of the coordinates ``needed`` as algebraic states: v' is a there."""
+    n, k, j = form.n, len(found.A), len(needed)
+    E, A = np.zeros((k + j, k + j)), np.zeros((k + j, k + j))
+    E[:k, :k], A[:k, :k] = found.E, found.A
+    for row, i in enumerate(needed):
+        E[k + row, n + i] = A[k + row, k + row] = 1.0  # dv' = a - N (Q dq + W dv)
+        A[k + row, :n], A[k + row, n : 2 * n] = -moving.NQ[i], -moving.NW[i]
+    f0 = np.zeros(j) if form.motion is None else form.motion.accelerations[list(needed)]
+    speeds = found.states[n : 2 * n]
+    return Descriptor(
+        E=E,
+        A=A,
+        B=np.vstack((found.B, np.zeros((j, found.B.shape[1])))),
+        C=np.hstack((found.C, by_a[:, list(needed)])),
+        D=found.D,
+        f0=np.concatenate((found.f0, f0)),
+        states=(*found.states, *(f"der({speeds[i]})" for i in needed)),
+        inputs=found.inputs,
+        outputs=found.outputs,
+        order=found.order,
+    )

@@ -1,0 +1,79 @@
+"""MCS: velocities projected on the tangent space, q' = R z' (González et al., section 3.1).
+
+With dq = R dz, dv = R dz' + L dz and Phi_q R = 0, the multipliers drop out of R' (...):
+
+    Mr z'' + Cr z' + Kr z = R' B u,   Mr = R' M R
+    Cr = R' (C - M G gamma_v) R,   Kr = R' (K - M G gamma_q) R + R' (C - M G gamma_v) L
+
+The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.motion_terms`). The curvature of the
+constraints enters through lambda in K, not through slopes of R.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.ground.signals import FloatArray
+from fmilin.native.formulations.bases import Basis
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.motion_terms import Carried, carried
+from fmilin.native.formulations.pencil import EPS, Pencil, eigenpairs
+from fmilin.native.formulations.solved import Reduced, Solved, seen_vectors, tangent_mass, violations
+from fmilin.native.formulations.spectrum import Spectrum
+
+__all__ = ["projected", "solve_minimal"]
+
+
+def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
+    """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious.
+
+    Raises
+    ------
+    NumericalError
+        When M is not positive definite on the free velocities.
+    """
+    p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
+    moving = carried(form, basis)
+    Mr, Cr, Kr = projected(form, basis, moving)
+    T = np.block([[basis.R, np.zeros((n, p))], [moving.L, basis.R]])
+    zero, eye = np.zeros((p, p)), np.eye(p)
+    upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
+    pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
+    found = eigenpairs(pencil)
+    vectors = seen_vectors(T @ found.right, n)
+    spectrum = Spectrum(
+        formulation="mcs",
+        method=_WORDS[basis.method],
+        eigenvalues=found.values,
+        is_true=np.ones(2 * p, dtype=bool),
+        vectors=vectors,
+        violations=violations(form, vectors),
+        errors=found.errors,
+        sizes={"n": n, "m": form.m, "rank": n - p, "order": 2 * p},
+    )
+    if not p:
+        return Solved(spectrum, Reduced(zero, np.zeros((0, k)), T, basis, 0.0, moving))
+    solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
+    A, B = np.vstack((upper, solved[:, : 2 * p])), np.vstack((B[:p], solved[:, 2 * p :]))
+    return Solved(spectrum, Reduced(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), moving))
+
+
+def projected(form: ConstrainedForm, basis: Basis, moving: Carried) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Mr, Cr and Kr, each of shape (p, p), of a dense form."""
+    R, Mr = basis.R, tangent_mass(form, basis)
+    if form.motion is None:
+        return Mr, R.T @ form.C @ R, R.T @ form.K @ R
+    MG = form.M @ moving.G
+    C = form.C - MG @ form.motion.gamma_v
+    K = form.K - MG @ form.motion.gamma_q
+    return Mr, R.T @ C @ R, R.T @ (K @ R + C @ moving.L)
+
+
+_WORDS = {
+    "coordinates": "independent coordinates",
+    "zero-eigenvalue": "zero-eigenvalue theorem",
+    "svd": "singular value decomposition",
+    "qr": "QR decomposition",
+    "gram-schmidt": "Gram-Schmidt",
+}

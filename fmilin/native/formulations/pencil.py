@@ -1,0 +1,244 @@
+"""Eigenvalues of E z' = A z + B u, how well rounding leaves them, and the state-space of some of them.
+
+The first 2n entries of z are (dq, dv). Infinite eigenvalues are welcome. Rows and columns are balanced first
+(Lemonnier and Van Dooren), by powers of two: a displacement, a velocity and a multiplier differ by many orders of
+magnitude, and QZ is only as good as the largest of them lets it be. For the flexible double pendulum that is three
+digits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.native.formulations.spectrum import ComplexArray
+
+__all__ = ["Eigenpairs", "Pencil", "eigenpairs", "state_space"]
+
+EPS = float(np.finfo(np.float64).eps)
+
+PARALLEL = 1e8
+"""Condition number of eigenvectors above which deflating subspaces are taken from a reordered QZ instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pencil:
+    """E z' = A z + B u.
+
+    Parameters
+    ----------
+    E, A : array, shape (k, k)
+    B : array, shape (k, nu)
+    n : int
+        z starts with dq (n,) and dv (n,).
+    """
+
+    E: FloatArray
+    A: FloatArray
+    B: FloatArray
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """All eigenvalues of a pencil, sorted by modulus, infinite ones last.
+
+    Parameters
+    ----------
+    values : array of complex, shape (k,)
+    right, left : array of complex, shape (k, k)
+        Eigenvectors: A x = s E x and y* A = s y* E.
+    errors : array, shape (k,)
+        What a backward stable algorithm may make of each eigenvalue: eps (|A| + |s| |E|) |y| |x| / |y* E x|.
+    rows, columns : array, shape (k,)
+        The scaling that was used: rows A columns.
+    """
+
+    values: ComplexArray
+    right: ComplexArray
+    left: ComplexArray
+    errors: FloatArray
+    rows: FloatArray
+    columns: FloatArray
+
+
+def eigenpairs(pencil: Pencil) -> Eigenpairs:
+    """Return all eigenvalues by QZ (Moler and Stewart) of the balanced pencil.
+
+    Raises
+    ------
+    NumericalError
+        When QZ does not converge, or the pencil holds NaN.
+    """
+    if not (np.isfinite(pencil.A).all() and np.isfinite(pencil.E).all()):
+        raise NumericalError("The linearized equations hold values that are no numbers: choose another point.")
+    rows, columns = _balanced(pencil)
+    E, A = rows[:, None] * pencil.E * columns, rows[:, None] * pencil.A * columns
+    try:
+        found: Any = linalg.eig(A, E, left=True, right=True, homogeneous_eigvals=True)
+    except linalg.LinAlgError as error:
+        raise NumericalError(f"QZ does not converge on this pencil ({error}). Use the formulation mcs.") from error
+    (alpha, beta), y, x = found
+    infinite = beta == 0
+    finite = np.where(infinite, 1.0, beta)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        values = np.where(infinite, complex(np.inf, 0.0), alpha / finite)
+    size = np.abs(values)
+    overlap = np.abs(np.einsum("ij,ij->j", y.conj(), E @ x))
+    lengths = np.linalg.norm(y, axis=0) * np.linalg.norm(x, axis=0)
+    known = np.isfinite(size) & (overlap > 0)
+    backward = EPS * (_norm(A) + np.where(known, size, 0.0) * _norm(E))
+    errors = np.where(known, backward * lengths / np.where(known, overlap, 1.0), np.nan)
+    errors = _of_rigid_motions(errors, size, _frequency(pencil))
+    order = np.lexsort((values.imag, _rounded(size)))
+    return Eigenpairs(
+        values=values[order].astype(np.complex128),
+        right=(columns[:, None] * x)[:, order].astype(np.complex128),
+        left=(rows[:, None] * y)[:, order].astype(np.complex128),
+        errors=errors[order],
+        rows=rows,
+        columns=columns,
+    )
+
+
+def state_space(
+    pencil: Pencil, found: Eigenpairs, chosen: NDArray[np.bool_], S: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return A, B and T of the motion that belongs to some eigenvalues, in the coordinates y = S (dq, dv).
+
+    With bases V and W of the right and left deflating subspaces, z = V zeta + (what W* E and W* A do not see), so
+
+        (W* E V) zeta' = (W* A V) zeta + W* B u.
+
+    Parameters
+    ----------
+    pencil : Pencil
+    found : Eigenpairs
+        Of the pencil.
+    chosen : array of bool, shape (k,)
+        Which eigenvalues, complex ones with their conjugates: p of them.
+    S : array, shape (p, 2n)
+
+    Returns
+    -------
+    tuple of array
+        A (p, p), B (p, nu), and T (2n, p) with (dq, dv) = T y.
+
+    Raises
+    ------
+    NumericalError
+        When the eigenvalues cannot be kept apart from the others.
+    """
+    p = int(np.count_nonzero(chosen))
+    if p == 0:
+        return np.zeros((0, 0)), np.zeros((0, pencil.B.shape[1])), np.zeros((2 * pencil.n, 0))
+    V, W = _unit(found.right[:, chosen], found.columns), _unit(found.left[:, chosen], found.rows)
+    if max(_condition(V, found.columns), _condition(W, found.rows)) > PARALLEL:
+        V = _deflating(pencil.A, pencil.E, found, found.values[chosen])
+        W = _deflating(pencil.A.T, pencil.E.T, _transposed(found), found.values[chosen])
+    left, seen = W.conj().T, V[: 2 * pencil.n]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            back = linalg.inv(S @ seen)
+            # A = (S V) (W* E V)^-1 (W* A V) (S V)^-1
+            reduced = linalg.solve(left @ pencil.E @ V, left @ np.hstack((pencil.A @ V, pencil.B)))
+    except (linalg.LinAlgError, linalg.LinAlgWarning) as error:
+        raise NumericalError(
+            f"No state-space can be made of the true eigenvalues in these coordinates ({error}). Use the formulation "
+            "mcs, or other coordinates."
+        ) from error
+    A, B, T = S @ seen @ reduced[:, :p] @ back, S @ seen @ reduced[:, p:], seen @ back
+    return A.real.copy(), B.real.copy(), T.real.copy()
+
+
+def _norm(matrix: FloatArray) -> float:
+    """Return a bound of the 2-norm, near it for a balanced matrix."""
+    size = np.abs(matrix)
+    return float(np.sqrt(np.max(size.sum(axis=0), initial=0.0) * np.max(size.sum(axis=1), initial=0.0)))
+
+
+def _of_rigid_motions(errors: FloatArray, size: FloatArray, frequency: float) -> FloatArray:
+    """Return the errors with those of double zeros replaced: y* E x = 0 there, and they move like sqrt(eps)."""
+    zero = size < np.sqrt(EPS) * frequency
+    if np.count_nonzero(zero) < 2:
+        return errors
+    return np.where(zero, np.fmin(errors, np.maximum(size, np.sqrt(EPS) * frequency)), errors)
+
+
+def _rounded(size: FloatArray) -> FloatArray:
+    """Return moduli to nine digits, so that rounding does not part conjugates or order them by chance."""
+    exponent = np.floor(np.log10(np.where(np.isfinite(size) & (size > 0), size, 1.0)))
+    unit = 10.0 ** (exponent - 8)
+    return np.where(np.isfinite(size), np.round(size / unit) * unit, np.inf)
+
+
+def _balanced(pencil: Pencil) -> tuple[FloatArray, FloatArray]:
+    """Return powers of two that bring the norms of rows and columns of |A|^2 + w^2 |E|^2 near one."""
+    A, E = pencil.A, pencil.E
+    X = A**2 + _frequency(pencil) ** 2 * E**2
+    rows, columns = np.ones(len(A)), np.ones(len(A))
+    for _ in range(10):
+        columns = _normalized(columns, rows**2 @ X * columns**2)
+        rows = _normalized(rows, X @ columns**2 * rows**2)
+    return np.exp2(np.round(np.log2(rows))), np.exp2(np.round(np.log2(columns)))
+
+
+def _normalized(scale: FloatArray, squares: FloatArray) -> FloatArray:
+    some = squares > 0
+    return np.where(some, scale / np.sqrt(np.where(some, squares, 1.0)), scale)
+
+
+def _frequency(pencil: Pencil) -> float:
+    """Return a frequency of the system, in the middle of sqrt(K_ii / M_ii); 1 rad/s when there is none."""
+    n = pencil.n
+    K, M = np.abs(np.diagonal(pencil.A[n : 2 * n, :n])), np.abs(np.diagonal(pencil.E[n : 2 * n, n : 2 * n]))
+    both = (K > 0) & (M > 0)
+    return float(np.median(np.sqrt(K[both] / M[both]))) if both.any() else 1.0
+
+
+def _unit(vectors: ComplexArray, scale: FloatArray) -> ComplexArray:
+    """Return eigenvectors scaled to unit length as the balanced pencil measures it."""
+    unit: ComplexArray = vectors / np.linalg.norm(vectors / scale[:, None], axis=0)
+    return unit
+
+
+def _condition(vectors: ComplexArray, scale: FloatArray) -> float:
+    return float(np.linalg.cond(vectors / scale[:, None]))
+
+
+def _transposed(found: Eigenpairs) -> Eigenpairs:
+    return Eigenpairs(found.values, found.left, found.right, found.errors, found.columns, found.rows)
+
+
+def _deflating(A: FloatArray, E: FloatArray, found: Eigenpairs, chosen: ComplexArray) -> ComplexArray:
+    """Return a basis of the right deflating subspace of the eigenvalues nearest to ``chosen``, by reordered QZ."""
+
+    def nearest(alpha: ComplexArray, beta: ComplexArray) -> NDArray[np.bool_]:
+        finite = beta != 0
+        values = np.where(finite, alpha / np.where(finite, beta, 1.0), 0.0)
+        free, taken = finite.copy(), np.zeros(len(values), dtype=bool)
+        for s in chosen:
+            i = int(np.argmin(np.where(free, np.abs(values - s), np.inf)))
+            free[i], taken[i] = False, True
+        return taken
+
+    scaling = found.rows[:, None]
+    sort: Any = nearest  # called once, with all alpha and beta
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            *_, Z = linalg.ordqz(scaling * A * found.columns, scaling * E * found.columns, sort=sort, output="real")
+    except (linalg.LinAlgError, ValueError, RuntimeWarning) as error:
+        raise NumericalError(
+            f"The true and the spurious eigenvalues lie so close together that no state-space can be made of the true "
+            f"ones alone ({error}). Use the formulation mcs."
+        ) from error
+    return np.asarray(found.columns[:, None] * Z[:, : len(chosen)], dtype=np.complex128)

@@ -1,0 +1,311 @@
+"""The procedure: a model, a point and a formulation; out comes a labelled spectrum with its linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.linear_model.inputs import chosen_inputs, with_inputs
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.singular import explanation, singularity_of
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.native.formulations.bases import Basis, basis_of, rank_of
+from fmilin.native.formulations.descriptor import with_descriptor
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.linear import Source, linear_model
+from fmilin.native.formulations.minimal import solve_minimal
+from fmilin.native.formulations.of_model import is_at_rest, numeric_form, require_consistent, second_order
+from fmilin.native.formulations.options import MCS, UCS, Formulation, formulation_named
+from fmilin.native.formulations.redundant import solve_redundant
+from fmilin.native.formulations.solved import Solved
+from fmilin.native.formulations.spectrum import Spectrum
+from fmilin.native.formulations.statics import penalized_equilibrium
+from fmilin.native.formulations.unconstrained import solve_unconstrained
+
+__all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
+
+ALL = ("mcs", "rcs", "ucs")
+
+LARGEST = 2500
+"""Coordinates up to which all eigenvalues are computed, from dense matrices."""
+
+Interface = tuple[Sequence[str] | None, Sequence[str] | None]
+
+
+def spectrum(
+    model: Model,
+    point: OperatingPoint | None = None,
+    formulation: str | Formulation = "mcs",
+    *,
+    independent: Sequence[str] = (),
+    interface: Interface = (None, None),
+    at_singularity: bool = False,
+    descriptor: bool = False,
+) -> Spectrum:
+    """Return the eigenvalues of a model by one formulation, labelled true or spurious, and the linear model.
+
+    At an equilibrium the equations are those of González et al.; elsewhere (a steady motion, any consistent point)
+    with the terms of the motion, so that all three formulations agree with :func:`fmilin.linearize`.
+
+    Parameters
+    ----------
+    model : Model
+        Made of Lagrange's equations with constraints on its positions: M(q) q'' + Phi_q' lambda = f, Phi(q, t) = 0.
+    point : OperatingPoint, optional
+        On the constraints; where the model starts by default.
+    formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS
+        The objects have options: ``MCS(basis="svd")``, ``RCS(spurious="zero")``, ``UCS(alpha=1e7, xi=1, omega=10)``.
+    independent : sequence of str, optional
+        Positions to keep as coordinates (their velocities may be named, too); the author's by default, else chosen.
+    interface : (inputs, outputs)
+        Of the linear model, each a sequence of names as in :func:`fmilin.linearize`, or None for all.
+    at_singularity : bool
+        MCS at a singular configuration: over the enlarged set of velocities. RCS and UCS need no such word.
+    descriptor : bool
+        Whether the linear model is to carry its descriptor system; with UCS there is none.
+
+    Returns
+    -------
+    Spectrum
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the model is of another form, or the request does not fit it.
+    ConstraintError
+        When the point violates the constraints.
+    NumericalError
+        When M is not positive definite on the free velocities; at a singular configuration with MCS.
+
+    Examples
+    --------
+    >>> from fmilin.systems import four_bar
+    >>> found = spectrum(four_bar(), formulation="rcs")
+    >>> len(found.true), len(found.spurious), round(float(abs(found.true[0])), 9)
+    (2, 12, 2.147676639)
+    """
+    options = formulation_named(formulation)
+    if point is None:
+        point = operating_point(model)
+    model = model_at(model, point)
+    inputs, outputs = interface
+    if outputs is not None:
+        model = model.with_interface(None, outputs)
+    source = _source(model, point)
+    if source.singular:
+        _require_way_out(source, options, at_singularity=at_singularity)
+    basis = _basis(source, options, independent)
+    if isinstance(options, UCS) and options.displaced and source.form.is_equilibrium:
+        solved = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
+    else:
+        solved = _solve(source.form, basis, options)
+    found = _with_model(source, solved, options)
+    linear = found.linear
+    if linear is None or solved.reduced is None:
+        return found
+    if inputs is not None:
+        linear = with_inputs(linear, chosen_inputs(linear.inputs, inputs))
+    if descriptor and not isinstance(options, UCS):
+        linear = with_descriptor(linear, model, point, source.coordinates(solved.reduced.basis.S))
+    return replace(found, linear=linear)
+
+
+def linearized(
+    model: Model,
+    point: OperatingPoint,
+    formulation: str | Formulation,
+    *,
+    independent: Sequence[str] = (),
+    interface: Interface = (None, None),
+    at_singularity: bool = False,
+    descriptor: bool = False,
+) -> LinearModel:
+    """Return the linear model of one formulation; the arguments are those of :func:`spectrum`.
+
+    Raises
+    ------
+    UsageError, UnknownNameError, ConstraintError, NumericalError
+        As :func:`spectrum`; and when no linear model can be made of the true eigenvalues alone.
+    """
+    found = spectrum(
+        model,
+        point,
+        formulation,
+        independent=independent,
+        interface=interface,
+        at_singularity=at_singularity,
+        descriptor=descriptor,
+    )
+    if found.linear is None:
+        raise NumericalError(" ".join(str(remark) for remark in found.remarks))
+    return found.linear
+
+
+def spectra(
+    model: Model,
+    point: OperatingPoint | None = None,
+    formulations: Sequence[str | Formulation] = ALL,
+    *,
+    independent: Sequence[str] = (),
+    at_singularity: bool = False,
+) -> tuple[Spectrum, ...]:
+    """Return the spectra of several formulations at one point, side by side.
+
+    Parameters
+    ----------
+    model, point, independent, at_singularity
+        As in :func:`spectrum`.
+    formulations : sequence
+        All three by default.
+    """
+    if point is None:
+        point = operating_point(model)
+    return tuple(
+        spectrum(model, point, formulation, independent=independent, at_singularity=at_singularity)
+        for formulation in formulations
+    )
+
+
+def spectrum_of_form(
+    form: ConstrainedForm, formulation: str | Formulation = "mcs", *, independent: Sequence[str] = ()
+) -> Spectrum:
+    """Return the spectrum of numeric equations, without a linear model; sparse matrices are made dense.
+
+    Parameters
+    ----------
+    form : ConstrainedForm
+    formulation
+        As in :func:`spectrum`; without a model a penalized system cannot be displaced.
+    independent : sequence of str, optional
+        Among ``form.names``.
+
+    Raises
+    ------
+    UsageError, NumericalError
+        As :func:`spectrum` does.
+    """
+    options = formulation_named(formulation)
+    if form.n > LARGEST:
+        raise UsageError(
+            f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Ask for "
+            "a few: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."
+        )
+    form = form.dense()
+    method = options.basis if isinstance(options, MCS) else "coordinates"
+    basis = basis_of(form.Phi_q, method, names=form.names, independent=independent)
+    return _solve(form, basis, options).spectrum
+
+
+def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> Solved:
+    if isinstance(options, MCS):
+        return solve_minimal(form, basis)
+    if isinstance(options, UCS):
+        return solve_unconstrained(form, basis, options)
+    return solve_redundant(form, basis, options)
+
+
+def _source(model: Model, point: OperatingPoint) -> Source:
+    taken = second_order(model, point)
+    require_consistent(model, point, taken)
+    form = numeric_form(model, point, taken)
+    sizes = model.states.scales(point.states)[taken.positions]
+    dependent = rank_of(form.Phi_q * sizes) < form.m
+    return Source(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
+
+
+def _require_way_out(source: Source, options: Formulation, *, at_singularity: bool) -> None:
+    """Refuse plain MCS at a singular configuration, and any formulation there in motion."""
+    text = singularity_of(source.model, source.point)
+    if not source.form.is_equilibrium:
+        raise NumericalError(
+            f"{text} No formulation helps in motion: the branches have different velocities there.",
+            condition_number=np.inf,
+        )
+    if isinstance(options, MCS) and not at_singularity:
+        raise NumericalError(
+            f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
+            "enlarged set as they are.",
+            condition_number=np.inf,
+        )
+
+
+def _basis(source: Source, options: Formulation, independent: Sequence[str]) -> Basis:
+    taken, form = source.second_order, source.form
+    sizes = source.model.states.scales(source.point.states)[taken.positions]
+    method = options.basis if isinstance(options, MCS) else "coordinates"
+    names = list(form.names)
+    positions = _positions(source, independent)
+    if not positions and method == "coordinates" and not source.singular:
+        recommended = [n for n in source.model.independent if n in names]
+        if len(recommended) == form.n - rank_of(form.Phi_q * sizes):
+            try:
+                return basis_of(form.Phi_q, method, sizes=sizes, names=names, independent=recommended)
+            except NumericalError:  # the author's choice does not hold here
+                pass
+    return basis_of(form.Phi_q, method, sizes=sizes, names=names, independent=positions)
+
+
+def _positions(source: Source, independent: Sequence[str]) -> list[str]:
+    """Return the positions among the named coordinates; velocities may be named if they belong to these.
+
+    Raises
+    ------
+    UsageError
+        When a velocity is named without its position.
+    """
+    states, taken = source.model.states.names, source.second_order
+    position_of = {states[int(v)]: states[int(q)] for q, v in zip(taken.positions, taken.velocities, strict=True)}
+    positions = [name for name in independent if name not in position_of]
+    for speed in set(independent) & set(position_of):
+        if position_of[speed] not in positions:
+            raise UsageError(
+                f"'{speed}' is the rate of '{position_of[speed]}', which is not among the independent coordinates. In "
+                "the formulations a velocity goes with its position: name positions only."
+            )
+    return positions
+
+
+def _settled(source: Source, options: UCS) -> ConstrainedForm:
+    """Return the equations at the equilibrium of the penalized system."""
+    point = penalized_equilibrium(source.model, source.point, options)
+    return numeric_form(source.model, point, second_order(source.model, point))
+
+
+def _with_model(source: Source, solved: Solved, options: Formulation) -> Spectrum:
+    found = solved.spectrum
+    remarks = [*found.remarks, *_remarks(source, solved, options)]
+    if solved.reduced is None:
+        return replace(found, remarks=tuple(remarks))
+    label = f"{found.formulation} ({found.method})"
+    linear = linear_model(source, solved.reduced, label, tuple(remarks))
+    return replace(found, remarks=tuple(remarks), linear=linear)
+
+
+def _remarks(source: Source, solved: Solved, options: Formulation) -> list[Remark]:
+    remarks = []
+    fastest = is_at_rest(source.model, source.point, source.second_order)
+    if not fastest:
+        remarks.append(
+            off_equilibrium(
+                f"'{fastest.name}' changes at {fastest.rate:.3g} of its size per second",
+                "The static equations of the formulation do not hold here; the general ones were used, with the "
+                "motion of the tangent space. f0 keeps the motion; A and its eigenvalues depend on the choice of "
+                "coordinates.",
+            )
+        )
+    if source.singular:
+        remarks.append(explanation(source.model, source.second_order, source.form.n - solved.spectrum.sizes["rank"]))
+    if isinstance(options, UCS) and solved.reduced is not None and solved.reduced.error > 0:
+        remarks.append(
+            Remark(
+                "penalty-approximation",
+                f"The constraints were replaced by penalties: the true eigenvalues are off by about "
+                f"{solved.reduced.error:.1g} of their size.",
+            )
+        )
+    return remarks

@@ -1,0 +1,133 @@
+"""RCS: coordinates, velocities and multipliers together (González et al., section 3.2), E z' = A z + B u.
+
+With z = (dq, dv, dlambda),
+
+    E = [ I  0  0 ]        A = [     N P              I          0   ]
+        [ 0  M  0 ]            [ -(K + M N Q)   -(C + M N W)  -Phi_q' ]
+        [ 0  0  0 ]            [   -Phi_q             0          0   ]
+
+has 2(n - m) finite eigenvalues, those of the constrained system, and 3m infinite ones. With the constraints moved to
+E (impulses in place of the multipliers, and Phi'' = 0 in place of Phi = 0) they are zeros:
+
+    E = [ I   0     0   ]        A = [     N P               I         0 ]
+        [ 0   M   Phi_q' ]           [ -(K + M N Q)    -(C + M N W)    0 ]
+        [ 0  Phi_q  0   ]            [ -Phi_q_dot N P   -Phi_q_dot     0 ]
+
+N P, N Q, N W and Phi_q_dot vanish at an equilibrium (:mod:`fmilin.formulations.motion_terms`). Constraints that depend
+on others would leave their multipliers undetermined and the pencil singular: as many combinations of the rows of Phi_q
+are taken as are independent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.native.formulations.bases import Basis, combinations_of_rows
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.motion_terms import Carried, carried
+from fmilin.native.formulations.options import RCS
+from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
+from fmilin.native.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations
+from fmilin.native.formulations.spectrum import Spectrum
+
+__all__ = ["descriptor_pencil", "solve_redundant"]
+
+APART = 10.0
+"""True and spurious eigenvalues nearer to each other than this ratio are remarked on."""
+
+
+def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved:
+    """Return the 2n + m eigenvalues of the descriptor pencil, labelled, and its proper state-space.
+
+    Raises
+    ------
+    NumericalError
+        When M is not positive definite on the free velocities, or QZ fails.
+    """
+    tangent_mass(form, basis)
+    moving = carried(form, basis)
+    pencil = descriptor_pencil(form, moving, spurious=options.spurious)
+    found = eigenpairs(pencil)
+    order = 2 * basis.R.shape[1]
+    is_true = np.zeros(len(found.values), dtype=bool)
+    is_true[:order] = True
+    if options.spurious == "zero":
+        is_true = is_true[::-1]
+    vectors = seen_vectors(found.right, form.n)
+    chosen = found.values[is_true]
+    if not np.isfinite(chosen).all():
+        raise NumericalError(
+            f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
+            "the constraints leave free."
+        )
+    remarks = _remarks(found, is_true)
+    reduced = None
+    try:
+        A, B, T = state_space(pencil, found, is_true, selector(basis))
+        reduced = Reduced(A, B, T, basis, _loss(found, is_true), moving)
+    except NumericalError as error:
+        instead = " Put them at infinity." if options.spurious == "zero" else ""
+        remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}{instead}"))
+    spectrum = Spectrum(
+        formulation="rcs",
+        method="QZ, spurious eigenvalues " + ("infinite" if options.spurious == "infinite" else "zero"),
+        eigenvalues=found.values,
+        is_true=is_true,
+        vectors=vectors,
+        violations=violations(form, vectors),
+        errors=found.errors,
+        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
+        remarks=tuple(remarks),
+    )
+    return Solved(spectrum, reduced)
+
+
+def descriptor_pencil(form: ConstrainedForm, moving: Carried, *, spurious: str = "infinite") -> Pencil:
+    """Return E, A and B of a dense form; see the text of this module."""
+    n = form.n
+    U = combinations_of_rows(form.Phi_q)
+    Phi_q = U.T @ form.Phi_q
+    r = len(Phi_q)
+    k = 2 * n + r
+    q, v, multipliers = slice(0, n), slice(n, 2 * n), slice(2 * n, k)
+    E, A, B = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, form.B.shape[1]))
+    E[q, q], E[v, v] = np.eye(n), form.M
+    A[q, q], A[q, v] = moving.NP, np.eye(n)
+    A[v, q] = -(form.K + form.M @ moving.NQ)
+    A[v, v] = -(form.C + form.M @ moving.NW)
+    B[v] = form.B
+    if spurious == "zero":
+        E[v, multipliers], E[multipliers, v] = Phi_q.T, Phi_q
+        if form.motion is not None:
+            Phi_q_dot = U.T @ form.motion.Phi_q_dot
+            A[multipliers, q], A[multipliers, v] = -Phi_q_dot @ moving.NP, -Phi_q_dot
+    else:
+        A[v, multipliers], A[multipliers, q] = -Phi_q.T, -Phi_q
+    return Pencil(E, A, B, n)
+
+
+def _loss(found: Eigenpairs, is_true: NDArray[np.bool_]) -> float:
+    """Return the largest error of a true eigenvalue, relative to the largest of them."""
+    largest = float(np.max(np.abs(found.values[is_true]), initial=0.0))
+    return float(np.max(found.errors[is_true], initial=0.0)) / largest if largest > 0 else 0.0
+
+
+def _remarks(found: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Remark]:
+    size: FloatArray = np.abs(found.values)
+    true, spurious = size[is_true], size[~is_true]
+    if not len(true) or not len(spurious):
+        return []
+    low, high = (true, spurious) if is_true[0] else (spurious, true)
+    if float(np.min(high)) > APART * float(np.max(low)):
+        return []
+    return [
+        Remark(
+            "labels",
+            f"True and spurious eigenvalues are not clearly apart: {np.max(low):.3g} and {np.min(high):.3g} 1/s. The "
+            "labels are doubtful; compare with the formulation mcs.",
+        )
+    ]

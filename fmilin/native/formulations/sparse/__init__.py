@@ -1,0 +1,10 @@
+"""The formulations for thousands of coordinates: nothing made dense, a few eigenvalues around a frequency."""
+
+from __future__ import annotations
+
+from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
+from fmilin.native.formulations.sparse.form import sparse_form_of
+from fmilin.native.formulations.sparse.iterations import Around
+from fmilin.native.formulations.sparse.nearest import eigenvalues_near
+
+__all__ = ["Around", "SparseNullSpace", "eigenvalues_near", "sparse_form_of", "sparse_null_space"]

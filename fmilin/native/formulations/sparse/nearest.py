@@ -1,0 +1,195 @@
+"""A few eigenvalues around a frequency, by shift-invert Arnoldi and Lanczos iterations (ARPACK through SciPy).
+
+With the shift sigma the eigenvalues nearest to it become the largest ones of (A - sigma E)^-1 E, whose infinite
+eigenvalues become zeros and disappear. Of E z' = A z only the block
+
+    [[sigma^2 M + sigma C + K, G'], [G, 0]]
+
+is factorized: z = (x, s x), and multipliers follow. Where M and K are symmetric and nothing damps or turns, s^2 is
+real, and the Lanczos iteration finds it from (K - mu M)^-1 M, mu = -s^2, with the last bits of a symmetric problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.signals import FloatArray
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.options import MCS, RCS, UCS, Formulation, formulation_named
+from fmilin.native.formulations.solved import violations
+from fmilin.native.formulations.sparse.iterations import Around, Found, linear, quadratic
+from fmilin.native.formulations.sparse.problem import minimal, motion_pencil, redundant, unconstrained
+from fmilin.native.formulations.spectrum import ComplexArray, Spectrum
+
+__all__ = ["Around", "eigenvalues_near"]
+
+SWAMPED = 1e-4
+"""A relative loss by rounding that is remarked on."""
+
+BREAKS = 0.1
+"""A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one."""
+
+
+def eigenvalues_near(
+    form: ConstrainedForm,
+    formulation: str | Formulation = "rcs",
+    *,
+    around: Around | None = None,
+    independent: Sequence[str] | None = None,
+) -> Spectrum:
+    """Return the eigenvalues of a sparse form that lie nearest to a frequency, without any dense matrix of its size.
+
+    Parameters
+    ----------
+    form : ConstrainedForm
+        Best with sparse matrices: :func:`~fmilin.formulations.sparse.sparse_form_of`,
+        :func:`fmilin.systems.four_bar_form`.
+    formulation : {"mcs", "rcs", "ucs"} or Formulation
+        MCS takes its R from elimination, whatever basis it names. RCS has spurious eigenvalues at infinity only,
+        which never appear here.
+    around : Around, optional
+        The four slowest by default.
+    independent : sequence of str, optional
+        Names of the coordinates that MCS keeps, and that A refers to in motion; chosen by the elimination otherwise.
+
+    Returns
+    -------
+    Spectrum
+        Complex eigenvalues with their conjugates; each labelled. No linear model: the point of the exercise is not
+        to have matrices of this size.
+
+    Raises
+    ------
+    UsageError
+        When a name is unknown or the formulation has options that need the whole spectrum.
+    NumericalError
+        When the iteration does not converge or the shifted matrix is singular.
+
+    Examples
+    --------
+    >>> from fmilin.systems import four_bar_form
+    >>> found = eigenvalues_near(four_bar_form(loops=500), "rcs", around=Around(count=1))
+    >>> found.eigenvalues.imag.round(9).tolist()
+    [-1.313415974, 1.313415974]
+    """
+    around, chosen = around or Around(), formulation_named(formulation)
+    form = form.sparse()
+    kept = None if independent is None else _places(form, independent)
+    sizes = {"n": form.n, "m": form.m}
+    if isinstance(chosen, MCS):
+        problem, Z = minimal(form, kept)
+        found, words = quadratic(problem, around), "elimination, "
+        sizes |= {"rank": len(Z.dependent), "order": 2 * len(Z.independent)}
+    elif isinstance(chosen, RCS) and form.motion is None:
+        _require_infinite(chosen)
+        problem, words = redundant(form), ""
+        found = quadratic(problem, around)
+        sizes |= {"rank": problem.G.shape[0], "order": 2 * form.n + problem.G.shape[0]}
+    elif isinstance(chosen, RCS):
+        _require_infinite(chosen)
+        pencil, words = motion_pencil(form, kept), "accelerations kept, "
+        found = linear(pencil, around)
+        sizes |= {"rank": pencil.A.shape[0] - 3 * form.n, "order": pencil.A.shape[0]}
+    else:
+        found = quadratic(unconstrained(form, chosen, kept), around)
+        words = f"penalty, alpha = {chosen.alpha:g}, xi = {chosen.xi:g}, omega = {chosen.omega:g}, "
+        sizes |= {"order": 2 * form.n}
+    spectrum = _spectrum(form, chosen, found, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
+    if isinstance(chosen, UCS):
+        return replace(spectrum, remarks=(*spectrum.remarks, *_swamped(form, chosen, spectrum)))
+    return spectrum
+
+
+def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: dict[str, int], method: str) -> Spectrum:
+    order = np.lexsort((found.values.imag, np.abs(found.values)))
+    values, vectors = found.values[order], found.vectors[:, order]
+    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(len(order))]
+    vectors = vectors / np.where(largest == 0, 1.0, largest)
+    is_true = np.ones(len(values), dtype=bool)
+    if isinstance(chosen, UCS):
+        is_true = _violated_inertia(form, chosen, vectors) < BREAKS
+    return Spectrum(
+        formulation=type(chosen).__name__.lower(),
+        method=method,
+        eigenvalues=values,
+        is_true=is_true,
+        vectors=vectors,
+        violations=violations(form, vectors),
+        errors=found.errors[order],
+        sizes=sizes,
+        remarks=tuple(_remarks(form, values, is_true, sizes.get("rank", form.m))),
+    )
+
+
+def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bool_], rank: int) -> Iterator[Remark]:
+    if rank < form.m:
+        yield Remark(
+            "singular",
+            f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If they "
+            "do so here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities, "
+            "and to multipliers that are not determined there.",
+        )
+    if form.motion is not None:
+        yield off_equilibrium(
+            "the equations are those of the motion, and their eigenvalues depend on the choice of coordinates", ""
+        )
+    if not is_true.all():
+        yield _crowded(values, is_true)
+
+
+def _swamped(form: ConstrainedForm, options: UCS, found: Spectrum) -> tuple[Remark, ...]:
+    """Remark on a penalty beside which double precision loses the inertia, or too many digits of the eigenvalues."""
+    beside = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
+    sizes = np.abs(found.eigenvalues)
+    relative = (found.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(found.is_true, dtype=bool)]
+    loss = max(float(np.nanmax(relative, initial=0.0)), float(beside) * np.finfo(float).eps)
+    if loss <= SWAMPED:
+        return ()
+    said = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
+    return (
+        Remark(
+            "penalty",
+            f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
+            f"{said}. Take a smaller alpha, or the formulation mcs or rcs.",
+        ),
+    )
+
+
+def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:
+    return Remark(
+        "labels",
+        f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, the "
+        f"penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. "
+        "Look around the frequency of the motion that you want, or use the formulation mcs or rcs.",
+    )
+
+
+def _violated_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray) -> FloatArray:
+    """Return the part of v' M_p v that the penalty makes, for each eigenvector: near 0 or near 1."""
+    dv = vectors[form.n :]
+    penalty = options.alpha * np.sum(np.abs(form.rate_of(vectors)) ** 2, axis=0)
+    inertia = np.abs(np.einsum("ij,ij->j", dv.conj(), form.M @ dv))
+    part: FloatArray = penalty / np.maximum(penalty + inertia, np.finfo(float).tiny)
+    return part
+
+
+def _places(form: ConstrainedForm, names: Sequence[str]) -> list[int]:
+    places = {name: i for i, name in enumerate(form.names)}
+    for name in names:
+        if name not in places:
+            raise UnknownNameError.among(name, places, "a coordinate of the model")
+    return [places[name] for name in names]
+
+
+def _require_infinite(options: RCS) -> None:
+    if options.spurious != "infinite":
+        raise UsageError(
+            "Around a frequency the redundant formulation keeps its spurious eigenvalues infinite: with zeros in their "
+            "place the slowest eigenvalues would be nothing else. Use RCS(spurious='infinite')."
+        )

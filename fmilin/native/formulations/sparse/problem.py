@@ -1,0 +1,215 @@
+"""What each formulation asks for when everything stays sparse: (s^2 M + s C + K) x + G' l = 0, G x = 0.
+
+- MCS: R' M R, R' C R, R' K R and no border; R from the elimination.
+- RCS: M, C, K bordered by Phi_q: the descriptor pencil E z' = A z with its first rows, s dq = dv, solved for dv.
+- UCS: the penalized matrices, no border.
+
+In motion the tangent space turns (:mod:`fmilin.formulations.motion_terms`); the terms that account for it are written
+with the elimination's dependent coordinates. For RCS they would fill the matrices: there the accelerations stay
+unknowns of their own, in the pencil of :func:`motion_pencil`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import UNTURNED
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.options import UCS
+from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
+from fmilin.native.formulations.sparse.refinement import extended
+from fmilin.native.formulations.spectrum import ComplexArray
+
+__all__ = ["LinearPencil", "QuadraticProblem", "minimal", "motion_pencil", "redundant", "unconstrained"]
+
+LARGEST_FILL = 20_000_000
+"""Entries that the terms of a moving point may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticProblem:
+    """(s^2 M + s C + K) x + G' l = 0, G x = 0.
+
+    Parameters
+    ----------
+    M, C, K : scipy.sparse array, shape (k, k)
+    G : scipy.sparse array, shape (r, k), or None
+    lift_x, lift_sx : matrix, shape (2n, k), or None
+        (dq, dv) = lift_x x + lift_sx (s x); None: x itself is dq and s x is dv.
+    is_approximate : bool
+        Whether the problem itself is off by more than rounding is: no digits are then spent on that.
+    """
+
+    M: Any
+    C: Any
+    K: Any
+    G: Any = None
+    lift_x: Any = None
+    lift_sx: Any = None
+    is_approximate: bool = False
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether nothing damps, nothing turns, and M and K are symmetric: s^2 is then real."""
+        if not self.M.shape[0]:
+            return True
+        if abs(self.C).max() > 0:
+            return False
+        return all(abs(m - m.T).max() <= UNTURNED * abs(m).max() for m in (self.M, self.K))
+
+    def bordered(self, s: complex) -> Any:
+        """Return [[s^2 M + s C + K, G'], [G, 0]]."""
+        return self._with_border(s * s * self.M + s * self.C + self.K)
+
+    def shifted(self, mu: float) -> Any:
+        """Return [[K - mu M, G'], [G, 0]]."""
+        return self._with_border(self.K - mu * self.M)
+
+    def _with_border(self, Q: Any) -> Any:
+        return Q.tocsc() if self.G is None else sparse.block_array([[Q, self.G.T], [self.G, None]], format="csc")
+
+    def extended(self) -> QuadraticProblem:
+        """Return the same matrices in extended precision."""
+        M, C, K = (extended(a) for a in (self.M, self.C, self.K))
+        return QuadraticProblem(M, C, K, None if self.G is None else extended(self.G))
+
+    @property
+    def border(self) -> int:
+        """The number of rows of G."""
+        return 0 if self.G is None else int(self.G.shape[0])
+
+    def within(self, V: FloatArray) -> QuadraticProblem:
+        """Return the problem for x = V z, the columns of V (k, j) being all that the border allows."""
+        M, C, K = (sparse.csc_array(V.T @ (a @ V)) for a in (self.M, self.C, self.K))
+        no = np.zeros_like(V)
+        return QuadraticProblem(M, C, K, None, np.vstack((V, no)), np.vstack((no, V)))
+
+    def seen(self, x: ComplexArray, s: ComplexArray) -> ComplexArray:
+        """Return (dq, dv), shape (2n, j), for vectors x (k, j) of the eigenvalues s (j,)."""
+        if self.lift_x is None:
+            return np.vstack((x, x * s))
+        lifted: ComplexArray = self.lift_x @ x + self.lift_sx @ (x * s)
+        return lifted
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPencil:
+    """E z' = A z; z starts with dq (n,) and dv (n,)."""
+
+    E: Any
+    A: Any
+    n: int
+
+
+def minimal(form: ConstrainedForm, independent: Sequence[int] | None) -> tuple[QuadraticProblem, SparseNullSpace]:
+    """Return the problem in independent coordinates (MCS)."""
+    Z = sparse_null_space(form.Phi_q, independent)
+    R, C, K, n = Z.R, form.C, form.K, form.n
+    empty = sparse.csc_array((n, R.shape[1]))
+    L = empty
+    if form.motion is not None:
+        # dv = R dz' + L dz; M q'' moves with the dependent accelerations
+        L = -Z.lifted(form.motion.Phi_q_dot @ R)
+        C = C - form.M @ Z.lifted(form.motion.gamma_v)
+        K = K - form.M @ Z.lifted(form.motion.gamma_q)
+    problem = QuadraticProblem(
+        M=(R.T @ form.M @ R).tocsc(),
+        C=(R.T @ C @ R).tocsc(),
+        K=(R.T @ (K @ R + C @ L)).tocsc(),
+        lift_x=sparse.vstack((R, L), format="csc"),
+        lift_sx=sparse.vstack((empty, R), format="csc"),
+    )
+    return problem, Z
+
+
+def redundant(form: ConstrainedForm) -> QuadraticProblem:
+    """Return the problem with multipliers (RCS), at a point of rest; redundant constraints are left out."""
+    rows = sparse_null_space(form.Phi_q).rows
+    G = sparse.csr_array(form.Phi_q)
+    return QuadraticProblem(form.M, form.C, form.K, G if len(rows) == form.m else G[np.sort(rows)])
+
+
+def motion_pencil(form: ConstrainedForm, independent: Sequence[int] | None) -> LinearPencil:
+    """Return E z' = A z with z = (dq, dv, da, dlambda), exact at any consistent point, all its indices one.
+
+        S dq' = S dv,    S dv' = S da,    M da + C dv + K dq + Phi_q' dlambda = 0
+        Phi_q dq = 0,    Phi_q dv + Phi_q_dot dq = 0,    Phi_q da + gamma_q dq + gamma_v dv = 0
+
+    S picks the independent coordinates.
+    """
+    if form.motion is None:
+        zero = sparse.csr_array(form.Phi_q.shape)
+        rate = by_q = by_v = zero
+    else:
+        rate, by_q, by_v = form.motion.Phi_q_dot, form.motion.gamma_q, form.motion.gamma_v
+    Z = sparse_null_space(form.Phi_q, independent)
+    rows = np.sort(Z.rows)
+    G, rate, by_q, by_v = (sparse.csr_array(a)[rows] for a in (form.Phi_q, rate, by_q, by_v))
+    n, r, p = form.n, len(rows), len(Z.independent)
+    S = sparse.csr_array((np.ones(p), (np.arange(p), Z.independent)), shape=(p, n))
+    k = 3 * n + r
+    A = sparse.block_array(
+        [
+            [None, S, None, None],
+            [None, None, S, None],
+            [form.K, form.C, form.M, G.T],
+            [G, None, None, None],
+            [rate, G, None, None],
+            [by_q, by_v, G, sparse.csr_array((r, r))],
+        ],
+        format="csc",
+    )
+    E = sparse.block_array([[S, None], [None, S]], format="csc")
+    E = sparse.csc_array(
+        (E.data, E.indices, np.concatenate((E.indptr, np.full(n + r, E.indptr[-1])))), shape=(2 * p, k)
+    )
+    return LinearPencil(sparse.vstack((E, sparse.csc_array((k - 2 * p, k))), format="csc"), A, n)
+
+
+def unconstrained(form: ConstrainedForm, options: UCS, independent: Sequence[int] | None) -> QuadraticProblem:
+    """Return the penalized problem (UCS)."""
+    G = sparse.csr_array(form.Phi_q)
+    alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
+    GG = G.T @ G
+    M = (form.M + alpha * GG).tocsc()
+    if form.motion is None:
+        C, K = form.C + alpha * damping * GG, form.K + alpha * stiffness * GG
+        return QuadraticProblem(M, C, K, is_approximate=True)
+    motion = form.motion
+    C = form.C + alpha * (G.T @ (motion.gamma_v + damping * G))
+    K = form.K + alpha * (G.T @ (motion.gamma_q + damping * motion.Phi_q_dot + stiffness * G))
+    return _carried(form, QuadraticProblem(M, C, K), sparse_null_space(form.Phi_q, independent))
+
+
+def _carried(form: ConstrainedForm, still: QuadraticProblem, Z: SparseNullSpace) -> QuadraticProblem:
+    """Return the problem with the terms N P, N Q, N W of a moving point: dv = (s - N P) dq."""
+    motion = form.motion
+    if motion is None:
+        return still
+    filled = len(Z.dependent) * len(np.unique(sparse.csc_array(motion.gamma_v).nonzero()[1]))
+    if filled > LARGEST_FILL:
+        raise NumericalError(
+            f"The penalty formulation of this moving point would need a matrix of about {filled:,} entries: how each "
+            "dependent coordinate follows the others. Use the formulation mcs or rcs, or a point of rest."
+        )
+    NP = Z.lifted(motion.Phi_q_dot)
+    NW = Z.lifted(motion.Phi_q_dot - motion.gamma_v)
+    NQ = Z.lifted(motion.Phi_q_dot @ NP - motion.gamma_q)
+    M, C, K = still.M, still.C + still.M @ NW, still.K + still.M @ NQ
+    eye = sparse.eye_array(form.n, format="csc")
+    # s dv = a - NQ dq - NW dv with dv = (s - NP) dq
+    return QuadraticProblem(
+        M=M,
+        C=(C - M @ NP).tocsc(),
+        K=(K - C @ NP).tocsc(),
+        lift_x=sparse.vstack((eye, -NP), format="csc"),
+        lift_sx=sparse.vstack((sparse.csc_array(eye.shape), eye), format="csc"),
+        is_approximate=True,
+    )

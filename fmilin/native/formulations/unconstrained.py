@@ -1,0 +1,169 @@
+"""UCS: each constraint replaced by a penalty (González et al., section 3.3; Bayo et al.).
+
+With lambda* = alpha (Phi'' + 2 xi omega Phi' + omega^2 Phi) in place of the multipliers,
+
+    M_p a + C_p dv + K_p dq = B u
+    M_p = M + alpha Phi_q' Phi_q
+    C_p = C + alpha Phi_q' (gamma_v + 2 xi omega Phi_q)
+    K_p = K + alpha Phi_q' (gamma_q + 2 xi omega Phi_q_dot + omega^2 Phi_q)
+
+is a system of 2n eigenvalues: approximations of the 2(n - m) of the constrained system, and 2m spurious ones, whose
+eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi where the penalized system itself
+rests, and lambda at a point of the constrained one (Phi measured from where it balances lambda). The gamma and
+Phi_q_dot vanish at an equilibrium, and so does what carries the tangent space along elsewhere
+(:mod:`fmilin.formulations.motion_terms`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.native.formulations.bases import Basis
+from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.motion_terms import Carried, carried
+from fmilin.native.formulations.options import UCS
+from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
+from fmilin.native.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations
+from fmilin.native.formulations.spectrum import ComplexArray, Spectrum
+
+__all__ = ["penalized", "solve_unconstrained"]
+
+APART = 10.0
+SWAMPED = 1e-7
+"""Relative errors from rounding below this are never remarked on."""
+
+
+def solve_unconstrained(
+    form: ConstrainedForm, basis: Basis, options: UCS, *, origin: ConstrainedForm | None = None
+) -> Solved:
+    """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
+
+    Parameters
+    ----------
+    form : ConstrainedForm
+        Dense; at the equilibrium of the penalized system or at any consistent point.
+    basis : Basis
+    options : UCS
+    origin : ConstrainedForm, optional
+        At the equilibrium of the constrained system, for the estimate of what the displacement does.
+
+    Raises
+    ------
+    NumericalError
+        When M is not positive definite on the free velocities, or the penalty leaves nothing of it.
+    """
+    tangent_mass(form, basis)
+    moving = carried(form, basis)
+    pencil = penalized(form, moving, options)
+    found = eigenpairs(pencil)
+    order = 2 * basis.R.shape[1]
+    vectors = seen_vectors(found.right, form.n)
+    broken = violations(form, vectors)
+    is_true = np.zeros(len(found.values), dtype=bool)
+    is_true[_least(found.values, np.nan_to_num(broken, nan=np.inf), order)] = True
+    bias = np.abs(_moved(pencil, penalized(form, moving, replace(options, alpha=2 * options.alpha)), found))[is_true]
+    if origin is not None:
+        bias = bias + np.abs(_moved(pencil, penalized(origin, moving, options), found))[is_true]
+    remarks = [*_labels(broken, is_true), *_swamped(found, is_true, bias, options)]
+    reduced = None
+    try:
+        A, B, T = state_space(pencil, found, is_true, selector(basis))
+        reduced = Reduced(A, B, T, basis, _relative(bias, found.values[is_true]), moving)
+    except (NumericalError, linalg.LinAlgError) as error:
+        remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}"))
+    spectrum = Spectrum(
+        formulation="ucs",
+        method=f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}",
+        eigenvalues=found.values,
+        is_true=is_true,
+        vectors=vectors,
+        violations=broken,
+        errors=found.errors,
+        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
+        remarks=tuple(remarks),
+    )
+    return Solved(spectrum, reduced)
+
+
+def penalized(form: ConstrainedForm, moving: Carried, options: UCS) -> Pencil:
+    """Return E = diag(I, M_p), A and B of a dense form; see the text of this module."""
+    n, Phi_q = form.n, form.Phi_q
+    alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
+    by_q, by_v = stiffness * Phi_q, damping * Phi_q
+    if form.motion is not None:
+        by_q = by_q + form.motion.gamma_q + damping * form.motion.Phi_q_dot
+        by_v = by_v + form.motion.gamma_v
+    Mp = form.M + alpha * (Phi_q.T @ Phi_q)
+    Cp = form.C + alpha * (Phi_q.T @ by_v)
+    Kp = form.K + alpha * (Phi_q.T @ by_q)
+    E = np.zeros((2 * n, 2 * n))
+    E[:n, :n], E[n:, n:] = np.eye(n), Mp
+    A = np.block([[moving.NP, np.eye(n)], [-(Kp + Mp @ moving.NQ), -(Cp + Mp @ moving.NW)]])
+    return Pencil(E, A, np.vstack((np.zeros_like(form.B), form.B)), n)
+
+
+def _least(values: ComplexArray, broken: FloatArray, count: int) -> NDArray[np.intp]:
+    """Return the places of the ``count`` smallest violations, a pair of complex eigenvalues never divided."""
+    if not len(values):
+        return np.zeros(0, dtype=np.intp)
+    comparable = np.where(np.isfinite(values), values, 1e300)
+    partner = np.array([int(np.argmin(np.abs(comparable - s.conjugate()))) for s in comparable], dtype=np.intp)
+    # Conjugates have the same violation but for rounding: both get the smaller one.
+    return np.argsort(np.minimum(broken, broken[partner]), kind="stable")[:count]
+
+
+def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
+    kept, left = broken[is_true], broken[~is_true]
+    if not len(kept) or not len(left) or np.nanmin(left) > APART * np.nanmax(kept):
+        return []
+    return [
+        Remark(
+            "labels",
+            f"True and spurious eigenvalues are not clearly apart: their eigenvectors violate the velocity constraints "
+            f"by up to {np.nanmax(kept):.2g} and from {np.nanmin(left):.2g} on. A larger alpha separates them, and an "
+            "omega that is no natural frequency.",
+        )
+    ]
+
+
+def _moved(pencil: Pencil, other: Pencil, found: Eigenpairs) -> ComplexArray:
+    """Return, to first order, how far each eigenvalue is in another pencil.
+
+    With twice the penalty that estimates what the penalty does: the error of an eigenvalue is c/alpha, and the pencil
+    is linear in alpha, so that the slope times alpha is that difference.
+    """
+    y, x, finite = found.left.conj(), found.right, np.isfinite(found.values)
+    s = np.where(finite, found.values, 0.0)
+    change = (other.A - pencil.A) @ x - (other.E - pencil.E) @ x * s
+    overlap = np.einsum("ij,ij->j", y, pencil.E @ x)
+    moved: ComplexArray = np.einsum("ij,ij->j", y, change) / np.where(overlap != 0, overlap, np.nan)
+    return moved
+
+
+def _relative(change: FloatArray, values: ComplexArray) -> float:
+    """Return the largest change relative to its eigenvalue; rigid motions (zeros) are left out."""
+    size = np.abs(values)
+    some = size > 1e-6 * np.max(size, initial=0.0)
+    return float(np.nanmax(change[some] / size[some], initial=0.0))
+
+
+def _swamped(found: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
+    """Remark on a penalty so large that rounding takes more than it brings."""
+    true = found.values[is_true]
+    loss = _relative(found.errors[is_true], true)
+    if loss <= max(SWAMPED, _relative(bias, true)):
+        return []
+    return [
+        Remark(
+            "penalty",
+            f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
+            f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha.",
+        )
+    ]

@@ -1,0 +1,12 @@
+"""Kane's equations and the linearization procedure of Peterson et al."""
+
+from __future__ import annotations
+
+from fmilin.native.kane.equations import KaneEquations
+from fmilin.native.kane.functions import Numerics
+from fmilin.native.kane.model import KaneModel
+from fmilin.native.kane.partition import Partition
+from fmilin.native.kane.procedure import Blocks, Matrices
+from fmilin.numerics.codegen.native import Backend
+
+__all__ = ["Backend", "Blocks", "KaneEquations", "KaneModel", "Matrices", "Numerics", "Partition"]

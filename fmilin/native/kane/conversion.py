@@ -1,0 +1,210 @@
+"""``KanesMethod`` and ``LagrangesMethod`` objects of sympy as the general form.
+
+Taken are the matrices that sympy solves for u' with, not the expressions that its linearizer reads off them:
+rates that were left in the forces (q', q'' or u' in a load) are found, and replaced or kept where the form
+has a place for them, so that none of them survives in a matrix of the linear model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
+
+from fmilin.ground.errors import UsageError
+from fmilin.native.declaration import der
+from fmilin.native.kane.form import Row
+from fmilin.native.kane.linear import linear_row
+from fmilin.native.kane.translation import Translation
+
+__all__ = ["Found", "equations_in"]
+
+Symbol = Any  # sympy.Symbol: sympy ships no types
+Expr = Any  # sympy.Expr
+
+
+@dataclass
+class Found:
+    """What was found in a sympy object, in plain symbols.
+
+    Attributes
+    ----------
+    translate : Translation
+        Has met everything that appears in the equations.
+    q, u, multipliers : list of Symbol
+    f_c : list of Expr
+    velocity, acceleration, kinematics, dynamics : list of Row
+    independent : list of str
+        The states that the author declared as independent.
+    problems : list of str
+    """
+
+    translate: Translation
+    q: list[Symbol]
+    u: list[Symbol]
+    multipliers: list[Symbol] = field(default_factory=list)
+    f_c: list[Expr] = field(default_factory=list)
+    velocity: list[Row] = field(default_factory=list)
+    acceleration: list[Row] = field(default_factory=list)
+    kinematics: list[Row] = field(default_factory=list)
+    dynamics: list[Row] = field(default_factory=list)
+    independent: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def rows(self, name: str, matrix: Any, symbols: Sequence[Symbol], rest: Any) -> list[Row]:
+        """Return the rows of ``matrix symbols + rest = 0``; what of ``symbols`` the rest contains is moved."""
+        rows = []
+        for i in range(matrix.rows):
+            entries = {w: self.translate(matrix[i, j]) for j, w in enumerate(symbols) if matrix[i, j] != 0}
+            entries = {w: c for w, c in entries.items() if c != 0}
+            rows.append(self.row(f"{name}[{i + 1}]", entries, self.translate(rest[i]), symbols))
+        return rows
+
+    def row(self, name: str, entries: dict[Symbol, Expr], rest: Expr, symbols: Sequence[Symbol]) -> Row:
+        """Return one row ``entries symbols + rest = 0``; what of ``symbols`` the rest contains is moved."""
+        inside = self.translate.symbols_in
+        hidden, found = linear_row(name, rest, symbols, inside)
+        nonlinear = {*found, *(w for w in symbols for c in entries.values() if w in inside(c))}
+        if nonlinear:
+            self.problems.append(f"{name} is not linear in {', '.join(sorted(map(str, nonlinear)))}")
+        slopes = hidden.coefficients
+        total = {w: entries.get(w, sympy.S.Zero) + slopes.get(w, sympy.S.Zero) for w in {**entries, **slopes}}
+        return Row(name, {w: c for w, c in total.items() if c != 0}, hidden.rest)
+
+
+def equations_in(method: Any, reactions: Sequence[Any] = ()) -> Found:
+    """Return the equations of a ``KanesMethod`` or ``LagrangesMethod``.
+
+    Parameters
+    ----------
+    method : KanesMethod or LagrangesMethod
+        Its equations are formed if that has not happened yet.
+    reactions : sequence
+        The unknown forces of the auxiliary equations, where they cannot be told from inputs.
+
+    Raises
+    ------
+    UsageError
+        When it is neither, or its equations cannot be formed.
+    """
+    if isinstance(method, KanesMethod):
+        return _kane(method, reactions)
+    if isinstance(method, LagrangesMethod):
+        return _lagrange(method)
+    raise UsageError(f"Equations are taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
+
+
+# ---------------------------------------------------------------------- Kane
+
+
+def _kane(kane: Any, reactions: Sequence[Any]) -> Found:
+    _form_kanes_equations(kane)
+    t = dynamicsymbols._t
+    q, u = list(kane.q), list(kane.u)
+    found = Found(Translation(t, _meanings_of(kane, q, u)), _named(q), _named(u))
+    o, m = len(u), len(kane._f_nh)
+    q_dot, u_dot = list(map(der, found.q)), list(map(der, found.u))
+    K = getattr(kane, "_k_kqdot_implicit", kane._k_kqdot)
+    k_u, k = getattr(kane, "_k_ku_implicit", kane._k_ku), getattr(kane, "_f_k_implicit", kane._f_k)
+    found.kinematics = found.rows("f_0", K, q_dot, k_u * sympy.Matrix(u) + k)
+    found.f_c = [found.translate(e) for e in kane._f_h]
+    if m:
+        found.velocity = found.rows("f_v", kane._k_nh, found.u, kane._f_nh)
+        found.acceleration = found.rows("f_a", kane._k_dnh, u_dot, kane._f_dnh)
+    found.dynamics = found.rows("f_2", kane.mass_matrix[: o - m, :], u_dot, -kane.forcing[: o - m, :])
+    if kane._uaux:
+        _add_reactions(found, kane.auxiliary_eqs, u_dot, [str(_bare(r)) for r in reactions])
+    independent_u = u[: o - m]
+    found.independent = [str(s) for s in (*found.q[: len(q) - len(kane._qdep)], *_named(independent_u))]
+    return found
+
+
+def _form_kanes_equations(kane: Any) -> None:
+    if kane._fr is not None and kane._frstar is not None:
+        return
+    if not kane.bodies:
+        raise UsageError("The equations of the KanesMethod object have not been formed: call kanes_equations() first.")
+    kane.kanes_equations()
+
+
+def _meanings_of(kane: Any, q: Sequence[Expr], u: Sequence[Expr]) -> dict[Expr, Any]:
+    """Return what states, their rates and auxiliary speeds become; q'' is asked for only where it was left over."""
+    t = dynamicsymbols._t
+    meanings: dict[Expr, Any] = dict(zip((*q, *u), _named((*q, *u)), strict=True))
+    meanings |= {s.diff(t): der(meanings[s]) for s in (*q, *u)}
+    meanings |= {s: sympy.S.Zero for a in kane._uaux for s in (a, a.diff(t))}
+    for s, rate in (kane._qdot_u_map or {}).items():
+        meanings[s.diff(t)] = _derivative_later(rate, t)
+    return meanings
+
+
+def _derivative_later(rate: Expr, t: Symbol) -> Callable[[], Expr]:
+    return lambda: rate.diff(t)
+
+
+def _add_reactions(found: Found, equations: Any, u_dot: Sequence[Symbol], named: Sequence[str]) -> None:
+    """Append the auxiliary equations and make unknowns of the forces that appear only in them."""
+    before = set(found.translate.dynamic)
+    rest = [found.translate(e) for e in equations]
+    new = [name for name in found.translate.dynamic if name not in before and not name.startswith("der(")]
+    known = found.translate.dynamic | found.translate.constants
+    reactions = [known[name] for name in (named or new) if name in known]
+    if len(reactions) != len(rest):
+        listed = ", ".join(map(str, reactions)) or "none"
+        found.problems.append(
+            f"the {len(rest)} auxiliary equations determine {len(rest)} reaction forces, but {len(reactions)} were "
+            f"found ({listed}): name them with reactions=[...]"
+        )
+        return
+    for symbol in reactions:
+        found.translate.dynamic.pop(str(symbol), None)
+        found.translate.constants.pop(str(symbol), None)
+    found.dynamics += [found.row(f"auxiliary[{i + 1}]", {}, e, [*u_dot, *reactions]) for i, e in enumerate(rest)]
+    found.multipliers = reactions
+
+
+# ---------------------------------------------------------------------- Lagrange
+
+
+def _lagrange(lagrange: Any) -> Found:
+    if lagrange.eom is None:
+        lagrange.form_lagranges_equations()
+    t = dynamicsymbols._t
+    q, n, m = list(lagrange.q), len(lagrange.q), len(lagrange.coneqs)
+    names = _named(q)
+    u = [sympy.Symbol(f"{name}_dot", real=True) for name in names]
+    multipliers = _named(list(lagrange.lam_vec))
+    meanings: dict[Expr, Any] = dict(zip(q, names, strict=True))
+    meanings |= {s.diff(t): v for s, v in zip(q, u, strict=True)}
+    meanings |= {s.diff(t, 2): der(v) for s, v in zip(q, u, strict=True)}
+    meanings |= dict(zip(lagrange.lam_vec, multipliers, strict=True))
+    found = Found(Translation(t, meanings), names, u, multipliers)
+    u_dot = list(map(der, u))
+    found.kinematics = [
+        Row(f"f_0[{i + 1}]", {der(s): sympy.S.One}, -v) for i, (s, v) in enumerate(zip(names, u, strict=True))
+    ]
+    found.f_c = [found.translate(e) for e in lagrange._hol_coneqs]
+    dynamic = lagrange.mass_matrix[:, :n]
+    if m:
+        rates = sympy.Matrix([s.diff(t) for s in q])
+        still = dict.fromkeys(rates, sympy.S.Zero)
+        velocity = sympy.Matrix(lagrange.coneqs)
+        found.velocity = found.rows("f_v", velocity.jacobian(rates), u, velocity.xreplace(still))
+        moving = lagrange.mass_matrix_full[2 * n :, n : 2 * n]
+        found.acceleration = found.rows("f_a", moving, u_dot, -lagrange.forcing_full[2 * n :, :])
+        dynamic = dynamic.row_join(-lagrange.lam_coeffs.T)
+    found.dynamics = found.rows("f_2", dynamic, [*u_dot, *multipliers], -lagrange.forcing)
+    return found
+
+
+def _named(functions: Sequence[Expr]) -> list[Symbol]:
+    """Return the plain symbols of functions of time."""
+    return [sympy.Symbol(str(_bare(f)), real=True) for f in functions]
+
+
+def _bare(name: Any) -> Any:
+    """Return the name of ``f(t)`` without its argument."""
+    return getattr(name, "func", name) if isinstance(name, sympy.core.function.AppliedUndef) else name

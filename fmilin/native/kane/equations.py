@@ -1,0 +1,180 @@
+"""Kane's equations as an author writes them down, letter by letter as in table 1 of Peterson et al."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import sympy
+
+from fmilin.native.declaration import Declaration, Expr, Name, Symbol, der
+from fmilin.native.kane.form import KaneForm, Row, in_order_of
+from fmilin.native.kane.linear import linear_row
+
+__all__ = ["KaneEquations", "derivative_of_velocity_constraints", "form_of"]
+
+
+@dataclass(frozen=True)
+class KaneEquations:
+    """The equations of a system with n coordinates q and o speeds u, all equal to zero.
+
+    Expressions are sympy expressions, numbers, or text; names are symbols or text. Rates of coordinates and speeds
+    are written ``der(q)`` and ``der(u)`` (:func:`fmilin.models.der` makes the symbol). Kinematic and dynamic
+    equations are sums, f_0 + f_1 and f_2 + f_3 (+ f_4): which term stands in which is free where table 1 allows it.
+
+    Parameters
+    ----------
+    q, u : sequence
+        Coordinates and speeds.
+    f_0, f_1 : sequence
+        n each: f_0(q, q', t), linear in q', and f_1(q, u, t), linear in u.
+    f_2, f_3 : sequence
+        o - m each, k more with multipliers: f_2(q, u', t), linear in u', and f_3(q, q', u, r, t).
+    f_c : sequence
+        l configuration constraints f_c(q, t).
+    f_v : sequence
+        m velocity constraints f_v(q, u, t), linear in u. They include the time derivatives of f_c or equivalent
+        ones, written in u.
+    f_a : sequence, optional
+        m acceleration constraints f_a(q, q', u, u', t), linear in u'; the time derivatives of f_v when left out.
+    f_4 : sequence
+        Terms of the dynamic equations with multipliers, linear in them.
+    multipliers : sequence
+        k names or symbols.
+    names : sequence of str
+        Of the constraints f_c, then f_v, for messages; ``f_c[1]`` and so on when left out.
+    """
+
+    q: Sequence[Name]
+    u: Sequence[Name]
+    f_0: Sequence[Expr]
+    f_1: Sequence[Expr]
+    f_2: Sequence[Expr]
+    f_3: Sequence[Expr]
+    f_c: Sequence[Expr] = ()
+    f_v: Sequence[Expr] = ()
+    f_a: Sequence[Expr] | None = None
+    f_4: Sequence[Expr] = ()
+    multipliers: Sequence[Name] = ()
+    names: Sequence[str] = ()
+
+
+class _Reader:
+    """Reads one block of equations after the other and notes what does not fit."""
+
+    def __init__(self, declaration: Declaration, allowed: set[Symbol]) -> None:
+        self.declaration = declaration
+        self.allowed = allowed
+        """Parameters, inputs and time: what may stand everywhere."""
+
+    def block(self, name: str, source: Sequence[Expr], count: int, may_contain: Iterable[Symbol]) -> list[Any]:
+        """Return ``count`` expressions over ``may_contain``."""
+        found = [
+            self.declaration.expression(e, f"{name}[{i + 1}]", derived=True) for i, e in enumerate(_entries(source))
+        ]
+        if len(found) != count:
+            self.declaration.problems.append(f"{name} has {len(found)} rows and should have {count}")
+            found = (found + [sympy.S.Zero] * count)[:count]
+        permitted = {*may_contain, *self.allowed}
+        for i, e in enumerate(found):
+            foreign = sorted(str(s) for s in e.free_symbols - permitted)
+            if foreign:
+                self.declaration.problems.append(f"{name}[{i + 1}] may not contain {', '.join(foreign)}")
+        return found
+
+    def rows(self, name: str, expressions: Sequence[Any], symbols: Sequence[Symbol]) -> tuple[Row, ...]:
+        """Return the rows, linear in ``symbols``."""
+        rows = []
+        for i, e in enumerate(expressions):
+            row, nonlinear = linear_row(f"{name}[{i + 1}]", e, symbols)
+            if nonlinear:
+                listed = ", ".join(str(w) for w in nonlinear)
+                self.declaration.problems.append(f"{name}[{i + 1}] is not linear in {listed}")
+            rows.append(row)
+        return tuple(rows)
+
+
+def form_of(
+    declaration: Declaration, given: KaneEquations, inputs: Sequence[Name], parameters: Iterable[Name]
+) -> KaneForm:
+    """Return the checked form; problems are noted in ``declaration``, where names become known.
+
+    Raises
+    ------
+    UsageError
+        When a block of equations is one text: read letter by letter it would lead to many problems that are none.
+    """
+    texts = [f.name for f in fields(given) if isinstance(getattr(given, f.name), str)]
+    if texts:
+        declaration.problems.append(f"{', '.join(texts)} should be given as lists, even with a single entry")
+        declaration.raise_problems()
+    q = declaration.declare(given.q, "a coordinate")
+    u = declaration.declare(given.u, "a speed")
+    r = declaration.declare(inputs, "an input")
+    p = declaration.declare(parameters, "a parameter")
+    multipliers = declaration.declare(given.multipliers, "a multiplier")
+    q_dot, u_dot = tuple(map(der, q)), tuple(map(der, u))
+    declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
+    n, o, m, k = len(q), len(u), len(_entries(given.f_v)), len(multipliers)
+    t = declaration.time
+    reader = _Reader(declaration, {t, *r, *p})
+    dynamic = o - m + k
+    f_0 = reader.block("f_0", given.f_0, n, (*q, *q_dot))
+    f_1 = reader.block("f_1", given.f_1, n, (*q, *u))
+    f_2 = reader.block("f_2", given.f_2, dynamic, (*q, *u_dot))
+    f_3 = reader.block("f_3", given.f_3, dynamic, (*q, *q_dot, *u))
+    f_4 = reader.block("f_4", given.f_4, dynamic if _entries(given.f_4) else 0, (*q, *multipliers)) or [0] * dynamic
+    f_c = reader.block("f_c", given.f_c, len(_entries(given.f_c)), q)
+    f_v = reader.block("f_v", given.f_v, m, (*q, *u))
+    reader.rows("f_1", f_1, u)
+    kinematics = in_order_of(q_dot, reader.rows("f_0", [a + b for a, b in zip(f_0, f_1, strict=True)], q_dot))
+    velocity = reader.rows("f_v", f_v, u)
+    f_2_to_4 = [a + b + c for a, b, c in zip(f_2, f_3, f_4, strict=True)]
+    dynamics = reader.rows("f_2", f_2_to_4, (*u_dot, *multipliers))
+    if given.f_a is None:
+        acceleration = derivative_of_velocity_constraints(velocity, t, dict(zip(q, q_dot, strict=True)), r)
+    else:
+        f_a = reader.block("f_a", given.f_a, m, (*q, *q_dot, *u, *u_dot))
+        acceleration = reader.rows("f_a", f_a, u_dot)
+    names = [f"f_c[{i + 1}]" for i in range(len(f_c))] + [row.name for row in velocity]
+    if given.names and len(given.names) != len(names):
+        declaration.problems.append(f"there are {len(given.names)} names for {len(names)} constraints")
+    elif given.names:
+        names = [str(name) for name in given.names]
+    return KaneForm(
+        time=t,
+        q=q,
+        u=u,
+        q_dot=q_dot,
+        u_dot=u_dot,
+        inputs=r,
+        parameters=p,
+        multipliers=multipliers,
+        configuration_names=tuple(names[: len(f_c)]),
+        f_c=tuple(f_c),
+        velocity=tuple(replace(row, name=name) for row, name in zip(velocity, names[len(f_c) :], strict=True)),
+        acceleration=acceleration,
+        kinematics=kinematics,
+        dynamics=dynamics,
+    )
+
+
+def derivative_of_velocity_constraints(
+    velocity: Sequence[Row], time: Symbol, rates: dict[Symbol, Symbol], inputs: Sequence[Symbol]
+) -> tuple[Row, ...]:
+    """Return f_a = d/dt f_v = f_v,u u' + f_v,q q' + f_v,t, with r' = ``der(r)`` where that is an input, else 0."""
+    chain = {r: der(r) for r in inputs if der(r) in inputs}
+    rows = []
+    for i, row in enumerate(velocity):
+        f_v = row.expression
+        moving = [f_v.diff(s) * rate for s, rate in (rates | chain).items() if s in f_v.free_symbols]
+        rows.append(
+            Row(f"f_a[{i + 1}]", {der(u): c for u, c in row.coefficients.items()}, sympy.Add(f_v.diff(time), *moving))
+        )
+    return tuple(rows)
+
+
+def _entries(source: Sequence[Expr]) -> list[Expr]:
+    """Return a sequence or a sympy matrix of one column as a list."""
+    return list(source)

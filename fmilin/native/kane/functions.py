@@ -1,0 +1,278 @@
+"""The general form as functions: constraints, rates, and the gradients of all equations at a point.
+
+The order at a point is that of the equations: q' from the kinematic ones, then u' and lambda from f_a and
+f_2 + f_3 + f_4, then every gradient with these values held, which is what the table of definitions asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.native.kane.form import KaneForm
+from fmilin.native.kane.graph import KaneGraph
+from fmilin.numerics.codegen.evaluator import Evaluator
+from fmilin.numerics.codegen.native import Backend
+from fmilin.numerics.saddle_point.dense import DenseFactors
+from fmilin.numerics.saddle_point.factors import require_regular
+
+__all__ = ["Expansion", "KaneFunctions", "Numerics", "OutputFunctions"]
+
+Symbol = Any  # sympy.Symbol: sympy ships no types
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """How the numbers are computed.
+
+    Parameters
+    ----------
+    backend : Backend
+        CasADi's virtual machine, C, or by default the one at first and the other as soon as that pays.
+    """
+
+    backend: Backend = field(default_factory=Backend)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The equations and their gradients at a stack of k points: everything that the linearization is made of.
+
+    The gradients of the rows of (f_c, f_v, f_0 + f_1, f_a, f_2 + f_3 + f_4) stand in one matrix J whose columns are
+    (t, q, q', u, r), at the values of q', u' and lambda that solve the equations.
+
+    Attributes
+    ----------
+    constraints : array, shape (k, l + m)
+        Values of f_c and f_v.
+    rates : array, shape (k, n + o)
+        q' and u'.
+    multipliers : array, shape (k, multipliers)
+    J : array, shape (k, l + m + n + o + multipliers, 1 + 2 n + o + s)
+    kinematic : array, shape (k, n, n)
+        M~qq.
+    coefficients : array, shape (k, o + multipliers, o + multipliers)
+        [M~uuc, 0; M~uud, M~uld].
+    solve : callable
+        M~^-1 b for b (k, n + o + multipliers, columns).
+    """
+
+    constraints: FloatArray
+    rates: FloatArray
+    multipliers: FloatArray
+    J: FloatArray
+    kinematic: FloatArray
+    coefficients: FloatArray
+    solve: Callable[[FloatArray], FloatArray]
+
+    def __getitem__(self, points: slice) -> Expansion:
+        """Return the expansion at some of the points."""
+        count = len(self.J)
+
+        def solve(b: FloatArray) -> FloatArray:
+            every = np.zeros((count, *b.shape[1:]))
+            every[points] = b
+            return self.solve(every)[points]
+
+        if points == slice(0, count):
+            return self
+        return Expansion(
+            self.constraints[points],
+            self.rates[points],
+            self.multipliers[points],
+            self.J[points],
+            self.kinematic[points],
+            self.coefficients[points],
+            solve,
+        )
+
+
+class KaneFunctions:
+    """Made once for a form; values of inputs and parameters are arguments.
+
+    Points are arrays (t, q, u, r, p), called ``known``, or stacks of them.
+
+    Parameters
+    ----------
+    form : KaneForm
+    numerics : Numerics
+
+    Raises
+    ------
+    ModelError
+        When an equation contains something that is no arithmetic.
+    """
+
+    def __init__(self, form: KaneForm, numerics: Numerics) -> None:
+        self.form = form
+        self.numerics = numerics
+        self.graph = KaneGraph(form)
+
+    def at(self, known: FloatArray) -> Expansion:
+        """Return the expansion at k points, shape (k, known).
+
+        Raises
+        ------
+        NumericalError
+            When the rates are not determined.
+        """
+        form, n, o = self.form, len(self.form.q), len(self.form.u)
+        H, constraints = _stacks(self._constraints, known)
+        K, k = _stacks(self._kinematics, known)
+        M_qq = None if self.graph.kinematics_are_explicit else _factors(K, form.q_dot, "kinematic")
+        q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
+        W, b = _stacks(self._dynamics, known, q_dot)
+        M_uu = _factors(W, (*form.u_dot, *form.multipliers), "dynamic")
+        w = M_uu.solve(-b)[:, :, 0]
+        (J,) = _stacks(self._gradients, known, q_dot, w)
+        lower = J[:, n:, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
+
+        def solve(right: FloatArray) -> FloatArray:
+            x = right[:, :n] if M_qq is None else M_qq.solve(right[:, :n])
+            return np.concatenate((x, M_uu.solve(right[:, n:] - lower @ x)), axis=1)
+
+        rates = np.concatenate((q_dot, w[:, :o]), axis=1)
+        J = np.concatenate((H, J), axis=1)
+        return Expansion(constraints[:, :, 0], rates, w[:, o:], J, K, W, solve)
+
+    def solve(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point.
+
+        Raises
+        ------
+        NumericalError
+            When the rates are not determined.
+        """
+        form = self.form
+        K, k = self._kinematics(known)
+        explicit = self.graph.kinematics_are_explicit
+        q_dot = -k[:, 0] if explicit else _factors(K, form.q_dot, "kinematic").solve(-k[:, 0])
+        W, b = self._dynamics(known, q_dot)
+        return q_dot, _factors(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
+
+    def constraints(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f_c and f_v, shape (l + m,), and their gradients for (t, q, q', u, r), at one point."""
+        H, values = self._constraints(known)
+        return values[:, 0], H
+
+    def coordinate_rates(self, known: FloatArray) -> FloatArray:
+        """Return q' at one point, shape (n,), NaN where the kinematic equations do not determine it."""
+        K, k = self._kinematics(known)
+        factors = DenseFactors(K)
+        return np.full(len(k), np.nan) if factors.is_singular else -factors.solve(k[:, 0])
+
+    def acceleration_constraints(self, known: FloatArray, q_dot: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return M~uuc, shape (m, o), and the rest of f_a, shape (m,), at one point with its q'."""
+        m, o = len(self.form.acceleration), len(self.form.u)
+        W, b = self._dynamics(known, q_dot)
+        return W[:m, :o], b[:m, 0]
+
+    def left_hand_sides(self, known: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
+        """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
+
+        Sizes are NaN in the rows that are not defined at the point, whatever the rates.
+
+        Parameters
+        ----------
+        known : array
+            (t, q, u, r, p).
+        given : mapping of int to float
+            Entries of (q', u') that are not solved for.
+        """
+        rates = np.concatenate(self.solve(known))
+        rates[list(given)] = list(given.values())
+        q_dot, w = rates[: len(self.form.q)], rates[len(self.form.q) :]
+        left, sizes = [], []
+        for matrix, column, x in (
+            (*self._kinematics(known), q_dot),
+            (*self._dynamics(known, q_dot), w),
+        ):
+            rest = column[:, 0]
+            left.append(matrix @ x + rest)
+            sizes.append(np.abs(matrix) @ np.nan_to_num(np.abs(x)) + np.abs(rest))
+        return np.concatenate(left), np.concatenate(sizes)
+
+    # -- what is evaluated -------------------------------------------------------------------------
+
+    @cached_property
+    def _constraints(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known], graph.constraint_gradients, graph.constraints)
+
+    @cached_property
+    def _kinematics(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known], graph.K, graph.k)
+
+    @cached_property
+    def _dynamics(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known, graph.q_dot], graph.W, graph.b)
+
+    @cached_property
+    def _gradients(self) -> Evaluator:
+        graph = self.graph
+        return self._evaluator([graph.known, graph.q_dot, graph.w], graph.gradients)
+
+    def _evaluator(self, arguments: list[Any], *results: Any) -> Evaluator:
+        return Evaluator(arguments, results, self.numerics.backend)
+
+
+class OutputFunctions:
+    """Outputs c(t, q, u, r, p, q', u', lambda) and their gradients.
+
+    Parameters
+    ----------
+    functions : KaneFunctions
+    expressions : sequence of Expr
+        c, in the form's symbols.
+    """
+
+    def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:
+        self._functions, self._expressions = functions, tuple(expressions)
+
+    def values(self, known: FloatArray, q_dot: FloatArray, w: FloatArray) -> FloatArray:
+        """Return c, shape (ny,)."""
+        (c,) = self._values(known, q_dot, w)
+        return c[:, 0]
+
+    def gradients(
+        self, known: FloatArray, q_dot: FloatArray, w: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return c, and its gradients for (t, q, u, r, p) and for (q', u', lambda)."""
+        c, c_known, c_w = self._all(known, q_dot, w)
+        return c[:, 0], c_known, c_w
+
+    @cached_property
+    def _nodes(self) -> tuple[Any, Any, Any]:
+        return self._functions.graph.outputs(self._expressions)
+
+    @cached_property
+    def _values(self) -> Evaluator:
+        return self._evaluator(self._nodes[:1])
+
+    @cached_property
+    def _all(self) -> Evaluator:
+        return self._evaluator(self._nodes)
+
+    def _evaluator(self, results: Sequence[Any]) -> Evaluator:
+        graph = self._functions.graph
+        return Evaluator([graph.known, graph.q_dot, graph.w], results, self._functions.numerics.backend)
+
+
+def _stacks(function: Evaluator, *arguments: FloatArray) -> list[FloatArray]:
+    """Return the matrices at all points, with the points along the first axis."""
+    if len(arguments[0]) == 1:
+        return [matrix[None] for matrix in function(*(a[0] for a in arguments))]
+    return function.at_points(*arguments)
+
+
+def _factors(W: FloatArray, symbols: Sequence[Symbol], which: str) -> DenseFactors:
+    factors = DenseFactors(W)
+    require_regular(factors, f"The {which} equations", symbols)
+    return factors

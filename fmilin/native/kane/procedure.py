@@ -1,0 +1,226 @@
+"""The linearization procedure of Peterson et al., at one point, in their letters.
+
+    M~ (dq'; du') = A~ (dq; du) + B~ dr,   dq = C_0 dq_i,   du = C_1 dq + C_2 du_i
+    A' = M~^-1 [(A~_q + A~_u C_1) C_0, A~_u C_2],   B' = M~^-1 B~,   A = P'^T A',   B = P'^T B'
+
+The table of definitions as in the thesis (the paper's M~uqd and its further terms in A~uqc .. A~uud are misprints):
+M~uqd = grad_q' f_3, A~uqc = -grad_q f_a, A~uuc = -grad_u f_a, A~uqd = -grad_q (f_2 + f_3), A~uud = -grad_u f_3.
+Inputs that enter constraints (prescribed motions) move the dependent states at once: dq = C_0 dq_i + D_0 dr,
+du = C_1 dq + C_2 du_i + D_2 dr, which adds A~ (D_0; C_1 D_0 + D_2) to B~.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.native.kane.form import KaneForm
+from fmilin.native.kane.functions import Expansion
+from fmilin.native.kane.partition import ConstraintGradients, Dependence, Partition
+
+__all__ = ["Blocks", "Matrices", "blocks_of", "constraint_gradients", "eliminate"]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The table of definitions, at a point: gradients with (q', u', lambda) as they solve the equations.
+
+    Rows ``q`` belong to the kinematic equations, ``c`` to the acceleration constraints, ``d`` to the dynamic equations.
+    With multipliers, (M~uuc, M~uud) are followed by the column (0, M~uld).
+    """
+
+    M_qq: FloatArray
+    M_uqc: FloatArray
+    M_uuc: FloatArray
+    M_uqd: FloatArray
+    M_uud: FloatArray
+    M_uld: FloatArray
+    A_qq: FloatArray
+    A_qu: FloatArray
+    A_uqc: FloatArray
+    A_uuc: FloatArray
+    A_uqd: FloatArray
+    A_uud: FloatArray
+    B_q: FloatArray
+    B_uc: FloatArray
+    B_u: FloatArray
+
+    @property
+    def M_tilde(self) -> FloatArray:
+        """M~, shape (n + o + k, n + o + k)."""
+        n, m, k = len(self.M_qq), len(self.M_uuc), self.M_uld.shape[1]
+        o = self.M_uud.shape[1]
+        return np.block(
+            [
+                [self.M_qq, np.zeros((n, o)), np.zeros((n, k))],
+                [self.M_uqc, self.M_uuc, np.zeros((m, k))],
+                [self.M_uqd, self.M_uud, self.M_uld],
+            ]
+        )
+
+    @property
+    def A_tilde(self) -> FloatArray:
+        """A~ for all states, shape (n + o + k, n + o)."""
+        return np.block([[self.A_qq, self.A_qu], [self.A_uqc, self.A_uuc], [self.A_uqd, self.A_uud]])
+
+    @property
+    def B_tilde(self) -> FloatArray:
+        """B~, shape (n + o + k, s)."""
+        return np.vstack((self.B_q, self.B_uc, self.B_u))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """The matrices at k points, with the points along the first axis."""
+
+    partition: Partition
+    C: Dependence
+    P_prime: FloatArray
+    primes: FloatArray
+    independent: FloatArray
+    T: FloatArray
+    T_u: FloatArray
+    rates: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """The linear model x_i' = A x_i + B r of the independent states, and all states from them."""
+
+    _stack: _Stack
+    _at: int
+
+    @property
+    def partition(self) -> Partition:
+        """Which states are independent."""
+        return self._stack.partition
+
+    @property
+    def C_0(self) -> FloatArray:
+        """C_0 of dq = C_0 dq_i, shape (n, n - l)."""
+        return _one(self._stack.C.C_0, self._at)
+
+    @property
+    def C_1(self) -> FloatArray:
+        """C_1 of du = C_1 dq + C_2 du_i, shape (o, n)."""
+        return _one(self._stack.C.C_1, self._at)
+
+    @property
+    def C_2(self) -> FloatArray:
+        """C_2 of du = C_1 dq + C_2 du_i, shape (o, o - m)."""
+        return _one(self._stack.C.C_2, self._at)
+
+    @property
+    def P_prime(self) -> FloatArray:
+        """P', shape (n + o, P)."""
+        return self._stack.P_prime
+
+    @property
+    def A_prime(self) -> FloatArray:
+        """A', shape (n + o + k, P): the rows of all rates, multipliers included; what accelerometers see."""
+        return _one(self._stack.primes, self._at)[:, : self._stack.T.shape[2]]
+
+    @property
+    def B_prime(self) -> FloatArray:
+        """B', shape (n + o + k, s)."""
+        return _one(self._stack.primes, self._at)[:, self._stack.T.shape[2] :]
+
+    @property
+    def A(self) -> FloatArray:
+        """P'^T A', shape (P, P)."""
+        return _one(self._stack.independent, self._at)[:, : self._stack.T.shape[2]]
+
+    @property
+    def B(self) -> FloatArray:
+        """P'^T B', shape (P, s)."""
+        return _one(self._stack.independent, self._at)[:, self._stack.T.shape[2] :]
+
+    @property
+    def T(self) -> FloatArray:
+        """(dq; du) = T dx_i + T_u dr, shape (n + o, P)."""
+        return _one(self._stack.T, self._at)
+
+    @property
+    def T_u(self) -> FloatArray:
+        """(dq; du) = T dx_i + T_u dr, shape (n + o, s); zero unless inputs prescribe a motion."""
+        return _one(self._stack.T_u, self._at)
+
+    @property
+    def rates(self) -> FloatArray:
+        """The rates (q', u') at the point, shape (n + o,)."""
+        return _one(self._stack.rates, self._at)
+
+    @property
+    def condition_number(self) -> float:
+        """|G_c| |(G_c P_qd)^-1| or |B| |(B P_ud)^-1|, whichever is larger, scaled."""
+        return float(self._stack.C.condition_number[self._at])
+
+    @property
+    def f0(self) -> FloatArray:
+        """The rates of the independent states at the point, shape (P,)."""
+        return self.rates[list(self.partition.states)]
+
+
+def _one(stack: FloatArray, at: int) -> FloatArray:
+    matrix: FloatArray = stack[at]
+    return matrix
+
+
+def constraint_gradients(form: KaneForm, J: FloatArray, inputs: list[int]) -> ConstraintGradients:
+    """Return G_c, G_v and B from J (k, rows, columns), with the chosen columns of inputs."""
+    n, o, first = len(form.q), len(form.u), len(form.f_c)
+    both = slice(first, first + len(form.velocity))
+    q, u = slice(1, 1 + n), slice(1 + 2 * n, 1 + 2 * n + o)
+    return ConstraintGradients(
+        J[:, :first, q], J[:, both, q], J[:, both, u], J[:, :first, inputs], J[:, both][:, :, inputs]
+    )
+
+
+def blocks_of(form: KaneForm, expansion: Expansion, inputs: list[int]) -> Blocks:
+    """Return the table of definitions at the first point."""
+    n, o, m, k = len(form.q), len(form.u), len(form.acceleration), len(form.multipliers)
+    J = expansion.J[0, len(form.f_c) + len(form.velocity) :]
+    q, q_dot, u = slice(1, 1 + n), slice(1 + n, 1 + 2 * n), slice(1 + 2 * n, 1 + 2 * n + o)
+    kinematic, c, d = slice(0, n), slice(n, n + m), slice(n + m, n + o + k)
+    W = expansion.coefficients[0]
+    return Blocks(
+        M_qq=expansion.kinematic[0],
+        M_uqc=J[c, q_dot],
+        M_uuc=W[:m, :o],
+        M_uqd=J[d, q_dot],
+        M_uud=W[m:, :o],
+        M_uld=W[m:, o:],
+        A_qq=-J[kinematic, q],
+        A_qu=-J[kinematic, u],
+        A_uqc=-J[c, q],
+        A_uuc=-J[c, u],
+        A_uqd=-J[d, q],
+        A_uud=-J[d, u],
+        B_q=-J[kinematic][:, inputs],
+        B_uc=-J[c][:, inputs],
+        B_u=-J[d][:, inputs],
+    )
+
+
+def eliminate(
+    form: KaneForm, expansion: Expansion, inputs: list[int], partition: Partition, C: Dependence
+) -> list[Matrices]:
+    """Return A', B', A and B at each point, for a partition with its C_0, C_1 and C_2."""
+    n, o = len(form.q), len(form.u)
+    J = expansion.J[:, len(form.f_c) + len(form.velocity) :]
+    A_q, A_u = -J[:, :, 1 : 1 + n], -J[:, :, 1 + 2 * n : 1 + 2 * n + o]
+    C_10 = C.C_1 @ C.C_0
+    D_u = C.C_1 @ C.D_0 + C.D_2
+    p, width = len(partition.states), len(partition.q_i)
+    tilde = np.concatenate((A_q @ C.C_0 + A_u @ C_10, A_u @ C.C_2, A_q @ C.D_0 + A_u @ D_u - J[:, :, inputs]), axis=2)
+    primes = expansion.solve(tilde)
+    T = np.zeros((len(J), n + o, p))
+    T[:, :n, :width], T[:, n:, :width], T[:, n:, width:] = C.C_0, C_10, C.C_2
+    T_u = np.concatenate((C.D_0, D_u), axis=1)
+    states = list(partition.states)
+    P_prime = np.zeros((n + o, p))
+    P_prime[states, range(p)] = 1.0
+    stack = _Stack(partition, C, P_prime, primes, primes[:, states], T, T_u, expansion.rates)
+    return [Matrices(stack, i) for i in range(len(J))]

@@ -1,0 +1,147 @@
+"""What was found in a sympy object and what its author adds to it, as one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import sympy
+from sympy.core.function import AppliedUndef
+
+from fmilin.native.assembly import Given
+from fmilin.native.declaration import Declaration, Labels, der
+from fmilin.native.kane.form import KaneForm, Row, in_order_of
+
+if TYPE_CHECKING:
+    from fmilin.native.kane.conversion import Found
+
+__all__ = ["kane_form"]
+
+Symbol = Any  # sympy.Symbol: sympy ships no types
+
+
+def kane_form(declaration: Declaration, found: Found, given: Given) -> tuple[KaneForm, Given]:
+    """Return the form, and what was given with plain names and symbols; problems are noted in ``declaration``."""
+    given = _in_plain_names(found, given)
+    inputs = _inputs(declaration, found, given)
+    given = replace(given, inputs=inputs, labels=_with_recommendation(given.labels, found.independent))
+    q = declaration.declare(found.q, "a coordinate")
+    u = declaration.declare(found.u, "a speed")
+    given.declare(declaration)
+    multipliers = declaration.declare(found.multipliers, "a multiplier")
+    q_dot, u_dot = tuple(map(der, q)), tuple(map(der, u))
+    declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
+    known = {str(p) for p in (*given.parameters, *inputs)}
+    unknown = [name for name in (*found.translate.constants, *found.translate.dynamic) if name not in known]
+    for name in sorted(set(unknown)):
+        declaration.problems.append(f"'{name}' appears in the equations and has no value: give it in parameters")
+    declaration.problems += [*found.translate.problems, *found.problems]
+    form = KaneForm(
+        time=declaration.time,
+        q=q,
+        u=u,
+        q_dot=q_dot,
+        u_dot=u_dot,
+        inputs=tuple(declaration.symbols[name] for name in inputs),
+        parameters=tuple(declaration.symbols[str(p)] for p in given.parameters),
+        multipliers=multipliers,
+        configuration_names=tuple(f"f_c[{i + 1}]" for i in range(len(found.f_c))),
+        f_c=tuple(found.f_c),
+        velocity=tuple(found.velocity),
+        acceleration=tuple(found.acceleration),
+        kinematics=in_order_of(q_dot, found.kinematics),
+        dynamics=tuple(found.dynamics),
+    )
+    _check_contents(declaration, form, found)
+    return form, given
+
+
+def _in_plain_names(found: Found, given: Given) -> Given:
+    """Replace functions of time by their names, in keys and in outputs."""
+    before = dict(found.translate.dynamic), dict(found.translate.constants)
+    outputs = {n: found.translate(c) if isinstance(c, sympy.Basic) else c for n, c in given.outputs.items()}
+    found.translate.dynamic, found.translate.constants = before  # outputs alone make no inputs and need no values
+    labels = given.labels
+    return Given(
+        inputs=[_name(r) for r in given.inputs],
+        parameters=_named(given.parameters),
+        outputs=outputs,
+        start=_named(given.start),
+        labels=replace(
+            labels,
+            units=_named(labels.units),
+            nominals=_named(labels.nominals),
+            descriptions=_named(labels.descriptions),
+            independent=tuple(_name(s) for s in labels.independent),
+        ),
+    )
+
+
+def _inputs(declaration: Declaration, found: Found, given: Given) -> list[str]:
+    """Return the inputs: those that were named, else all specified functions, each before its derivatives."""
+    constants = {str(p) for p in given.parameters}
+    appearing = [name for name in found.translate.dynamic if name not in constants]
+    prescribing = [name for name in appearing if _in_constraints(found, name)]
+    for name in prescribing:
+        chain = (str(der(name)), str(der(der(name))))
+        appearing += [d for d in chain if d not in appearing]
+    if given.inputs:
+        chosen = [str(r) for r in given.inputs]
+        missing = [name for name in appearing if name not in chosen]
+        declaration.problems += [f"'{name}' appears in the equations and is not among the inputs" for name in missing]
+        return chosen
+    return sorted(appearing, key=lambda name: (name.count("der("), name))
+
+
+def _in_constraints(found: Found, name: str) -> bool:
+    """Whether a function itself, not a derivative, enters a constraint."""
+    symbol = sympy.Symbol(name, real=True)
+    rows = [e for row in found.velocity for e in (row.rest, *row.coefficients.values())]
+    return not name.startswith("der(") and any(symbol in found.translate.symbols_in(e) for e in (*found.f_c, *rows))
+
+
+def _check_contents(declaration: Declaration, form: KaneForm, found: Found) -> None:
+    """Note every symbol that stands where the form has no place for it: a rate that was not substituted, say."""
+    everywhere = {form.time, *form.inputs, *form.parameters}
+    q, u, q_dot, u_dot = set(form.q), set(form.u), set(form.q_dot), set(form.u_dot)
+
+    def check(name: str, expressions: Iterable[Any], allowed: set[Symbol]) -> None:
+        inside = frozenset().union(*(found.translate.symbols_in(e) for e in expressions))
+        declared = {symbol for symbol in inside if str(symbol) in declaration.symbols or symbol in q_dot | u_dot}
+        foreign = sorted(str(s) for s in declared - allowed - everywhere)
+        if foreign:
+            declaration.problems.append(f"{name} may not contain {', '.join(foreign)}")
+
+    for name, e in zip(form.configuration_names, form.f_c, strict=True):
+        check(name, [e], q)
+    for rows, allowed in (
+        (form.velocity, q | u),
+        (form.kinematics, q | u | q_dot),
+        (form.acceleration, q | u | q_dot | u_dot),
+        (form.dynamics, q | u | q_dot | u_dot | set(form.multipliers)),
+    ):
+        for row in rows:
+            check(row.name, _parts(row), allowed)
+
+
+def _parts(row: Row) -> list[Any]:
+    return [row.rest, *row.coefficients.values()]
+
+
+def _with_recommendation(labels: Labels, independent: Sequence[str]) -> Labels:
+    return labels if labels.independent else replace(labels, independent=tuple(independent))
+
+
+def _named(values: Mapping[Any, Any]) -> dict[str, Any]:
+    return {_name(key): value for key, value in values.items()}
+
+
+def _name(key: Any) -> str:
+    """Return the name of a symbol, of a function of time, or of a derivative of one."""
+    if isinstance(key, sympy.Derivative):
+        name = _name(key.expr)
+        for _ in range(sum(int(count) for _, count in key.variable_count)):
+            name = str(der(name))
+        return name
+    return str(key.func) if isinstance(key, AppliedUndef) else str(key)

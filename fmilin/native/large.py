@@ -1,0 +1,207 @@
+"""Lagrange's equations of a large symbolic model at one point: sparse matrices, sparse factors, sparse projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import REACHED
+from fmilin.numerics.codegen.functions import SystemFunctions
+from fmilin.numerics.codegen.implicit import jacobian
+from fmilin.numerics.codegen.nodes import sharing
+from fmilin.numerics.saddle_point.factors import Factors
+from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, SparseFactors, regular_factors
+
+if TYPE_CHECKING:
+    from fmilin.model.constraints.declared import Constraints
+
+__all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]
+
+Sparse = Any  # scipy.sparse.csc_array
+
+ITERATIONS = 50
+
+
+class SparseFunctions(SystemFunctions):
+    """The functions of a large system: W and all Jacobians are sparse, W is factorized as such."""
+
+    def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return W and r as arrays."""
+        W, r = self._equations(t, x, u, p)
+        return W.toarray(), r[:, 0]
+
+    def partials(
+        self, point: tuple[float, FloatArray, FloatArray, FloatArray], w: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the partial derivatives as arrays."""
+        e_s, _, _, c_s, c_w = (matrix.toarray() for matrix in self._partials(*point, w))
+        return e_s, c_s, c_w
+
+    def solver(self, W: Sparse) -> Factors:
+        """Return the factors of W."""
+        return regular_factors(W, f"The equations of '{self.system.name}'")
+
+    def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Any, FloatArray]:
+        W, r = self._equations(t, x, u, p)
+        factors = self.solver(W)
+        return factors, factors.solve(r[:, 0])
+
+    @cached_property
+    def _equations(self) -> Any:
+        s = self.system
+        return _matrices(s.arguments, [s.matrix, s.right_hand_side])
+
+    @cached_property
+    def _partials(self) -> Any:
+        s = self.system
+        of_values = [jacobian(e, v) for e in (s.derivatives, s.outputs) for v in (s.motion, s.unknowns)]
+        return _matrices([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
+
+    @cached_property
+    def turning(self) -> Any:
+        """(t, x, u, p) -> d(G v)/dq, of Lagrange's equations."""
+        import casadi as ca
+
+        s, n = self.system, len(self.system.state_signals) // 2
+        return _matrices(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
+
+
+class LargeEquations:
+    """A :class:`~fmilin.model.sparse_equations.SparseEquations` made of the functions of a model.
+
+    Parameters
+    ----------
+    functions : SparseFunctions
+        Of Lagrange's equations, their constraints free of time and inputs.
+    constraints : Constraints
+        The m constraints on positions, then their rates.
+    p : array, shape (np,)
+    inputs : callable
+        From the inputs of the model to those of its equations.
+    kept : sequence of int
+        Which of them are the model's.
+    """
+
+    def __init__(
+        self,
+        functions: SparseFunctions,
+        constraints: Constraints,
+        p: FloatArray,
+        inputs: Callable[[FloatArray], FloatArray],
+        kept: Sequence[int],
+    ) -> None:
+        self._functions, self._constraints, self._p, self._inputs = functions, constraints, p, inputs
+        self.n = len(functions.system.state_signals) // 2
+        self._columns = [*range(2 * self.n), *(2 * self.n + i for i in kept)]
+
+    def matrix(self, t: float, x: FloatArray, u: FloatArray) -> tuple[Sparse, FloatArray]:
+        """Return W and r."""
+        W, r = self._functions._equations(t, x, self._inputs(u), self._p)
+        return W, r[:, 0]
+
+    def solver(self, W: Sparse) -> Any:
+        """Return the factors of W."""
+        return self._functions.solver(W)
+
+    def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> Sparse:
+        """Return the partial derivatives of r - W w."""
+        return self._functions._partials(t, x, self._inputs(u), self._p, w)[0][:, self._columns]
+
+    def turning(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:
+        """Return d(G v)/dq."""
+        return self._functions.turning(t, x, self._inputs(u), self._p)[0]
+
+    def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return (g, G v)."""
+        found: FloatArray = self._constraints.residuals(t, x, u, np.empty(0))
+        return found
+
+    def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
+        """Return the largest component of the step that would lead back."""
+        g = self.residuals(t, x, u)
+        if not np.isfinite(g).all():
+            return float("inf")
+        G, nothing = self._gradient(t, x, u), np.zeros(self.n, dtype=bool)
+        steps = [self._step(G, D, h, nothing) / D for D, h in zip(self._sizes(x), np.split(g, 2), strict=True)]
+        return float(np.max(np.abs(steps), initial=0.0))
+
+    def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
+        """Return the nearest states by Gauss-Newton, positions first; velocities follow linearly."""
+        n, x, (D_q, D_v) = self.n, x.copy(), self._sizes(x)
+        m, fixed = len(self._constraints) // 2, np.zeros(2 * self.n, dtype=bool)
+        fixed[list(held)] = True
+        previous = np.inf
+        for _ in range(ITERATIONS):
+            try:
+                step = self._step(self._gradient(t, x, u), D_q, self.residuals(t, x, u)[:m], fixed[:n])
+            except NumericalError:  # the held states say too much
+                break
+            size = float(np.max(np.abs(step / D_q), initial=0.0))
+            x[:n] += step * min(1.0, 0.5 / size if size > 0 else 1.0)  # no longer than half the size of a coordinate
+            if size <= 1e-15 or (size < 1e-9 and size >= 0.5 * previous) or not np.isfinite(size):
+                break
+            previous = size
+        distance = np.inf
+        try:
+            for _ in range(2):
+                x[n:] += self._step(self._gradient(t, x, u), D_v, self.residuals(t, x, u)[m:], fixed[n:])
+            distance = self.distance(x, u, t)
+        except NumericalError:  # as above, or the point is singular
+            pass
+        if distance <= REACHED:
+            return x
+        names = [self._functions.system.state_signals.names[i] for i in held]
+        what = f"with {', '.join(names)} held" if names else "from the start values"
+        raise ConstraintError(
+            f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. "
+            "Check the constraints and the values given with --set."
+        )
+
+    def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Sparse:
+        return self.matrix(t, x, u)[0][self.n :, : self.n].tocsc()
+
+    def _sizes(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scales = self._functions.system.state_signals.scales(x)
+        return scales[: self.n], scales[self.n :]
+
+    def _step(self, G: Sparse, D: FloatArray, h: FloatArray, fixed: Any) -> FloatArray:
+        """Return the smallest dz with G dz = -h and dz zero where ``fixed``, sizes measured in D."""
+        from scipy import sparse
+
+        if not np.isfinite(h).all() or not np.isfinite(G.data).all():
+            return np.full(len(D), np.nan)
+        scaled = (G @ sparse.diags_array(np.where(fixed, 0.0, D))).tocsc()
+        saddle = sparse.block_array([[sparse.eye_array(len(D)), scaled.T], [scaled, None]], format="csc")
+        factors = SparseFactors(saddle, "the matrix of the constraints with these states held")
+        found = factors.solve(np.concatenate((np.zeros(len(D)), -h)))
+        step: FloatArray = D * found[: len(D)]
+        return step
+
+
+def _matrices(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
+    import casadi as ca
+
+    function = ca.Function("f", list(arguments), list(results), sharing(*results))
+
+    def evaluated(*values: FloatArray | float) -> list[Any]:
+        found = function(*values)
+        return [_sparse(m) for m in (found if isinstance(found, tuple) else (found,))]
+
+    return evaluated
+
+
+def _sparse(matrix: Any) -> Any:
+    """Return CasADi's numbers, which lie column by column, too."""
+    from scipy.sparse import csc_array
+
+    if matrix.is_column() and matrix.is_dense():
+        return matrix.full()
+    pattern = matrix.sparsity()
+    values = np.array(matrix.nonzeros(), dtype=np.float64)
+    return csc_array((values, np.array(pattern.row()), np.array(pattern.colind())), shape=matrix.shape)

@@ -1,0 +1,68 @@
+"""Bodies, joints and loops: closed-chain mechanisms with an exact recursive linearization.
+
+Spencer (thesis), chapter 4 and appendices A and B.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fmilin.native.mechanism.description import (
+    Actuator,
+    Body,
+    Coupling,
+    Force,
+    Joint,
+    JointForce,
+    LineForce,
+    Loop,
+    Marker,
+    MechanismDescription,
+    Placement,
+    PointSpring,
+    Sensor,
+    Skate,
+    Tendon,
+    Torque,
+    Wheel,
+)
+
+if TYPE_CHECKING:
+    from fmilin.native.mechanism.assembly import Assembly, assemble
+    from fmilin.native.mechanism.model import Mechanism
+
+__all__ = [
+    "Actuator",
+    "Assembly",
+    "Body",
+    "Coupling",
+    "Force",
+    "Joint",
+    "JointForce",
+    "LineForce",
+    "Loop",
+    "Marker",
+    "Mechanism",
+    "MechanismDescription",
+    "Placement",
+    "PointSpring",
+    "Sensor",
+    "Skate",
+    "Tendon",
+    "Torque",
+    "Wheel",
+    "assemble",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the model and the assembly when they are first used: descriptions alone need less."""
+    if name == "Mechanism":
+        from fmilin.native.mechanism.model import Mechanism
+
+        return Mechanism
+    if name in ("Assembly", "assemble"):
+        from fmilin.native.mechanism import assembly
+
+        return getattr(assembly, name)
+    raise AttributeError(f"module 'fmilin.native.mechanism' has no attribute '{name}'")

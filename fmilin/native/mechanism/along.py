@@ -1,0 +1,124 @@
+"""Linear models of a mechanism at many points: by the recursion, and from some hundred points on by compiled code.
+
+The compiled code is the recursion written down (:mod:`fmilin.models.mechanism.tracing`), for several points at a time.
+Where the configuration is close to singular the recursion has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+
+import numpy as np
+
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.native.batch_graph import batch_graph
+from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, matrices, matrices_of
+from fmilin.native.mechanism.system import Solution
+from fmilin.native.partition import AlongPartition, Partition
+
+__all__ = ["ManyPoints"]
+
+COMPILED_FROM = 500
+"""Points, of all calls together, from which on compiled code is made: that takes seconds once."""
+
+BLOCK = 32
+"""Points whose slopes on all states are held at a time: what fits into the processor's cache."""
+
+FAR = 1e6
+"""Slopes of dependent states beyond this are looked at by the recursion."""
+
+
+class ManyPoints:
+    """The linear models of a mechanism, which counts how many were asked for.
+
+    Parameters
+    ----------
+    model : Model
+    equations : MechanismEquations
+    solve : callable
+        Takes states (k, N) and inputs (k, nu); returns the solution there.
+    """
+
+    def __init__(
+        self, model: Model, equations: MechanismEquations, solve: Callable[[FloatArray, FloatArray], Solution]
+    ) -> None:
+        self._model, self._equations, self._solve = model, equations, solve
+        self._asked = 0
+
+    def __call__(
+        self,
+        first: OperatingPoint,
+        points: tuple[FloatArray, FloatArray],
+        choice: Choice,
+        *,
+        threads: int = 1,
+        compiled: bool | None = None,
+    ) -> Matrices:
+        """Return the matrices at points x (k, N) and u (k, nu).
+
+        Raises
+        ------
+        NumericalError
+            When the choice of states is singular at a point, or the configuration is.
+        UsageError
+            When compiled code is demanded and cannot be had.
+        """
+        x, u = points
+        self._asked += len(x)
+        wanted = compiled if compiled is not None else self._asked >= COMPILED_FROM
+        partition = self._partition(first, choice) if wanted else None
+        if partition is not None:
+            return self._compiled(partition, points, choice, threads)
+        if compiled:
+            raise UsageError(
+                f"There is no compiled code for '{self._model.info.name}': it takes a C compiler (cc, gcc or clang on "
+                "the PATH, or named by the environment variable CC) and the mechanism's own constraints. Leave out "
+                "compiled=True."
+            )
+        return matrices_of(self._equations, lambda some: self._solve(x[some], u[some]), len(x), choice, threads=threads)
+
+    def _partition(self, first: OperatingPoint, choice: Choice) -> Partition | None:
+        """Return the compiled slopes; None where the recursion is to be taken."""
+        graph = batch_graph(self._model, ())
+        if graph is None or not graph.stacks.compile():
+            return None
+        try:
+            return Partition(graph, self._model, choice.states, first)
+        except NumericalError:  # the first point is singular: the recursion says how
+            return None
+
+    def _compiled(
+        self, partition: Partition, points: tuple[FloatArray, FloatArray], choice: Choice, threads: int
+    ) -> Matrices:
+        x, u = points
+        if not partition.others:
+            return self._block(partition.at(0.0, x, u, threads=threads), points, choice)
+        n, k, p = x.shape[1], len(x), len(choice.states)
+        ny, width = len(self._model.outputs), p + u.shape[1]
+        shapes = {"derivatives": (n, width), "outputs": (ny, width), "T": (n, p), "rates": (n,), "values": (ny,)}
+        stacks = {name: np.empty((k, *shape)) for name, shape in shapes.items()}
+
+        def work(some: slice) -> None:
+            found = self._block(partition.at(0.0, x[some], u[some]), (x[some], u[some]), choice)
+            for name, stack in stacks.items():
+                stack[some] = getattr(found, name)
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, (slice(i, i + BLOCK) for i in range(0, k, BLOCK))))
+        return Matrices(choice, **stacks)
+
+    def _block(self, along: AlongPartition, points: tuple[FloatArray, FloatArray], choice: Choice) -> Matrices:
+        stack = along.stack
+        found = Matrices(choice, along.along(stack.f_z), along.along(stack.c_z), along.T, stack.f, stack.c)
+        doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(stack.f).all(axis=1))
+        if not len(doubtful):
+            return found
+        x, u = points
+        known = matrices(self._equations, self._solve(x[doubtful], u[doubtful]), choice)
+        for name in (f.name for f in fields(Matrices) if f.name != "choice"):
+            getattr(found, name)[doubtful] = getattr(known, name)
+        return found

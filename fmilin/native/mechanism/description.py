@@ -1,0 +1,320 @@
+"""A mechanism as its builder describes it: bodies in a tree of joints, loops that close it, and what acts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fmilin.ground.errors import ModelError, UnknownNameError
+from fmilin.ground.shown import html_of, text_of
+from fmilin.native.feet import Contact
+from fmilin.native.mechanism.drives import Actuator, Tendon
+from fmilin.native.mechanism.elements import (
+    Coupling,
+    Force,
+    JointForce,
+    LineForce,
+    Marker,
+    PointSpring,
+    Sensor,
+    Skate,
+    Torque,
+    Wheel,
+)
+from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
+from fmilin.native.mechanism.placement import Placement, Vector, vector
+
+__all__ = [
+    "Actuator",
+    "Body",
+    "Coupling",
+    "Force",
+    "Input",
+    "Joint",
+    "JointForce",
+    "LineForce",
+    "Loop",
+    "Marker",
+    "MechanismDescription",
+    "Placement",
+    "PointSpring",
+    "Sensor",
+    "Skate",
+    "Tendon",
+    "Torque",
+    "Wheel",
+]
+
+Input = JointForce | Force | Torque | LineForce | Actuator
+
+BODY_QUANTITIES = (
+    "position",
+    "velocity",
+    "acceleration",
+    "accelerometer",
+    "direction",
+    "angular_velocity",
+    "angular_acceleration",
+    "gyroscope",
+    "specific_force",
+    "velocimeter",
+    "orientation",
+)
+
+
+@dataclass(frozen=True)
+class MechanismDescription:
+    """Everything about a mechanism. All units are SI, angles in rad.
+
+    Every body has exactly one joint to its parent; the chain of parents ends at the ground. What would close a circle
+    is a loop.
+
+    Parameters
+    ----------
+    name : str
+    bodies : sequence of Body
+    joints : sequence of Joint
+        In any order.
+    loops : sequence of Loop
+    couplings : sequence of Coupling
+    wheels, skates : sequence of Wheel, Skate
+    springs : sequence of PointSpring
+    tendons : sequence of Tendon
+    inputs : sequence of JointForce, Force, Torque, LineForce or Actuator
+        In the order of the model's inputs.
+    sensors : sequence of Sensor
+        In the order of the model's outputs.
+    gravity : sequence of 3 floats
+        In the ground's frame, in m/s2.
+    ground : str
+        Name of what does not move.
+    independent : sequence of str
+        States that the author recommends to keep.
+    markers : sequence of Marker
+        Points with names.
+    contacts : sequence of Contact
+        Loops that are feet on the ground, and what is known of it.
+    remarks : sequence of str
+        What a user should know of where the description comes from; every linear model says it.
+
+    Raises
+    ------
+    ModelError
+        When names are used twice, unknown or missing, a body hangs on nothing, or the joints form a circle; the
+        message lists everything.
+
+    Examples
+    --------
+    >>> pendulum = MechanismDescription(
+    ...     "pendulum",
+    ...     [Body("rod", 1.0, (0, -0.5, 0), (1 / 12, 0, 1 / 12))],
+    ...     [Joint("pin", "revolute", "ground", "rod")],
+    ... )
+    >>> [joint.name for joint in pendulum.ordered_joints]
+    ['pin']
+    """
+
+    name: str
+    bodies: Sequence[Body]
+    joints: Sequence[Joint]
+    loops: Sequence[Loop] = ()
+    wheels: Sequence[Wheel] = ()
+    skates: Sequence[Skate] = ()
+    springs: Sequence[PointSpring] = ()
+    inputs: Sequence[Input] = ()
+    sensors: Sequence[Sensor] = ()
+    gravity: Vector = (0.0, 0.0, -9.81)
+    ground: str = "ground"
+    independent: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    couplings: Sequence[Coupling] = ()
+    markers: Sequence[Marker] = ()
+    contacts: Sequence[Contact] = ()
+    tendons: Sequence[Tendon] = ()
+    ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
+    """The joints, each after the joint of its parent."""
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if f.type.startswith("Sequence"):
+                object.__setattr__(self, f.name, tuple(getattr(self, f.name)))
+        object.__setattr__(self, "gravity", vector(self.gravity, f"Gravity of the mechanism '{self.name}'"))
+        problems = [*_repeated(self), *_unknown_bodies(self), *_unknown_others(self)]
+        if not problems:
+            ordered, problems = _ordered(self)
+            object.__setattr__(self, "ordered_joints", tuple(ordered))
+        if problems:
+            raise ModelError(f"The mechanism '{self.name}' cannot be built: " + " ".join(problems))
+
+
+def _repeated(d: MechanismDescription) -> list[str]:
+    problems = []
+    groups: list[tuple[str, list[str]]] = [
+        ("bodies (the ground is one) or markers", [d.ground, *_names(d.bodies), *_names(d.markers)]),
+        ("joints, loops, couplings, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
+        ("springs, tendons or inputs", [*_names(d.springs), *_names(d.tendons), *_names(d.inputs)]),
+        ("outputs", [s.name for s in d.sensors]),
+        ("states or inputs", [*_states(d), *_names(d.inputs)]),
+    ]
+    for what, names in groups:
+        twice = dict.fromkeys(n for n in names if names.count(n) > 1)
+        problems += [f"The name '{n}' is used for {names.count(n)} {what}." for n in twice]
+    return problems
+
+
+def _states(d: MechanismDescription) -> list[str]:
+    acting = (a for a in d.inputs if isinstance(a, Actuator) and a.dynamics != "none")
+    return [*(n for j in d.joints for n in sum(j.state_names, ())), *(f"{a.name}.act" for a in acting)]
+
+
+def _names(parts: Iterable[Any]) -> list[str]:
+    return [part.name for part in parts]
+
+
+def _constraint_names(d: MechanismDescription) -> list[str]:
+    return [*_names(d.loops), *_names(d.couplings), *_names(d.wheels), *_names(d.skates)]
+
+
+def _unknown_bodies(d: MechanismDescription) -> list[str]:
+    known = [d.ground, *(b.name for b in d.bodies)]
+    problems = []
+    pairs: list[tuple[str, str]] = [(f"joint '{j.name}'", name) for j in d.joints for name in (j.parent, j.child)]
+    two: list[tuple[str, Any]] = [("loop", p) for p in d.loops] + [("spring", p) for p in d.springs]
+    two += [("force", p) for p in d.inputs if isinstance(p, LineForce)]
+    pairs += [(f"{what} '{p.name}'", name) for what, p in two for name in (p.first, p.second)]
+    one: list[tuple[str, Any]] = [("wheel", p) for p in d.wheels] + [("skate", p) for p in d.skates]
+    one += [("marker", p) for p in d.markers]
+    one += [("input", p) for p in d.inputs if isinstance(p, Force | Torque)]
+    pairs += [(f"{what} '{p.name}'", p.body) for what, p in one]
+    pairs += [(f"tendon '{t.name}'", name) for t in d.tendons for name in t.bodies]
+    pairs += [(f"actuator '{a.name}'", a.body) for a in d.inputs if isinstance(a, Actuator) and a.body]
+    for where, name in pairs:
+        if name not in known:
+            problems.append(f"In the {where}: {UnknownNameError.among(name, known, 'a body')}")
+    problems += [f"The {what} '{p.name}' connects '{p.first}' with itself." for what, p in two if p.first == p.second]
+    problems += [f"The wheel '{w.name}' is fixed to the ground." for w in d.wheels if w.body == d.ground]
+    return problems
+
+
+def _unknown_others(d: MechanismDescription) -> list[str]:
+    joints = {j.name: j for j in d.joints}
+    problems = []
+    for c in d.couplings:
+        for name in (c.joint, *([c.leader] if c.leader else ())):
+            problems += _one_freedom(f"coupling '{c.name}'", name, joints)
+    for i in d.inputs:
+        if isinstance(i, JointForce):
+            problems += _coordinate(f"input '{i.name}'", i.joint, i.coordinate, joints)
+        elif isinstance(i, Actuator):
+            problems += _driven(i, d, joints)
+    for t in d.tendons:
+        for name in t.joints:
+            problems += _one_freedom(f"tendon '{t.name}'", name, joints)
+    for s in d.sensors:
+        problems += _sensed(s, d, joints)
+    for name in d.independent:
+        problems += _name("recommended states", name, _states(d), "a state")
+    return problems
+
+
+def _sensed(s: Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+    """Return what is wrong with what a sensor looks at."""
+    where, actuators = f"sensor '{s.name}'", _names(i for i in d.inputs if isinstance(i, Actuator))
+    if s.quantity.startswith("joint_"):
+        return _coordinate(where, s.of, s.coordinate, joints)
+    if s.quantity in BODY_QUANTITIES:
+        return _name(where, s.of, [d.ground, *_names(d.bodies)], "a body")
+    if s.quantity.startswith("distance"):
+        lines = [*_names(d.springs), *_names(i for i in d.inputs if isinstance(i, LineForce)), *_names(d.tendons)]
+        return _name(where, s.of, [*lines, *actuators], "a spring, tendon, line force or actuator")
+    if s.quantity == "actuator_force":
+        return _name(where, s.of, actuators, "an actuator")
+    if s.quantity in ("reaction", "contact"):
+        return _name(where, s.of, _constraint_names(d), "a loop, coupling, wheel or skate")
+    return []
+
+
+def _one_freedom(where: str, name: str, joints: dict[str, Joint]) -> list[str]:
+    problems = _coordinate(where, name, 0, joints)
+    if name in joints and len(SPEEDS[joints[name].type]) > 1:
+        problems.append(f"In the {where}: the joint '{name}' must have one freedom.")
+    return problems
+
+
+def _driven(a: Actuator, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+    """Return what is wrong with what an actuator drives."""
+    where = f"actuator '{a.name}'"
+    if a.tendon:
+        return _name(where, a.tendon, _names(d.tendons), "a tendon")
+    if not a.joint:
+        return []
+    problems = _coordinate(where, a.joint, 0, joints)
+    if not problems:
+        kind = joints[a.joint].type
+        freedoms = len(SPEEDS[kind])
+        if len(a.gear) > freedoms:
+            problems.append(f"In the {where}: 'gear' has {len(a.gear)} numbers for {freedoms} speeds of '{a.joint}'.")
+        if kind in ("spherical", "free") and (a.gain[1] or a.bias[1]):
+            problems.append(f"In the {where}: the {kind} joint '{a.joint}' has no length for gain and bias.")
+    return problems
+
+
+def _coordinate(where: str, name: str, coordinate: int, joints: dict[str, Joint]) -> list[str]:
+    if name not in joints:
+        return _name(where, name, list(joints), "a joint")
+    speeds = SPEEDS[joints[name].type]
+    if coordinate in range(len(speeds)):
+        return []
+    return [
+        f"In the {where}: the {joints[name].type} joint '{name}' has {len(speeds)} freedoms, so its coordinate must be "
+        f"one of {list(range(len(speeds)))}, not {coordinate}."
+    ]
+
+
+def _name(where: str, name: str, known: Iterable[str], what: str) -> list[str]:
+    known = list(known)
+    return [] if name in known else [f"In the {where}: {UnknownNameError.among(name, known, what)}"]
+
+
+def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
+    """Return the joints from the ground outwards, and what keeps them from being a tree."""
+    problems = []
+    to_parent: dict[str, Joint] = {}
+    for joint in d.joints:
+        if joint.child == d.ground:
+            problems.append(f"The joint '{joint.name}' has the ground as its child: exchange its parent and child.")
+        elif joint.child in to_parent:
+            problems.append(
+                f"The body '{joint.child}' has two joints to a parent, '{to_parent[joint.child].name}' and "
+                f"'{joint.name}', which closes a circle in the tree: make one of them a loop."
+            )
+        else:
+            to_parent[joint.child] = joint
+    problems += [
+        f"The body '{b.name}' is disconnected: no joint has it as its child."
+        for b in d.bodies
+        if b.name not in to_parent
+    ]
+    if problems:
+        return [], problems
+    ordered: list[Joint] = []
+    placed = {d.ground}
+    waiting = list(d.joints)
+    while ready := [j for j in waiting if j.parent in placed]:
+        ordered += ready
+        placed |= {j.child for j in ready}
+        waiting = [j for j in waiting if j.parent not in placed or j.child not in placed]
+    if waiting:
+        names = ", ".join(f"'{j.name}'" for j in waiting)
+        problems.append(
+            f"The joints {names} form a circle that is not connected to the ground: connect one of their bodies to "
+            "the ground, and make the joint that closes the circle a loop."
+        )
+    return ordered, problems

@@ -1,0 +1,236 @@
+"""The equations of a mechanism for the shell of native models: its signals, its constraints, and values on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import Expression
+from fmilin.model.interface import ModelInfo
+from fmilin.native.feet import Contact, Foot
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.drives import Actuator
+from fmilin.native.mechanism.elements import Sensor
+from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
+from fmilin.native.mechanism.independence import independence_of, require_mass
+from fmilin.native.mechanism.limits import at_limits, opened
+from fmilin.native.mechanism.outputs import CONTACT, constraint_of
+from fmilin.native.mechanism.parameters import changed, geometric, parameters_of
+from fmilin.native.mechanism.quantities import available, input_signals, state_signals
+from fmilin.native.mechanism.remarks import redundant_remarks, rest_remarks, vanishing_remarks
+from fmilin.native.mechanism.system import System
+from fmilin.native.native_engine import AdjustableEngine, Quantity
+
+if TYPE_CHECKING:
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+__all__ = ["MechanismEngine"]
+
+
+class MechanismEngine(AdjustableEngine):
+    """A described mechanism.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+
+    Attributes
+    ----------
+    description : MechanismDescription
+    independence : Independence
+        Which constraints say something, and which are independent.
+
+    Raises
+    ------
+    ModelError
+        When a freedom moves no mass.
+    """
+
+    batches = compilable = True
+    ground: Callable[[Sequence[Foot], FloatArray, FloatArray], Stance] | None = None
+    """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""
+
+    def __init__(self, description: MechanismDescription) -> None:
+        system = System(description)
+        q = state_signals(system).starts[: system.tree.n_q]
+        self.description, self.independence = description, independence_of(system, q)
+        self.system = system = System(description, self.independence.vanishing)
+        require_mass(system, self.independence, q)
+        self.info = ModelInfo(description.name)
+        self.states, self.inputs = state_signals(system), input_signals(system)
+        self.outputs = tuple(sensor.name for sensor in description.sensors)
+        self.constraints = _constraints_of(system)
+        self.independent = tuple(description.independent)
+        self.parameters = parameters_of(description)
+        found = self.independence
+        self.notes = (
+            *description.remarks,
+            *rest_remarks(system),
+            *vanishing_remarks(found),
+            *redundant_remarks(system, found),
+        )
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """Sensors, states, inputs and rates; frames of bodies, lengths of springs, gaps of loops, energies."""
+        return available(self.system, self.states, self.inputs)
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the mechanism with other masses, springs, lengths or gravity.
+
+        Which constraints are independent is decided anew only where lengths change.
+        """
+        description = changed(self.description, values)
+        if geometric(self.description).intersection(values):
+            return self._like(description)
+        other = copy(self)
+        for kept in ("available", "_seen", "_plain"):
+            other.__dict__.pop(kept, None)
+        other.description, other.parameters = description, parameters_of(description)
+        other.system = System(description, self.independence.vanishing)
+        if any(name.endswith(".mass") for name in values):
+            require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
+        return other
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
+        del t
+        if not any(isinstance(i, Actuator) for i in self.description.inputs):
+            return self
+        evaluator: MechanismEvaluator = self._plain
+        at, remarks = at_limits(evaluator.system, evaluator.state(x, u))
+        if not remarks:
+            return self
+        if (at, remarks) not in self._seen:
+            other = self._seen[at, remarks] = self._like(opened(self.description, at, remarks))
+            other.names_limits, other.outputs = True, self.outputs
+        return self._seen[at, remarks]
+
+    @cached_property
+    def _seen(self) -> dict[tuple[Any, tuple[str, ...]], Self]:
+        """What :meth:`seen_at` has returned."""
+        return {}
+
+    @cached_property
+    def _plain(self) -> MechanismEvaluator:
+        """An evaluator without outputs."""
+        return self.evaluator((), ())
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismEvaluator:
+        """Return what computes these quantities.
+
+        Raises
+        ------
+        ModelError
+            When an output is a reaction that rigid bodies do not determine.
+        """
+        for quantity in outputs:
+            self._require_determined(quantity)
+        return MechanismEvaluator(
+            System(self.description, self.independence.vanishing), self.independence.all, outputs, observed
+        )
+
+    @property
+    def contacts(self) -> Sequence[Contact]:  # type: ignore[override]
+        """Feet that are held on the ground."""
+        return self.description.contacts
+
+    def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with feet held where they are at a point, which becomes its start."""
+        del t
+        # The system's own description has virtual links beside what was described.
+        system = System(self.description)
+        q, v, a = system.parts(x)
+        known = None if self.ground is None else self.ground(feet, x, u)
+        found = self._like(_activated(held(system, feet, q, v, u, stance=known), a))
+        less = without_undetermined(found.description, found.independence)
+        found = found if less is found.description else self._like(less)
+        named = [sensor.name for sensor in found.description.sensors]
+        found.outputs = (*self.outputs, *(name for name in named if name not in self.outputs))
+        return found
+
+    def _like(self, description: MechanismDescription) -> Self:
+        """Return the engine of another description that comes from the same place."""
+        other = type(self)(description)
+        other.info, other.start_points, other.ground = self.info, self.start_points, self.ground
+        return other
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
+        """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
+        del t
+        solution = self.evaluator((), ()).solution(x, u)
+        places = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
+        found = {}
+        for contact in self.contacts:
+            of = loop_of(contact.foot)
+            keys = [((of, index), sign) for index, sign in CONTACT[: 6 if contact.foot.flat else 3]]
+            found[contact.foot.name] = np.array(
+                [
+                    0.0
+                    if key in self.independence.vanishing  # joints hold the foot in this direction
+                    else np.nan
+                    if key in self.independence.undetermined
+                    else sign * solution.multipliers[places[key]]
+                    for key, sign in keys
+                ]
+            )
+        return found
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph, written down by the recursion."""
+        from fmilin.native.mechanism.tracing import in_graph
+
+        return in_graph(self.evaluator(outputs, observed), self.independence, outputs, observed)
+
+    def _require_determined(self, output: Quantity) -> None:
+        source = output.source
+        if not isinstance(source, Sensor) or source.quantity not in ("reaction", "contact"):
+            return
+        if (source.of, constraint_of(source)[0]) in self.independence.undetermined:
+            raise ModelError(
+                f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are redundant, "
+                "and rigid bodies do not say how they share their load. Use a loop with fewer constraints "
+                "(spherical or point_on_line instead of revolute, say), or leave the output out."
+            )
+
+
+def _activated(description: MechanismDescription, activations: FloatArray) -> MechanismDescription:
+    """Return the description with these start values of activations."""
+    if not len(activations):
+        return description
+    values = iter(activations.tolist())
+    inputs = [
+        replace(i, activation=next(values)) if isinstance(i, Actuator) and i.dynamics != "none" else i
+        for i in description.inputs
+    ]
+    return replace(description, inputs=inputs)
+
+
+def _constraints_of(system: System) -> tuple[Constraint, ...]:
+    """Return the loops, wheels and skates, then the lengths of quaternions."""
+    found = []
+    for loop in system.loop_constraints:
+        name = f"{loop.of}[{loop.index}]"
+        slip = Expression.variable(f"{loop.of}.slip[{loop.index}]")
+        if loop.level == "velocity":
+            found.append(Constraint(slip, name, "velocity"))
+            continue
+        gap = Expression.variable(f"{loop.of}.gap[{loop.index}]")
+        found.append(Constraint(gap, name, "position", rate=slip))
+    names = system.tree.state_names[0]
+    for joint, coordinates in system.tree.coordinates_of.items():
+        if coordinates and int(coordinates[-1]) in system.tree.ball_coordinates:
+            e = [f"`{names[i]}`" for i in coordinates[-4:]]
+            text = " + ".join(f"{a}^2" for a in e)
+            name = f"length of the quaternion of {joint}"  # its rate is zero by itself: nothing is hidden behind it
+            found.append(Constraint.from_text(f"({text} - 1)/2", name=name, level="velocity"))
+    return tuple(found)

@@ -1,0 +1,95 @@
+"""Mechanisms from files: which kind of file it is, and what lies beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.source_lines import Places
+from fmilin.native.mechanism.toml_file import description_of, read_parts
+from fmilin.native.mechanism.urdf_file import beside, read_urdf_description, robot_in
+
+__all__ = ["Source", "mechanism_from", "read_mechanism_file"]
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A mechanism as a file describes it.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+    places : Places
+        Where its parts stand, for messages.
+    """
+
+    description: MechanismDescription
+    places: Places
+
+
+def mechanism_from(
+    kind: Callable[[MechanismDescription], Kind],
+    path: Path,
+    additions: Path | None = None,
+    *,
+    floating_base: bool = False,
+) -> Kind:
+    """Return the mechanism of a ``.toml`` or ``.urdf`` file.
+
+    Parameters
+    ----------
+    kind : callable
+        Makes a model of a description and closes its loops: the class ``Mechanism``, or one derived from it.
+    path, additions, floating_base
+        As for :func:`read_mechanism_file`.
+
+    Raises
+    ------
+    ModelError
+        When a file cannot be read or something in it is wrong; with the line and the part.
+    ConstraintError
+        When a loop cannot be closed.
+    """
+    source = read_mechanism_file(path, additions, floating_base=floating_base)
+    with source.places.named():
+        return kind(source.description)
+
+
+def read_mechanism_file(path: Path, additions: Path | None = None, *, floating_base: bool = False) -> Source:
+    """Read a ``.toml`` or ``.urdf`` file.
+
+    Parameters
+    ----------
+    path : Path
+    additions : Path, optional
+        A TOML file with the loops and whatever else a URDF file lacks; ``STEM.fmilin.toml`` beside it when left out.
+    floating_base : bool
+        Whether the root link of the URDF file moves freely.
+
+    Raises
+    ------
+    ModelError
+        When a file cannot be read or something in it is wrong; with the line and the part.
+    """
+    if path.suffix.lower() == ".urdf":
+        extra = beside(path) if additions is None else additions
+        parts = None if extra is None else read_parts(extra)
+        if parts is not None and "urdf" in parts.content:
+            what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
+            raise parts.places.wrong(parts.lines.find(("urdf",)), what)
+        return Source(*read_urdf_description(path, parts, floating_base=floating_base))
+    if additions is not None:
+        raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
+    parts = read_parts(path)
+    robot = robot_in(parts)
+    if robot is not None:
+        return Source(*read_urdf_description(robot, parts, floating_base=floating_base))
+    if floating_base:
+        raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
+    return Source(description_of(parts), parts.places)

@@ -1,0 +1,213 @@
+"""Feet of a mechanism: bodies and markers that stay where they are, by loops from the ground."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ConstraintError, ModelError
+from fmilin.native.feet import Contact, Foot, contact_signals, unknown_foot
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.elements import Sensor
+from fmilin.native.mechanism.independence import Independence
+from fmilin.native.mechanism.kinematics import velocities
+from fmilin.native.mechanism.outputs import constraint_of
+from fmilin.native.mechanism.parts import Loop
+from fmilin.native.mechanism.placement import Placement, vector
+from fmilin.native.mechanism.system import System
+
+__all__ = ["Stance", "Standing", "held", "loop_of", "without_undetermined"]
+
+Floats = NDArray[np.float64]
+
+AT_REST = 1e-6
+"""Speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A point of a body in the world.
+
+    Attributes
+    ----------
+    body : str
+    point : array, shape (3,)
+        In the body's frame.
+    p : array, shape (3,)
+    R : array, shape (3, 3)
+    v, w : array, shape (3,)
+    friction : float or None
+    """
+
+    body: str
+    point: Floats
+    p: Floats
+    R: Floats
+    v: Floats
+    w: Floats
+    friction: float | None
+
+
+def loop_of(foot: Foot) -> str:
+    """Return the name of the loop that holds a foot."""
+    return f"{foot.name}.contact"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a foot touches the ground, of what is known of the ground from elsewhere.
+
+    Attributes
+    ----------
+    body : str
+    point : array, shape (3,)
+        In the body's frame.
+    contact : Contact
+    """
+
+    body: str
+    point: Floats
+    contact: Contact
+
+
+@dataclass(frozen=True)
+class Stance:
+    """What is known of the ground under feet.
+
+    Attributes
+    ----------
+    feet : mapping of str to Standing
+        By the names of the feet.
+    remarks : tuple of str
+        What a user should know of the mechanism that stands there, in place of what was said of it before.
+    """
+
+    feet: Mapping[str, Standing]
+    remarks: tuple[str, ...]
+
+
+def held(
+    system: System,
+    feet: Sequence[Foot],
+    q: Floats,
+    v: Floats,
+    u: Floats,
+    *,
+    stance: Stance | None = None,
+) -> MechanismDescription:
+    """Return the description with feet held where they are at q, v, which become start values, as u does.
+
+    Parameters
+    ----------
+    system : System
+    feet : sequence of Foot
+        Names of bodies or markers.
+    q, v, u : array, shape (n_q,), (n,), (nu,)
+    stance : Stance, optional
+        What is known of the ground; nothing when left out.
+
+    Raises
+    ------
+    UnknownNameError
+        With the nearest names.
+    ModelError
+        When a foot is fixed to the ground, or held already.
+    ConstraintError
+        When a foot moves.
+    """
+    description, tree = system.description, system.tree
+    at = velocities(tree, q, v)
+    fastest = max(1.0, float(np.abs(v).max(initial=0.0)))
+    g = np.array(description.gravity)
+    up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
+    loops, sensors, contacts = [], [], []
+    for foot in feet:
+        stands = None if stance is None else stance.feet[foot.name]
+        place = _place(system, foot, stands, np.asarray(at.X), np.asarray(at.V))
+        speed = float(np.linalg.norm(np.concatenate((place.v, place.w if foot.flat else ()))))
+        if speed > AT_REST * fastest:
+            raise ConstraintError(
+                f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a "
+                "point where it rests."
+            )
+        loops.append(
+            Loop(
+                loop_of(foot),
+                "fixed" if foot.flat else "spherical",
+                description.ground,
+                place.body,
+                Placement(vector(place.p, "A foot")),
+                Placement(vector(place.point, "A foot"), place.R.T),
+            )
+        )
+        signals = contact_signals(foot)
+        sensors += [Sensor(s.name, "contact", loop_of(foot), coordinate=i) for i, s in enumerate(signals)]
+        contacts.append(Contact(foot, up, place.friction) if stands is None else stands.contact)
+    joints = [
+        replace(
+            joint,
+            position=tuple(q[list(tree.coordinates_of[joint.name])].tolist()),
+            velocity=tuple(v[list(tree.speeds_of[joint.name])].tolist()),
+        )
+        for joint in description.joints
+    ]
+    return replace(
+        description,
+        joints=joints,
+        inputs=[replace(force, start=value) for force, value in zip(description.inputs, u.tolist(), strict=True)],
+        loops=(*description.loops, *loops),
+        sensors=(*description.sensors, *sensors),
+        contacts=(*description.contacts, *contacts),
+        remarks=stance.remarks if stance else (*description.remarks, _where([foot.name for foot in feet])),
+    )
+
+
+def without_undetermined(description: MechanismDescription, found: Independence) -> MechanismDescription:
+    """Return the description without the contact forces that rigid bodies do not determine."""
+    of_feet = {s.name: (s.of, constraint_of(s)[0]) for s in description.sensors if s.quantity == "contact"}
+    lost = [name for name, key in of_feet.items() if key in found.undetermined]
+    shared = [name for name in lost if of_feet[name] not in found.vanishing]
+    if not lost:
+        return description
+    remark = (
+        f"More is held than can move: rigid bodies do not determine the contact forces {', '.join(shared)}, which are "
+        "no outputs and are not checked."
+    )
+    return replace(
+        description,
+        sensors=[sensor for sensor in description.sensors if sensor.name not in lost],
+        remarks=(*description.remarks, *([remark] if shared else [])),
+    )
+
+
+def _where(names: Sequence[str]) -> str:
+    one = len(names) == 1
+    return (
+        f"The {'foot' if one else 'feet'} {', '.join(names)} {'is' if one else 'are'} held where "
+        f"{'it is' if one else 'they are'} at the start: this mechanism has no ground of its own to stand on."
+    )
+
+
+def _place(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Floats) -> _Place:
+    description, tree = system.description, system.tree
+    markers = {marker.name: marker for marker in description.markers}
+    marker = markers.get(foot.name)
+    body = stands.body if stands is not None else foot.name if marker is None else marker.body
+    if body not in {b.name for b in description.bodies}:
+        known = [*markers, *(b.name for b in description.bodies)]
+        raise unknown_foot(foot.name, known, f"a body or marker of '{description.name}' that could be held")
+    if any(loop.name == loop_of(foot) for loop in description.loops):
+        raise ModelError(f"The foot '{foot.name}' is held already.")
+    link, offset = tree.place[body]
+    if link == 0:
+        raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
+    point = stands.point if stands is not None else np.zeros(3) if marker is None else np.array(marker.point)
+    frame = X[link] @ offset
+    p = frame[:3, 3] + frame[:3, :3] @ point
+    w = V[link, :3]
+    return _Place(
+        body, point, p, frame[:3, :3], V[link, 3:] + np.cross(w, p), w, None if marker is None else marker.friction
+    )

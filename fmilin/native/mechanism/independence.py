@@ -1,0 +1,201 @@
+"""Which constraints of a mechanism are independent: loops are redundant as a rule, seen in space.
+
+A planar four-bar with pins has three constraints too many: its links stay in their plane by the other pins. Such rows
+are recognized and left out of the equations; the accelerations do not depend on them. Reactions that redundant
+constraints share among themselves cannot be known from a rigid model; the others can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.tolerances import CLOSED, RANK
+from fmilin.native.mechanism.kinematics import coordinate_columns
+from fmilin.native.mechanism.system import System
+
+__all__ = ["Independence", "close_loops", "independence_of", "require_mass"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+VANISHING = 1e-11
+"""Rows of G smaller than this at every configuration tried are zero by construction."""
+
+BESIDE = 0.05
+"""How far the freedoms are moved, in rad or m, to look at configurations beside the given one."""
+
+
+@dataclass(frozen=True)
+class Independence:
+    """Which constraints say something, and which of them are independent.
+
+    Attributes
+    ----------
+    total : int
+        Number of all constraints of the loops, wheels and skates.
+    vanishing : tuple of (str, int)
+        Loop and number of those that hold by themselves: their row of G is zero by construction. They are left out
+        of the equations, and the others, m of them, are numbered without them.
+    position : array of int
+        Independent constraints on positions.
+    all : array of int
+        Independent constraints on velocities, those of ``position`` first.
+    undetermined : tuple of (str, int)
+        Constraints whose reactions a rigid model does not know.
+    """
+
+    total: int
+    vanishing: tuple[tuple[str, int], ...]
+    position: Ints
+    all: Ints
+    undetermined: frozenset[tuple[str, int]]
+
+
+def close_loops(system: System, q: Floats, *, iterations: int = 60) -> tuple[Floats, float]:
+    """Return coordinates near q with g(q) = 0, if there are any, and the largest gap that is left.
+
+    Damped Gauss-Newton steps of least norm; quaternions get unit length.
+    """
+    q = normalized(system, q)
+    gap, G, E = _linear(system, q)
+    for _ in range(iterations):
+        size = float(np.abs(gap).max(initial=0.0))
+        if size < 1e-14:
+            break
+        step = -np.linalg.lstsq(G, gap, rcond=1e-10)[0]
+        best = None
+        for damping in (1.0, 0.5, 0.25, 0.1, 0.03):
+            there = normalized(system, q + damping * (E @ step))
+            found = _linear(system, there)
+            if np.linalg.norm(found[0]) < np.linalg.norm(gap):
+                best = there, found
+                break
+        if best is None:
+            break
+        q, (gap, G, E) = best[0], best[1]
+    return q, float(np.abs(gap).max(initial=0.0))
+
+
+def normalized(system: System, q: Floats) -> Floats:
+    """Return coordinates whose quaternions have unit length."""
+    q = np.array(q, dtype=np.float64)
+    e = q[..., system.tree.ball_coordinates]
+    q[..., system.tree.ball_coordinates] = e / np.sqrt((e * e).sum(axis=-1, keepdims=True))
+    return q
+
+
+def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
+    zero = np.zeros(system.tree.n)
+    state = system.state(q, zero, np.zeros(system.nu))
+    gaps, G = system.gaps(state), state.G[: system.m_q]
+    lost = np.flatnonzero(~(np.isfinite(gaps) & np.isfinite(G).all(axis=1)))
+    if len(lost):
+        raise NumericalError(
+            f"The constraint '{system.loop_constraints[lost[0]].of}' of the mechanism "
+            f"'{system.description.name}' has no value where the joints start: a wheel that lies flat has no lowest "
+            "point. Start from another position."
+        )
+    return gaps, G, coordinate_columns(system.tree, q, zero)[0]
+
+
+def independence_of(system: System, q: Floats) -> Independence:
+    """Decide at the configuration nearest to q that closes the loops, and at others beside it."""
+    m, m_q = len(system.loop_constraints), system.m_q
+    if not m:
+        none = np.empty(0, dtype=np.intp)
+        return Independence(0, (), none, none, frozenset())
+    closed, _ = close_loops(system, q)
+    random = np.random.default_rng(1977)
+    vanishing = _vanishing(system, closed, random)
+    candidates = [closed, *(_beside(system, closed, random) for _ in range(2))]
+    jacobians = [_jacobian(system, c) for c in candidates]
+    ranks = [int(np.linalg.matrix_rank(G, tol=_tolerance(G))) for G in jacobians]
+    G = jacobians[int(np.argmax(ranks))]  # the closed configuration itself, unless it is singular
+    keys = [(loop.of, loop.index) for loop in system.loop_constraints]
+    undetermined = frozenset(keys[i] for i in _undetermined(G))
+    G, on_positions = G[~vanishing], np.arange(m)[~vanishing] < m_q
+    position = _independent(G[on_positions])
+    rest = np.flatnonzero(~on_positions)
+    across = G[rest]
+    if len(position):
+        Q, _ = np.linalg.qr(G[position].T)
+        across = across - across @ Q @ Q.T
+    everything = np.concatenate((position, rest[_independent(across)]))
+    return Independence(m, tuple(keys[i] for i in np.flatnonzero(vanishing)), position, everything, undetermined)
+
+
+def _vanishing(system: System, closed: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Return which rows of G are zero wherever the joints are, and have no gap that they could not close."""
+    elsewhere = [
+        _jacobian(system, normalized(system, closed + random.uniform(-0.7, 0.7, closed.shape))) for _ in range(3)
+    ]
+    sizes = np.max([np.linalg.norm(G, axis=1) for G in elsewhere], axis=0)
+    vanishing = sizes <= VANISHING * max(float(sizes.max(initial=0.0)), 1e-300)
+    gaps = np.abs(_linear(system, closed)[0])
+    vanishing[: system.m_q] &= gaps <= CLOSED
+    return np.asarray(vanishing)
+
+
+def _jacobian(system: System, q: Floats) -> Floats:
+    state = system.state(q, np.zeros(system.tree.n), np.zeros(system.nu))
+    return np.asarray(state.G)
+
+
+def _beside(system: System, q: Floats, random: np.random.Generator) -> Floats:
+    """Return a closed configuration a little away, along a motion that the constraints on positions allow."""
+    _, G, E = _linear(system, q)
+    Vt = np.linalg.svd(G)[2] if len(G) else np.eye(system.tree.n)
+    rank = int(np.linalg.matrix_rank(G, tol=_tolerance(G))) if len(G) else 0
+    free = Vt[rank:]
+    step = random.uniform(-1, 1, len(free)) @ free if len(free) else np.zeros(system.tree.n)
+    return close_loops(system, q + BESIDE * (E @ step))[0]
+
+
+def _tolerance(G: Floats) -> float:
+    return RANK * max(float(np.linalg.norm(G, 2)), 1e-300)
+
+
+def _independent(G: Floats) -> Ints:
+    """Return independent rows, in their order, the best ones by pivoting."""
+    if not G.size or not G.any():
+        return np.empty(0, dtype=np.intp)
+    _, R, order = linalg.qr(G.T, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    return np.sort(order[: int(np.count_nonzero(diagonal > RANK * diagonal[0]))]).astype(np.intp)
+
+
+def _undetermined(G: Floats) -> Ints:
+    """Return the rows that take part in a self-stress, G' s = 0."""
+    U, sigma, _ = np.linalg.svd(G)
+    rank = int(np.count_nonzero(sigma > RANK * max(sigma.max(initial=0.0), 1e-300)))
+    stress = U[:, rank:]
+    return np.flatnonzero(np.abs(stress).max(axis=1, initial=0.0) > 1e-7)
+
+
+def require_mass(system: System, found: Independence, q: Floats) -> None:
+    """Refuse a freedom that moves no mass.
+
+    Raises
+    ------
+    ModelError
+        With the joint that moves it.
+    """
+    tree = system.tree
+    beside = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
+    state = system.state(beside, np.zeros(tree.n), np.zeros(system.nu))
+    G = state.G[found.all]
+    K = np.linalg.svd(G)[2][len(G) :].T if len(G) else np.eye(tree.n)
+    masses, shapes = np.linalg.eigh(K.T @ state.M @ K)
+    if not len(masses) or masses[0] > 1e-14 * masses[-1]:
+        return
+    speed = int(np.argmax(np.abs(K @ shapes[:, 0])))
+    joint = next(name for name, speeds in tree.speeds_of.items() if speed in speeds)
+    raise ModelError(
+        f"In the mechanism '{system.description.name}' the joint '{joint}' moves no mass or inertia, so that no force "
+        "decides how it moves: give what it moves a mass and an inertia, or fix the joint."
+    )

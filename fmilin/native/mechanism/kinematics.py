@@ -1,0 +1,239 @@
+"""Positions, velocities and accelerations of all links, and how they change with the coordinates.
+
+The forward recursions of Spencer (thesis), A.3 and 4.3, with all screws seen from the ground ("global coordinate
+transformations", A.3.3). There the transformations Ad between parent and child drop out of the recursions
+
+    V_i = V_P + S_i v_i,    Vdot_i = Vdot_P + S_i vdot_i + Sdot_i v_i,    Sdot_i = ad_(V_i) S_i,
+
+and what is left of them are sums over the freedoms above a link: products with constant matrices of zeros and ones.
+Only positions are computed level by level. Arrays may have leading axes: many points at once.
+
+Derivatives come as columns, one for each freedom. A displacement theta_j of the freedom j moves everything beyond it
+by the screw S_j (identity A.1); with
+
+    psi_j = ad_(V_P) S_j,    phi_j = ad_(Vdot_P) S_j + ad_(V_P) psi_j
+
+(P the parent of the link that j moves first) follow, for links i beyond j,
+
+    dV_i/dtheta_j = ad_(S_j) V_i + psi_j,                        dV_i/dv_j = S_j,
+    dVdot_i/dtheta_j = ad_(S_j) Vdot_i + ad_(psi_j) V_i + phi_j,  dVdot_i/dv_j = ad_(S_j) V_i + psi_j + Sdot_j.
+
+They hold for balls, too, whose speeds are not the rates of coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fmilin.native.mechanism.screws import Array, ad, along, cross
+from fmilin.native.mechanism.tree import Tree
+
+__all__ = [
+    "Motion",
+    "Velocities",
+    "accelerations",
+    "coordinate_rates",
+    "displacement_of",
+    "local_transformations",
+    "positions",
+    "velocities",
+]
+
+
+@dataclass(frozen=True)
+class Velocities:
+    """Positions and velocities of the links.
+
+    Attributes
+    ----------
+    X : array, shape (..., N + 1, 4, 4)
+        Frames of the links f_(0,i).
+    S, Sdot : array, shape (..., n, 6)
+    V : array, shape (..., N + 1, 6)
+    """
+
+    X: Array
+    S: Array
+    Sdot: Array
+    V: Array
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What the derivatives of velocities and accelerations are made of.
+
+    Attributes
+    ----------
+    at : Velocities
+    A : array, shape (..., N + 1, 6)
+        Vdot; the ground accelerates against gravity.
+    psi, phi : array, shape (..., n, 6)
+    """
+
+    at: Velocities
+    A: Array
+    psi: Array
+    phi: Array
+
+
+def positions(tree: Tree, q: Array) -> Array:
+    """Return the frames of all links, f_(0,i) = f_(0,P) f_(P,i)(q_i), shape (..., N + 1, 4, 4), for q (..., n_q)."""
+    F = local_transformations(tree, q)
+    shape = q.shape[:-1]
+    X = [np.broadcast_to(np.eye(4), (*shape, 1, 4, 4))]
+    first = 0
+    for low, high in tree.levels:
+        parents = tree.P[low:high] - first
+        X.append(X[-1][..., parents, :, :] @ F[..., low:high, :, :])
+        first = low
+    return np.concatenate(X, axis=-3)
+
+
+def velocities(tree: Tree, q: Array, v: Array) -> Velocities:
+    """Return frames, screws and velocities for q (..., n_q) and v (..., n)."""
+    X = positions(tree, q)
+    there = X[..., tree.L, :, :]
+    turned = there[..., :3, :3] @ np.swapaxes(tree.axes.reshape(-1, 2, 3), -1, -2)
+    w = turned[..., 0]
+    S = np.concatenate((w, turned[..., 1] + cross(there[..., :3, 3], w)), axis=-1)
+    V = tree.above @ (S * v[..., None])
+    return Velocities(X, S, along(ad(V[..., tree.L, :]), S), V)
+
+
+def accelerations(tree: Tree, at: Velocities, v: Array, gravity: Array) -> Array:
+    """Return Vdot of all links for vdot = 0, shape (..., N + 1, 6); the ground accelerates against gravity (3,)."""
+    base = np.concatenate((np.zeros(3), -np.asarray(gravity)))
+    return tree.above @ (at.Sdot * v[..., None]) + base
+
+
+def motion(tree: Tree, at: Velocities, A: Array) -> Motion:
+    """Return the screws psi and phi at given accelerations."""
+    parent = tree.P[tree.L]
+    V = ad(at.V[..., parent, :])
+    psi = along(V, at.S)
+    return Motion(at, A, psi, along(ad(A[..., parent, :]), at.S) + along(V, psi))
+
+
+@dataclass(frozen=True)
+class LinkColumns:
+    """Derivatives of V and Vdot of some links, one column (row of the second to last axis) for each freedom.
+
+    Attributes
+    ----------
+    V_q, A_q, A_v : array, shape (..., k, n, 6)
+        dV/dtheta, dVdot/dtheta, dVdot/dv.
+    V_v : array, shape (..., k, n, 6)
+        dV/dv, which is also the displacement, and dVdot/dvdot.
+    """
+
+    V_q: Array
+    A_q: Array
+    A_v: Array
+    V_v: Array
+
+
+def link_columns(tree: Tree, motion: Motion, links: Any) -> LinkColumns:
+    """Return the derivatives of the velocities and accelerations of ``links`` (k,) along all freedoms."""
+    at = motion.at
+    moves = tree.above[links][..., None]
+    S = at.S[..., None, :, :]
+    turn_V = -(S @ np.swapaxes(ad(at.V[..., links, :]), -1, -2))  # ad_S V = -ad_V S
+    turn_A = -(S @ np.swapaxes(ad(motion.A[..., links, :]), -1, -2))
+    psi = motion.psi[..., None, :, :]
+    bend = -(psi @ np.swapaxes(ad(at.V[..., links, :]), -1, -2))
+    return LinkColumns(
+        V_q=moves * (turn_V + psi),
+        A_q=moves * (turn_A + bend + motion.phi[..., None, :, :]),
+        A_v=moves * (turn_V + psi + at.Sdot[..., None, :, :]),
+        V_v=moves * S,
+    )
+
+
+def coordinate_rates(tree: Tree, q: Array, v: Array) -> Array:
+    """Return q' (..., n_q): the speeds on screws, e' = e o (0, w) / 2 on balls."""
+    shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    rates = np.zeros((*shape, tree.n_q), dtype=np.result_type(q, v))
+    rates[..., tree.screw_coordinates] = v[..., tree.screw_speeds]
+    if len(tree.balls):
+        rates[..., tree.ball_coordinates] = along(_ball_rates(q[..., tree.ball_coordinates]), v[..., tree.ball_speeds])
+    return rates
+
+
+def coordinate_columns(tree: Tree, q: Array, v: Array) -> tuple[Array, Array]:
+    """Return E with q' = E v, shape (..., n_q, n), and d(q')/dq, shape (..., n_q, n_q)."""
+    shape = q.shape[:-1]
+    E, E_q = np.zeros((*shape, tree.n_q, tree.n)), np.zeros((*shape, tree.n_q, tree.n_q))
+    E[..., tree.screw_coordinates, tree.screw_speeds] = 1.0
+    if len(tree.balls):
+        rows, columns = tree.ball_coordinates, tree.ball_speeds
+        E[..., rows[:, :, None], columns[:, None, :]] = _ball_rates(q[..., rows])
+        E_q[..., rows[:, :, None], rows[:, None, :]] = np.swapaxes(
+            (v[..., columns] @ BALL_RATES.reshape(4, 4, 3).transpose(2, 0, 1).reshape(3, 16)).reshape(
+                *v.shape[:-1], -1, 4, 4
+            ),
+            -1,
+            -2,
+        )
+    return E, E_q
+
+
+def displacement_of(tree: Tree, q: Array, dq: Array) -> Array:
+    """Return the displacements theta that small changes of the coordinates make, shape (..., n, k), for dq (n_q, k).
+
+    On a ball theta = 2 E' de / |e|^2, E of e' = E w: the part of de along e turns nothing.
+    """
+    theta = np.zeros((*q.shape[:-1], tree.n, dq.shape[-1]), dtype=np.result_type(q, dq))
+    theta[..., tree.screw_speeds, :] = dq[..., tree.screw_coordinates, :]
+    if len(tree.balls):
+        e = q[..., tree.ball_coordinates]
+        E = _ball_rates(e) * (4 / (e * e).sum(axis=-1))[..., None, None]
+        theta[..., tree.ball_speeds, :] = np.swapaxes(E, -1, -2) @ dq[..., tree.ball_coordinates, :]
+    return theta
+
+
+def _ball_table() -> Array:
+    """Return T with E = (e @ T) as 4 x 3 such that e' = E w: half the product of the quaternions e and (0, w)."""
+    T = np.zeros((4, 4, 3))
+    T[0, 1:, :] = np.eye(3)
+    for i in range(3):
+        T[1 + i, 0, i] = -1.0
+        j, k = (i + 1) % 3, (i + 2) % 3
+        T[1 + i, 1 + k, j], T[1 + i, 1 + j, k] = 1.0, -1.0  # (e x w)
+    return T.reshape(4, 12) / 2
+
+
+BALL_RATES = _ball_table()
+
+
+def _ball_rates(e: Array) -> Array:
+    return (e @ BALL_RATES).reshape((*e.shape[:-1], 4, 3))
+
+
+def local_transformations(tree: Tree, q: Array) -> Array:
+    """Return f_(P,i)(q_i) of all links, shape (..., N + 1, 4, 4)."""
+    if not tree.n:  # nothing moves
+        return np.broadcast_to(tree.M, (*q.shape[:-1], *tree.M.shape))
+    angle = q[..., tree.coordinate, None, None]
+    sine, rise, advance = tree.turn
+    F = tree.M + sine * np.sin(angle) + rise * (1 - np.cos(angle)) + advance * angle
+    if len(tree.balls):
+        F[..., tree.balls, :, :] = tree.M[tree.balls] @ _ball_turn(q[..., tree.ball_coordinates])
+    return F
+
+
+def _ball_turn(e: Array) -> Array:
+    """Return the rotation of quaternions of any length as homogeneous transformations, shape (..., 4, 4)."""
+    E = _ball_rates(e)
+    # R = F' E with e' = E w from the right and e' = F w from the left, 4 / |e|^2; F differs in the sign of (e x w).
+    R = np.swapaxes(_ball_rates(-e * CONJUGATE) * CONJUGATE[:, None], -1, -2) @ E
+    R = R * (4 / (e * e).sum(axis=-1))[..., None, None]
+    X = np.zeros((*e.shape[:-1], 4, 4), dtype=R.dtype)
+    X[..., :3, :3] = R
+    X[..., 3, 3] = 1.0
+    return X
+
+
+CONJUGATE = np.array([-1.0, 1.0, 1.0, 1.0])

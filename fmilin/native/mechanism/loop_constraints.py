@@ -1,0 +1,225 @@
+"""The constraints of a mechanism: which rows hold a loop, a wheel or a skate, and the values g(q).
+
+A loop is cut (Spencer (thesis), A.2.1); the constraint on its two frames is written with the coordinates of no virtual
+link (A.3.3): points that coincide along directions, and axes that stay perpendicular. Their Jacobian is what is left of
+Ghat after the virtual coordinates are eliminated (A.12), up to a regular factor. A helical loop keeps its virtual link,
+because several turns of the screw are several positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.elements import Coupling, Skate, Wheel
+from fmilin.native.mechanism.markers import Markers
+from fmilin.native.mechanism.parts import Body, Joint, Loop
+from fmilin.native.mechanism.placement import ORIGIN
+from fmilin.native.mechanism.rows import FixedRows, Rows
+from fmilin.native.mechanism.screws import Array
+from fmilin.native.mechanism.tree import Tree
+
+__all__ = ["LoopConstraint", "PositionValues", "collect_loop_constraints", "values_of", "with_virtual_links"]
+
+AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "revolute": ("bca", (("a", "b"), ("a", "c"))),
+    "prismatic": ("bc", (("a", "b"), ("a", "c"), ("b", "c"))),
+    "cylindrical": ("bc", (("a", "b"), ("a", "c"))),
+    "universal": ("bca", (("b", "a"),)),
+    "spherical": ("bca", ()),
+    "planar": ("a", (("a", "b"), ("a", "c"))),
+    "fixed": ("bca", (("a", "b"), ("a", "c"), ("b", "c"))),
+    "point_on_line": ("bc", ()),
+    "point_on_plane": ("a", ()),
+}
+"""Directions of the first body along which the origins coincide, and pairs of axes, that of the second body first,
+which stay perpendicular; a is the axis, b the second axis, c = a x b."""
+
+
+@dataclass(frozen=True)
+class LoopConstraint:
+    """One scalar constraint.
+
+    Parameters
+    ----------
+    of : str
+        The loop, coupling, wheel or skate.
+    index : int
+        Which of its constraints, from 1.
+    row : tuple of (str, int)
+        The row, as :class:`Rows` named it.
+    level : {"position", "velocity"}
+    base : int
+        Of a line: the point whose distance along the direction is measured.
+    constant : float
+        Subtracted from the value.
+    terms : tuple of (str, float)
+        Of a coupling: joints and the factors of their coordinates; the leader last.
+    powers : tuple of float
+        Of a coupling: the factors of the leader's second and higher powers.
+    """
+
+    of: str
+    index: int
+    row: tuple[str, int]
+    level: Literal["position", "velocity"] = "position"
+    base: int = 0
+    constant: float = 0.0
+    terms: tuple[tuple[str, float], ...] = ()
+    powers: tuple[float, ...] = ()
+
+
+def with_virtual_links(description: MechanismDescription) -> MechanismDescription:
+    """Return the description with a virtual link (A.2.2) for each helical loop, which is then held fast at its end."""
+    helical = [loop for loop in description.loops if loop.type == "helical"]
+    if not helical:
+        return description
+    bodies = [Body(f"{loop.name}.virtual", None) for loop in helical]
+    joints = [
+        Joint(
+            loop.name,
+            "helical",
+            loop.first,
+            f"{loop.name}.virtual",
+            placement=loop.first_placement,
+            axis=loop.axis,
+            pitch=loop.pitch,
+            position=loop.turn,
+        )
+        for loop in helical
+    ]
+    fixed = {
+        loop.name: replace(
+            loop, name=f"{loop.name}.end", type="fixed", first=f"{loop.name}.virtual", first_placement=ORIGIN
+        )
+        for loop in helical
+    }
+    return replace(
+        description,
+        bodies=(*description.bodies, *bodies),
+        joints=(*description.joints, *joints),
+        loops=tuple(fixed.get(loop.name, loop) for loop in description.loops),
+    )
+
+
+def collect_loop_constraints(description: MechanismDescription, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+    """Add the rows of all loops, wheels and skates; return the constraints, those on positions first."""
+    found: list[LoopConstraint] = []
+    for loop in description.loops:
+        found += _loop(loop, markers, rows)
+    for coupling in description.couplings:
+        found.append(_coupling(coupling, description.ground, markers, rows))
+    for wheel in description.wheels:
+        found += _wheel(wheel, description.ground, markers, rows)
+    for skate in description.skates:
+        found += _skate(skate, description.ground, markers, rows)
+    return sorted(found, key=lambda c: c.level == "velocity")
+
+
+def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+    bodies = (loop.first, loop.second)
+    first = markers.point(loop.first, loop.first_placement.position)
+    second = markers.point(loop.second, loop.second_placement.position)
+    if loop.type == "rod":
+        return [LoopConstraint(loop.name, 1, rows.rod(bodies, (first, second)), constant=loop.length**2 / 2)]
+    a, b = np.array(loop.axis), np.array(loop.second_axis)
+    axes = {"a": a, "b": b, "c": np.cross(a, b)}
+    on_first = {k: markers.direction(loop.first, tuple(loop.first_placement.R @ e)) for k, e in axes.items()}
+    on_second = {k: markers.direction(loop.second, tuple(loop.second_placement.R @ e)) for k, e in axes.items()}
+    along, across = AXES[loop.type]
+    found = [
+        LoopConstraint(loop.name, i, rows.line(bodies, second, on_first[k]), base=first)
+        for i, k in enumerate(along, start=1)
+    ]
+    pairs = [rows.hinge(bodies, (on_first[on_1], on_second[on_2])) for on_2, on_1 in across]
+    return found + [LoopConstraint(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
+
+
+def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> LoopConstraint:
+    terms: tuple[tuple[str, float], ...] = ((coupling.joint, 1.0),)
+    if coupling.leader:
+        terms = (*terms, (coupling.leader, -coupling.ratio))
+    freedoms = tuple((rows.tree.speeds_of[name][0], factor) for name, factor in terms)
+    row = rows.coupling(ground, markers.direction(ground, (0.0, 0.0, 1.0)), freedoms)
+    return LoopConstraint(coupling.name, 1, row, constant=coupling.offset, terms=terms, powers=tuple(coupling.powers))
+
+
+def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+    center = markers.point(wheel.body, wheel.center)
+    axle = markers.direction(wheel.body, wheel.axis)
+    n = np.array(wheel.normal)
+    lowest = markers.contact(center, axle, wheel.normal, (wheel.radius, wheel.tube))
+    across = np.zeros(3)
+    across[int(np.argmin(np.abs(np.round(n, 9))))] = 1.0
+    t = across - (across @ n) * n
+    t = t / np.linalg.norm(t)
+    base = markers.point(ground, wheel.point)
+    found = []
+    for i, e in enumerate((n, t, np.cross(n, t)), start=1):
+        row = rows.line((ground, wheel.body), lowest, markers.direction(ground, tuple(e.tolist())))
+        found.append(LoopConstraint(wheel.name, i, row, "position" if i == 1 else "velocity", base))
+    return found
+
+
+def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
+    point = markers.point(skate.body, skate.point)
+    row = rows.line((ground, skate.body), point, markers.direction(skate.body, skate.direction))
+    return [LoopConstraint(skate.name, 1, row, "velocity", point)]
+
+
+@dataclass(frozen=True)
+class PositionValues:
+    """g(q) of the constraints on positions, from their markers; of couplings from ``slopes`` q, shape (k, n_q)."""
+
+    rows: FixedRows
+    places: NDArray[np.intp]
+    bases: NDArray[np.intp]
+    constants: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    kinds: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] = field(init=False)
+    order: NDArray[np.intp] = field(init=False)
+
+    def __post_init__(self) -> None:
+        lines, rods, couples, _ = np.cumsum(self.rows.sizes)
+        p = self.places
+        groups = (np.flatnonzero(p < lines), np.flatnonzero((p >= lines) & (p < rods)), np.flatnonzero(p >= couples))
+        object.__setattr__(self, "kinds", groups)
+        coupled = np.flatnonzero((p >= rods) & (p < couples))
+        object.__setattr__(self, "order", np.argsort(np.concatenate((*groups, coupled))))
+
+    def __call__(self, p: Array, e: Array, q: Array) -> Array:
+        """Return g, shape (..., m_q), for points p, directions e and coordinates q."""
+        rows, (lines, rods, hinges), values = self.rows, self.kinds, [np.zeros((*p.shape[:-2], 0))]
+        if len(lines):
+            i = self.places[lines]
+            apart = p[..., rows.line_points[i], :] - p[..., self.bases[lines], :]
+            values.append((e[..., rows.line_directions[i], :] * apart).sum(axis=-1))
+        if len(rods):
+            i = self.places[rods] - rows.sizes[0]
+            d = p[..., rows.rod_second[i], :] - p[..., rows.rod_first[i], :]
+            values.append((d * d).sum(axis=-1) / 2)
+        if len(hinges):
+            i = self.places[hinges] - sum(rows.sizes[:3])
+            values.append((e[..., rows.hinge_first[i], :] * e[..., rows.hinge_second[i], :]).sum(axis=-1))
+        if len(self.slopes):
+            values.append(q @ self.slopes.T)
+        if len(values) <= 2:  # constraints of one sort, or none
+            return values[-1] - self.constants
+        return np.concatenate(values[1:], axis=-1)[..., self.order] - self.constants
+
+
+def values_of(constraints: list[LoopConstraint], rows: FixedRows, tree: Tree) -> PositionValues:
+    """Return the function g of the constraints on positions among them."""
+    position = [c for c in constraints if c.level == "position"]
+    places = np.array([rows.position(b.row) for b in position], dtype=np.intp)
+    bases = np.array([b.base for b in position], dtype=np.intp)
+    coupled = [b for b in position if b.terms]
+    slopes = np.zeros((len(coupled), tree.n_q))
+    for i, coupling in enumerate(coupled):
+        for joint, factor in coupling.terms:
+            slopes[i, tree.coordinates_of[joint][0]] += factor
+    return PositionValues(rows, places, bases, np.array([b.constant for b in position]), slopes)

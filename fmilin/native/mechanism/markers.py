@@ -1,0 +1,215 @@
+"""Points and directions fixed in links, and contact points of wheels: where they are, how they move, and derivatives.
+
+With p' = v + w x p, p'' = vdot + wdot x p + w x p' for a point and e' = w x e for a direction of a link with
+V = (w, v), all seen from the ground. Columns, one for each freedom, follow from those of V and Vdot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.native.mechanism.kinematics import LinkColumns, Motion, Velocities, link_columns
+from fmilin.native.mechanism.screws import Array, along, cross
+from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.wheels import Rims
+
+__all__ = ["FixedMarkers", "MarkerColumns", "MarkerMotion", "Markers"]
+
+
+@dataclass
+class _Contact:
+    """The lowest point of a wheel: its centre, its axle, and constants of the plane and the wheel."""
+
+    center: int
+    axle: int
+    normal: tuple[float, float, float]
+    radius: float
+    tube: float
+
+
+@dataclass
+class Markers:
+    """Collects points and directions, each once; then computes all of them together."""
+
+    tree: Tree
+    _points: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
+    _directions: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
+    _contacts: list[_Contact] = field(default_factory=list)
+    links: set[int] = field(default_factory=set)
+    """Links whose motion is wanted without any marker."""
+
+    def point(self, body: str, position: tuple[float, ...]) -> int:
+        """Return the number of a point of a body."""
+        link, offset = self.tree.place[body]
+        p = offset[:3, 3] + offset[:3, :3] @ np.array(position)
+        return self._points.setdefault((link, tuple(p.tolist())), len(self._points))
+
+    def direction(self, body: str, vector: tuple[float, ...]) -> int:
+        """Return the number of a direction of a body."""
+        link, offset = self.tree.place[body]
+        return self._directions.setdefault((link, tuple((offset[:3, :3] @ vector).tolist())), len(self._directions))
+
+    def contact(self, center: int, axle: int, normal: tuple[float, float, float], sizes: tuple[float, float]) -> int:
+        """Return the number of the contact point of a wheel, counted from -1 downwards: they come after the points."""
+        self._contacts.append(_Contact(center, axle, normal, *sizes))
+        return -len(self._contacts)
+
+    def finished(self, more: set[int]) -> FixedMarkers:
+        """Return the markers as arrays; the motion of the links ``more`` is needed beside that of the markers' own."""
+        points, directions = list(self._points), list(self._directions)
+        links = sorted({0} | more | self.links | {link for link, _ in points} | {link for link, _ in directions})
+        wheels = self._contacts
+        return FixedMarkers(
+            tree=self.tree,
+            links=np.array(links, dtype=np.intp),
+            point_links=np.array([links.index(link) for link, _ in points], dtype=np.intp),
+            r=np.array([r for _, r in points]).reshape(len(points), 3),
+            direction_links=np.array([links.index(link) for link, _ in directions], dtype=np.intp),
+            e=np.array([e for _, e in directions]).reshape(len(directions), 3),
+            rims=Rims(
+                centers=np.array([w.center for w in wheels], dtype=np.intp),
+                axles=np.array([w.axle for w in wheels], dtype=np.intp),
+                normals=np.array([w.normal for w in wheels]).reshape(len(wheels), 3),
+                radii=np.array([w.radius for w in wheels]),
+                tubes=np.array([w.tube for w in wheels]),
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class MarkerMotion:
+    """Where points (k of them, contact points last) and directions (d) are: p, p' and e, e'.
+
+    Attributes
+    ----------
+    p, p_dot : array, shape (..., k, 3)
+    e, e_dot : array, shape (..., d, 3)
+    """
+
+    p: Array
+    p_dot: Array
+    e: Array
+    e_dot: Array
+
+
+@dataclass(frozen=True)
+class MarkerColumns:
+    """Derivatives along the freedoms; those of p' and e' with respect to v are p and e again.
+
+    Attributes
+    ----------
+    p, p_dot, e, e_dot : array, shape (..., k or d, n, 3)
+        With respect to theta; of points without contact points.
+    links : LinkColumns
+        Of ``FixedMarkers.links``.
+    """
+
+    p: Array
+    p_dot: Array
+    e: Array
+    e_dot: Array
+    links: LinkColumns
+
+
+@dataclass(frozen=True)
+class FixedMarkers:
+    """Points and directions as constant arrays.
+
+    Attributes
+    ----------
+    links : array of int
+        Links that carry markers; ``point_links`` and ``direction_links`` count in them.
+    r, e : array, shape (k, 3), (d, 3)
+        In the frames of the links.
+    rims : Rims
+        Of wheels, whose contact points come after the points.
+    """
+
+    tree: Tree
+    links: NDArray[np.intp]
+    point_links: NDArray[np.intp]
+    r: NDArray[np.float64]
+    direction_links: NDArray[np.intp]
+    e: NDArray[np.float64]
+    rims: Rims
+
+    def some(self, points: list[int], directions: list[int], more: set[int]) -> FixedMarkers:
+        """Return some points and directions, and the links ``more``, without wheels."""
+        at, of = self.links[self.point_links[points]], self.links[self.direction_links[directions]]
+        links = np.array(sorted({*at.tolist(), *of.tolist(), *more}), dtype=np.intp)
+        empty = np.empty(0, dtype=np.intp)
+        return FixedMarkers(
+            tree=self.tree,
+            links=links,
+            point_links=np.searchsorted(links, at),
+            r=self.r[points],
+            direction_links=np.searchsorted(links, of),
+            e=self.e[directions],
+            rims=self.rims.some(empty),
+        )
+
+    def places(self, X: Array) -> tuple[Array, Array]:
+        """Return points p and directions e for the frames X (..., N + 1, 4, 4)."""
+        X = X[..., self.links, :, :]
+        there = X[..., self.point_links, :, :]
+        p = there[..., :3, 3] + along(there[..., :3, :3], self.r)
+        e = along(X[..., self.direction_links, :3, :3], self.e)
+        if len(self.rims):
+            lowest = p[..., self.rims.centers, :] + self.rims.down(e[..., self.rims.axles, :])
+            p = np.concatenate((p, lowest), axis=-2)
+        return p, e
+
+    def motion(self, at: Velocities) -> MarkerMotion:
+        """Return positions and velocities."""
+        p, e = self.places(at.X)
+        k = len(self.r)
+        V = at.V[..., self.links, :]
+        V_p, V_e = V[..., self.point_links, :], V[..., self.direction_links, :]
+        p_dot = V_p[..., 3:] + cross(V_p[..., :3], p[..., :k, :])
+        e_dot = cross(V_e[..., :3], e)
+        if len(self.rims):
+            axles = self.rims.axles
+            falling = self.rims.down_rate(e[..., axles, :], e_dot[..., axles, :])
+            p_dot = np.concatenate((p_dot, p_dot[..., self.rims.centers, :] + falling), axis=-2)
+        return MarkerMotion(p, p_dot, e, e_dot)
+
+    def columns(self, motion: Motion, now: MarkerMotion) -> MarkerColumns:
+        """Return the derivatives along all freedoms at a motion."""
+        links = link_columns(self.tree, motion, self.links)
+        k = len(self.r)
+        p = now.p[..., :k, None, :]
+        V = motion.at.V[..., self.links, :]
+        V_p, V_e = V[..., self.point_links, :], V[..., self.direction_links, :]
+        S, T = links.V_v[..., self.point_links, :, :], links.V_q[..., self.point_links, :, :]
+        dp = S[..., 3:] + cross(S[..., :3], p)
+        dp_dot = T[..., 3:] + cross(T[..., :3], p) + cross(V_p[..., None, :3], dp)
+        S, T = links.V_v[..., self.direction_links, :, :3], links.V_q[..., self.direction_links, :, :3]
+        e = now.e[..., None, :]
+        de = cross(S, e)
+        de_dot = cross(T, e) + cross(V_e[..., None, :3], de)
+        return MarkerColumns(dp, dp_dot, de, de_dot, links)
+
+    # -- accelerations -----------------------------------------------------------------------------
+
+    def accelerations(self, at: Velocities, A: Array, now: MarkerMotion) -> Array:
+        """Return p'' of the points (no contact points), seen from a ground that falls freely, shape (..., k, 3)."""
+        k = len(self.r)
+        V, A = at.V[..., self.links, :][..., self.point_links, :], A[..., self.links, :][..., self.point_links, :]
+        return A[..., 3:] + cross(A[..., :3], now.p[..., :k, :]) + cross(V[..., :3], now.p_dot[..., :k, :])
+
+    def acceleration_columns(self, motion: Motion, now: MarkerMotion, columns: MarkerColumns) -> tuple[Array, Array]:
+        """Return d p''/d theta and d p''/dv of the points, each (..., k, n, 3)."""
+        k = len(self.r)
+        links = columns.links
+        V = motion.at.V[..., self.links, :][..., self.point_links, None, :]
+        A = motion.A[..., self.links, :][..., self.point_links, None, :]
+        p, p_dot = now.p[..., :k, None, :], now.p_dot[..., :k, None, :]
+        dp, dp_dot = columns.p[..., :k, :, :], columns.p_dot[..., :k, :, :]
+        A_q, A_v = links.A_q[..., self.point_links, :, :], links.A_v[..., self.point_links, :, :]
+        V_q, V_v = links.V_q[..., self.point_links, :, :3], links.V_v[..., self.point_links, :, :3]
+        q = A_q[..., 3:] + cross(A_q[..., :3], p) + cross(A[..., :3], dp) + cross(V_q, p_dot)
+        v = A_v[..., 3:] + cross(A_v[..., :3], p) + cross(V_v, p_dot) + cross(V[..., :3], dp)
+        return q + cross(V[..., :3], dp_dot), v

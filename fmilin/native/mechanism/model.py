@@ -1,0 +1,253 @@
+"""A mechanism as a Model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.native.mechanism.along import ManyPoints
+from fmilin.native.mechanism.assembly import closed
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.engine import MechanismEngine
+from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.mechanism.independence import Independence
+from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes
+from fmilin.native.mechanism.screws import Array
+from fmilin.native.mechanism.system import Columns, Solution, State, System
+from fmilin.native.partition import arrays_of, checked_kept, checked_threads
+from fmilin.native.shell import NativeModel
+
+__all__ = ["Mechanism"]
+
+
+class Mechanism(NativeModel):
+    """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
+
+    The states are the positions of all joints of the open tree, in the order in which the joints were given, then
+    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints; they are kept
+    all the same when others are declared.
+
+    Beside sensors, states, inputs and ``der(state)`` there are as outputs, for every body, its frame's origin
+    ``BODY.x .. BODY.z``, ``BODY.vx ..``, ``BODY.ax ..``; ``SPRING.length``; for loops, wheels and skates
+    ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``, ``potential_energy``,
+    ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at the
+    start values.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+        Positions of its joints are a first guess where its loops are open: :func:`assemble` closes them.
+
+    Attributes
+    ----------
+    description : MechanismDescription
+        With closed loops.
+    independence : Independence
+        Which constraints say something, and which are independent.
+    notes : tuple of str
+        What a user should know: remarks of the description, redundant constraints.
+
+    Raises
+    ------
+    ModelError
+        When a freedom moves no mass.
+    ConstraintError
+        When a loop cannot be closed from the positions of the joints.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
+    >>> rod = Body("rod", 1.0, center=(0, 0, -0.75), inertia=(0, 0, 0))
+    >>> pin = Joint("pin", "revolute", "ground", "rod", axis=(0, 1, 0))
+    >>> pendulum = Mechanism(MechanismDescription("pendulum", [rod], [pin], gravity=(0, 0, -12)))
+    >>> [complex(round(s.real, 9), round(s.imag, 9)) for s in fl.linearize(pendulum).eigenvalues()]
+    [-4j, 4j]
+    """
+
+    engine: MechanismEngine
+
+    def __init__(self, description: MechanismDescription) -> None:
+        engine = MechanismEngine(description)
+        found = closed(description)
+        super().__init__(engine if found is description else MechanismEngine(found))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Raises
+        ------
+        ModelError
+            When the file cannot be read or something in it is wrong; with the line and the part.
+        ConstraintError
+            When a loop cannot be closed from the positions in the file.
+        """
+        from fmilin.native.mechanism.files import mechanism_from
+
+        return mechanism_from(cls, Path(path))
+
+    @classmethod
+    def from_urdf(cls, path: str | Path, additions: str | Path | None = None, *, floating_base: bool = False) -> Self:
+        """Return the mechanism of a URDF file, with the loops and whatever else a TOML file adds.
+
+        Parameters
+        ----------
+        path : str or Path
+        additions : str or Path, optional
+            The TOML file; ``STEM.fmilin.toml`` beside the URDF file when left out.
+        floating_base : bool
+            Whether the root link moves freely: a joint ``floating_base`` with states ``floating_base.x``, ...
+
+        Raises
+        ------
+        ModelError, ConstraintError
+            As :meth:`from_toml`.
+        """
+        from fmilin.native.mechanism.files import mechanism_from
+
+        extra = None if additions is None else Path(additions)
+        return mechanism_from(cls, Path(path), extra, floating_base=floating_base)
+
+    # -- more about a mechanism ------------------------------------------------------------------------
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
+        """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
+        evaluator: MechanismEvaluator = self._evaluator
+        closure = evaluator.closure
+        if not self._has_own_constraints or closure is None:
+            return None
+        solution = self.solution(x, u)
+        rates, outputs, observed = evaluator.values(solution)
+        values = Evaluation(rates, outputs, self._residuals(t, x, u, observed))
+
+        def gradient(columns: Columns) -> Array:
+            g = self.constraints.partials(t, x, u, observed)
+            along: Array = g.states + g.observed @ closure.gradient(solution, columns)
+            return along
+
+        slopes = MechanismSlopes(self.equations, solution, values, gradient)
+        slopes.smooth = self.system.paths is None or self.system.paths.smooth
+        return slopes
+
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return residuals and their gradient from positions and velocities alone, also at many points."""
+        closure, constraints = self._evaluator.closure, self.constraints
+        if closure is None or (x.ndim > 1 and constraints.variables is None):
+            return None
+        observed, dz = closure.values_and_gradient(*self.system.parts(x)[:2])
+        residuals = self._residuals(t, x, u, observed)
+        if constraints.variables is None:
+            g = constraints.partials(t, x, u, observed)
+            gradient: FloatArray = g.states + g.observed @ dz
+            return residuals, gradient
+        # Every row is one variable: a gap, a slip or, declared by a user, a state; an input or time moves nothing.
+        n, k = x.shape[-1], u.shape[-1]
+        rows = np.concatenate((np.zeros((1, n)), np.eye(n), np.zeros((k, n))))
+        every = np.concatenate((np.broadcast_to(rows, (*x.shape[:-1], *rows.shape)), dz), axis=-2)
+        return residuals, every[..., constraints.variables, :]
+
+    def matrices_along(
+        self,
+        points: Sequence[OperatingPoint],
+        *,
+        independent: Sequence[str] | None = None,
+        threads: int = 1,
+        compiled: bool | None = None,
+    ) -> Matrices:
+        """Return A, B, C, D, T and f0 at many points at once, stacked along the first axis.
+
+        The points are not verified. From some hundred points on, those of earlier calls counted, the equations are
+        compiled to C where there is a compiler: that takes a second or a few, and less than half of that when the same
+        mechanism was compiled before.
+
+        Parameters
+        ----------
+        points : sequence of OperatingPoint
+        independent : sequence of str, optional
+            States to keep, or the positions among them; positions stand first in the result. By default the
+            recommended ones, else those that a partition keeps at the first point.
+        threads : int
+            How many threads compute.
+        compiled : bool, optional
+            Whether compiled code is taken; by default from some hundred points on.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When there is no point, or one of another model; when the independent states are unknown or too few or many;
+            when compiled code is demanded and cannot be had.
+        NumericalError
+            When the choice of states is singular at a point, or the configuration is.
+
+        Examples
+        --------
+        >>> from fmilin.systems import slider_crank
+        >>> crank = slider_crank()
+        >>> crank.matrices_along([crank.start] * 3).A.shape
+        (3, 2, 2)
+        """
+        _, x, u = arrays_of(self, points)
+        choice = Choice.of(checked_kept(self, points[0], independent), self.system)
+        return self._many_points(points[0], (x, u), choice, threads=checked_threads(threads), compiled=compiled)
+
+    @cached_property
+    def _many_points(self) -> ManyPoints:
+        return ManyPoints(self, self.equations, self.solution)
+
+    def solution(self, x: FloatArray, u: FloatArray) -> Solution:
+        """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""
+        solution: Solution = self._evaluator.solution(x, self._full(u))
+        return solution
+
+    def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
+        """Return the multipliers of all constraints by name, ``LOOP.reaction[1]``; NaN where they are not determined.
+
+        The constraint pushes its second body with -lambda along the direction of the constraint, and pulls the first.
+        """
+        point = self.start if point is None else point
+        found = self.independence
+        values = {key: float("nan") for key in found.vanishing}
+        multipliers = self.solution(point.states, point.inputs).multipliers.tolist()
+        for loop, value in zip(self.system.loop_constraints, multipliers, strict=True):
+            key = (loop.of, loop.index)
+            values[key] = float("nan") if key in found.undetermined else value
+        return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
+
+    # -- its parts, for algorithms ---------------------------------------------------------------------
+
+    @property
+    def description(self) -> MechanismDescription:
+        """The description."""
+        return self.engine.description
+
+    @property
+    def independence(self) -> Independence:
+        """Which constraints say something, and which are independent."""
+        return self.engine.independence
+
+    @property
+    def system(self) -> System:
+        """The equations with the chosen outputs."""
+        system: System = self._evaluator.system
+        return system
+
+    @cached_property
+    def equations(self) -> MechanismEquations:
+        """What is linearized."""
+        return MechanismEquations(self.system, self.independence, self._evaluator.outputs, self._kept)
+
+    def state(self, x: Array, u: Array) -> State:
+        """Return what x (..., N) and u (..., nu) determine without solving."""
+        state: State = self._evaluator.state(x, self._full(u))
+        return state

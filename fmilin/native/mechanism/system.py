@@ -1,0 +1,379 @@
+"""The equations of a mechanism, evaluated and differentiated at one point or at many.
+
+    M(q) vdot + tau_NE(q, v, 0) + G' lambda = tau(q, v, u),   G vdot + Gdot v = 0,   q' = E(q) v,
+
+(A.8) of Spencer (thesis) with springs and forces on the right. What concerns derivatives with respect to q is in terms
+of displacements theta, q' = E theta'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fmilin.native.mechanism.bends import bends_of
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.dynamics import (
+    Inertia,
+    composite_inertia,
+    generalized,
+    inertia_of,
+    mass_matrix,
+    net_forces,
+    torque_columns,
+)
+from fmilin.native.mechanism.forces import ForceColumns, collect_forces
+from fmilin.native.mechanism.kinematics import Motion, Velocities, accelerations, coordinate_rates, motion, velocities
+from fmilin.native.mechanism.loop_constraints import collect_loop_constraints, values_of, with_virtual_links
+from fmilin.native.mechanism.markers import MarkerMotion, Markers
+from fmilin.native.mechanism.paths import PathColumns, PathMotion, collect_paths
+from fmilin.native.mechanism.row_columns import RowDerivatives
+from fmilin.native.mechanism.rows import RowMotion, Rows
+from fmilin.native.mechanism.screws import Array
+from fmilin.native.mechanism.tree import tree_of
+from fmilin.numerics.saddle_point.factors import require_regular
+from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+
+__all__ = ["Columns", "Solution", "State", "System", "rates_of"]
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that positions and velocities determine.
+
+    Attributes
+    ----------
+    q, v, u : array, shape (..., n_q), (..., n), (..., nu)
+        u are the inputs, then the activations of actuators.
+    at : Velocities
+    inertia : Inertia
+    I_c : array, shape (..., n, 6, 6)
+    now : MarkerMotion
+    rows : RowMotion
+    A : array, shape (..., N + 1, 6)
+        Vdot of the links for vdot = 0.
+    s : array, shape (..., R)
+        Sizes of the wrenches of springs and inputs.
+    M : array, shape (..., n, n)
+    G : array, shape (..., m, n)
+    F : array, shape (..., n)
+        tau - tau_NE(q, v, 0).
+    c : array, shape (..., m)
+        Gdot v.
+    drives : PathMotion or None
+        Of tendons and actuators.
+    """
+
+    q: Array
+    v: Array
+    u: Array
+    at: Velocities
+    inertia: Inertia
+    I_c: Array
+    now: MarkerMotion
+    rows: RowMotion
+    A: Array
+    s: Array
+    M: Array
+    G: Array
+    F: Array
+    c: Array
+    drives: PathMotion | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Accelerations and multipliers.
+
+    Attributes
+    ----------
+    state : State
+    used : array of int
+        The independent constraints; all of them where these depend on each other.
+    v_dot : array, shape (..., n)
+    multipliers : array, shape (..., m)
+        Zero for constraints that were left out.
+    A : array, shape (..., N + 1, 6)
+        Vdot.
+    factors : NullSpaceFactors
+        Of M and the rows ``used`` of G; None where accelerations are symbols.
+    """
+
+    state: State
+    used: Array
+    v_dot: Array
+    multipliers: Array
+    A: Array
+    factors: Any = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Derivatives of the equations at a solution.
+
+    Attributes
+    ----------
+    rho_q, rho_v : array, shape (..., n, n)
+        Of M vdot + tau_NE(q, v, 0) + G' lambda - tau, with respect to theta and v; vdot and lambda held.
+    rho_u : array, shape (..., n, nu)
+    c_q, c_v : array, shape (..., m, n)
+        Of G vdot + Gdot v.
+    rate_q : array, shape (..., m, n)
+        d(G v)/dtheta.
+    motion : Motion
+    stretch : tuple of two arrays, shape (..., ns, n)
+        Of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta.
+    forces : ForceColumns
+    drives : PathColumns or None
+    """
+
+    rho_q: Array
+    rho_v: Array
+    rho_u: Array
+    c_q: Array
+    c_v: Array
+    rate_q: Array
+    motion: Motion
+    stretch: tuple[Array, Array]
+    forces: ForceColumns
+    drives: PathColumns | None = None
+
+
+def rates_of(system: System, solution: Solution) -> Array:
+    """Return the rates of all states, shape (..., N)."""
+    state = solution.state
+    parts = (coordinate_rates(system.tree, state.q, state.v), solution.v_dot, system.activation_rates(state.u))
+    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts], axis=-1)
+
+
+class System:
+    """A description made ready to compute.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+    without : collection of (str, int)
+        Constraints to leave out, by loop and number.
+
+    Attributes
+    ----------
+    tree, markers, rows, forces
+        Constant arrays.
+    loop_constraints : list of LoopConstraint
+        m constraints, the m_q on positions first.
+    places : array of int, shape (m,)
+        Their rows.
+    g : PositionValues
+    gravity : array, shape (3,)
+    armature : array, shape (n,)
+    paths : FixedPaths or None
+        Of tendons and actuators.
+    activation_names : tuple of str
+    nu : int
+        Number of inputs and activations.
+    acceleration_names : list of str
+        ``der(v)`` for each velocity.
+    """
+
+    def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
+        self.description = description = with_virtual_links(description)
+        self.tree = tree_of(description)
+        self.acceleration_names = [f"der({v})" for v in self.tree.state_names[1]]
+        self.gravity = np.array(description.gravity)
+        self.collector = Markers(self.tree)
+        rows = Rows(self.tree)
+        self.loop_constraints = collect_loop_constraints(description, self.collector, rows)
+        if without:
+            kept = [loop for loop in self.loop_constraints if (loop.of, loop.index) not in without]
+            places = rows.keep([loop.row for loop in kept])
+            self.loop_constraints = [replace(loop, row=place) for loop, place in zip(kept, places, strict=True)]
+        forces = collect_forces(description, self.tree, self.collector, rows)
+        self._paths = collect_paths(description, self.tree, self.collector, rows)
+        self.activation_names = self._paths.state_names
+        self.nu = len(description.inputs) + len(self.activation_names)
+        self.armature = np.array([a for joint in description.joints for a in joint.armature])
+        self._rows, self._forces = rows, forces
+        self.finish()
+
+    def finish(self) -> None:
+        """Make arrays of everything that was collected; again after more markers were added."""
+        self.markers = self.collector.finished(self._rows.links)
+        self.rows = self._rows.finished(self.markers)
+        self.forces = self._forces.finished(self.rows)
+        self.paths = self._paths.finished(self.rows, self.tree, len(self.description.inputs))
+        self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
+        self.places = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
+        self.g = values_of(self.loop_constraints, self.rows, self.tree)
+        self.bends = bends_of(self.loop_constraints, self.tree)
+        self.rods = self.forces.rows - self.rows.sizes[0]
+
+    @property
+    def path_names(self) -> list[str]:
+        """Tendons, then actuators: the order of the paths."""
+        return [*(t.name for t in self._paths.tendons), *(a.name for a in self._paths.actuators)]
+
+    @property
+    def m_q(self) -> int:
+        """Number of constraints on positions."""
+        return len(self.g.places)
+
+    def parts(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return positions, velocities and activations out of all states (..., N)."""
+        n_q, n = self.tree.n_q, self.tree.n
+        return x[..., :n_q], x[..., n_q : n_q + n], x[..., n_q + n :]
+
+    def activation_rates(self, u: Array) -> Array:
+        """Return the rates of the activations, shape (..., s), for u with them at its end."""
+        return u[..., :0] if self.paths is None else self.paths.activation_rates(u)
+
+    def activation_columns(self, u: Array) -> Array:
+        """Return the slopes of these rates by u, shape (..., s, nu)."""
+        if self.paths is None:
+            return np.zeros((*u.shape[:-1], 0, u.shape[-1]))
+        return self.paths.activation_columns(u)
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def state(self, q: Array, v: Array, u: Array) -> State:
+        """Return what q (..., n_q), v (..., n) and u (..., nu) determine."""
+        tree, rows = self.tree, self.rows
+        at = velocities(tree, q, v)
+        inertia = inertia_of(tree, at)
+        I_c = composite_inertia(tree, inertia)
+        A = accelerations(tree, at, v, self.gravity)
+        now = self.markers.motion(at)
+        wrenches = rows.motion(now)
+        s = self.forces.sizes(*self._stretch(at, now, wrenches), u)
+        tau, drives, M = self.forces.joints(q, v, u), None, mass_matrix(tree, at.S, I_c)
+        if self.paths is not None:
+            drives = self.paths.motion(q, v, u, (now, wrenches, at.V), rows)
+            tau, s = tau + drives.joints, self._with_drives(s, drives)
+        if self.armature.any():
+            M = M + np.diag(self.armature)
+        outside = rows.spread @ (s[..., None] * wrenches.W)
+        tau_NE = generalized(tree, at.S, net_forces(inertia, A) - outside)
+        W, W_dot = wrenches.W[..., self.places, :], wrenches.W_dot[..., self.places, :]
+        c = (W * rows.relative(A, self.places)).sum(-1) + (W_dot * rows.relative(at.V, self.places)).sum(-1)
+        G = rows.jacobian(W, at.S, self.places)
+        if self.bends is not None:
+            G, c = self.bends.jacobian(G, q), self.bends.drift(c, q, v)
+        return State(
+            q=q,
+            v=v,
+            u=u,
+            at=at,
+            inertia=inertia,
+            I_c=I_c,
+            now=now,
+            rows=wrenches,
+            A=A,
+            s=s,
+            M=M,
+            G=G,
+            F=tau - tau_NE,
+            c=c,
+            drives=drives,
+        )
+
+    def _with_drives(self, s: Array, drives: PathMotion) -> Array:
+        """Return the sizes of all rows with those of tendons and actuators."""
+        assert self.paths is not None  # noqa: S101 - it made them
+        if not len(self.paths.rows):
+            return s
+        shape = np.broadcast_shapes(s.shape[:-1], drives.sizes.shape[:-1])
+        s = np.broadcast_to(s, (*shape, s.shape[-1])).astype(np.result_type(s, drives.sizes))
+        s[..., self.paths.rows] += drives.sizes
+        return s
+
+    def gaps(self, state: State) -> Array:
+        """Return g of the constraints on positions, shape (..., m_q)."""
+        return self.gaps_at(state.now, state.q)
+
+    def gaps_at(self, now: MarkerMotion, q: Array) -> Array:
+        """Return g from markers and coordinates, shape (..., m_q)."""
+        gaps = self.g(now.p, now.e, q)
+        return gaps if self.bends is None else self.bends.gaps(gaps, q)
+
+    def rates(self, state: State) -> Array:
+        """Return G v, shape (..., m)."""
+        return (state.G @ state.v[..., None])[..., 0]
+
+    def solve(self, state: State, used: Array) -> Solution:
+        """Return accelerations and multipliers with the constraints ``used``, which are independent where possible."""
+        factors = NullSpaceFactors(state.M, state.G[..., used, :])
+        if (factors.rank < len(used)).any():
+            return self.solve_robustly(state)
+        return self._solution(state, factors, used)
+
+    def solve_robustly(self, state: State) -> Solution:
+        """Solve with all constraints, which may depend on each other: multipliers of least norm."""
+        return self._solution(state, NullSpaceFactors(state.M, state.G), np.arange(len(self.loop_constraints)))
+
+    def _solution(self, state: State, factors: NullSpaceFactors, used: Array) -> Solution:
+        n = self.tree.n
+        require_regular(factors, f"The equations of '{self.description.name}'", self.acceleration_names)
+        right = np.concatenate((state.F, -state.c[..., used]), axis=-1)
+        w = factors.solve(right) if right.ndim == 1 else factors.solve(right[..., None])[..., 0]
+        v_dot = w[..., :n]
+        multipliers = np.zeros((*w.shape[:-1], len(self.loop_constraints)), dtype=w.dtype)
+        multipliers[..., used] = w[..., n:]
+        A = state.A + self.tree.above @ (state.at.S * v_dot[..., None])
+        return Solution(state, used, v_dot, multipliers, A, factors)
+
+    def stretch(self, state: State) -> tuple[Array, Array]:
+        """Return d = p_b - p_a (..., ns, 3) and L L' (..., ns) of the springs and of forces along lines."""
+        return self._stretch(state.at, state.now, state.rows)
+
+    def _stretch(self, at: Velocities, now: MarkerMotion, wrenches: RowMotion) -> tuple[Array, Array]:
+        p, rows = now.p, self.rows
+        d = p[..., rows.rod_second[self.rods], :] - p[..., rows.rod_first[self.rods], :]
+        springs = self.forces.rows
+        return d, (wrenches.W[..., springs, :] * rows.relative(at.V, springs)).sum(axis=-1)
+
+    # -- derivatives -------------------------------------------------------------------------------
+
+    def columns(self, solution: Solution) -> Columns:
+        """Return the derivatives of the equations at a solution, exact."""
+        state, tree, rows = solution.state, self.tree, self.rows
+        at, these = state.at, self.places
+        moving = motion(tree, at, solution.A)
+        slots = self.derivatives.slots(state.now)
+        of_rows = self.derivatives.columns(moving, state.now, slots, state.rows)
+        G = rows.jacobian(state.rows.W, at.S)
+        springs = self.forces.rows
+        along = G[..., springs, :], of_rows.rate_q[..., springs, :]
+        forces = self.forces.columns(*self.stretch(state), state.u, along)
+        s, drives, on_joints = state.s.copy(), None, None
+        if self.paths is not None and state.drives is not None:
+            drives = self.paths.columns(state.drives, G, of_rows.rate_q)
+            forces = forces.with_rows(self.paths.rows, (drives.s_q, drives.s_v, drives.s_u))
+            on_joints = drives.joints_q, drives.joints_v, drives.joints_u
+        s[..., these] = s[..., these] - solution.multipliers
+        outside = rows.spread @ (s[..., None] * state.rows.W)
+        tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
+        G_t = np.swapaxes(G, -1, -2)
+        joints = self.forces.joints
+        on_q, on_v, on_u = on_joints or (0.0, 0.0, 0.0)
+        loads = self.derivatives.load_columns(at, slots, s)
+        rho_q = tau.q - loads - G_t @ forces.q + np.diag(joints.k) - on_q
+        c_q, c_v, rate_q = (a[..., these, :] for a in (of_rows.c_q, of_rows.c_v, of_rows.rate_q))
+        if self.bends is not None:
+            rho_q = self.bends.loads(rho_q, state.q, solution.multipliers)
+            c_q, c_v = self.bends.columns(c_q, c_v, (state.q, state.v, solution.v_dot))
+            rate_q = self.bends.rate_columns(rate_q, state.q, state.v)
+        return Columns(
+            rho_q=rho_q,
+            rho_v=tau.v - G_t @ forces.v + np.diag(joints.d) - on_v,
+            rho_u=-(G_t @ forces.u) - joints.B - on_u,
+            c_q=c_q,
+            c_v=c_v,
+            rate_q=rate_q,
+            motion=moving,
+            stretch=along,
+            forces=forces,
+            drives=drives,
+        )

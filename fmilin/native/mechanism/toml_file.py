@@ -1,0 +1,347 @@
+"""Mechanisms as TOML files: ``docs/mechanism.md`` describes every key, ``docs/mechanism.schema.json`` is its schema."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fmilin.ground.errors import ModelError, nearest_names
+from fmilin.native.mechanism.angle_units import in_radians, offset_in_radians, setting_in_radians
+from fmilin.native.mechanism.description import (
+    Actuator,
+    Body,
+    Coupling,
+    Force,
+    Input,
+    Joint,
+    JointForce,
+    LineForce,
+    Loop,
+    Marker,
+    MechanismDescription,
+    Placement,
+    PointSpring,
+    Sensor,
+    Skate,
+    Tendon,
+    Torque,
+    Wheel,
+)
+from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, Places
+from fmilin.native.mechanism.toml_lines import Lines, Place, lines_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+__all__ = ["Parts", "description_of", "read_parts", "with_settings"]
+
+SHOWN = 5
+"""Problems that are listed at once."""
+
+PARTS: dict[str, tuple[str, type[Any] | None]] = {
+    "body": ("bodies", Body),
+    "joint": ("joints", Joint),
+    "loop": ("loops", Loop),
+    "coupling": ("couplings", Coupling),
+    "wheel": ("wheels", Wheel),
+    "skate": ("skates", Skate),
+    "spring": ("springs", PointSpring),
+    "tendon": ("tendons", Tendon),
+    "input": ("inputs", None),
+    "sensor": ("sensors", Sensor),
+    "marker": ("markers", Marker),
+}
+"""Of each array of tables: the field of a description, and what its entries are; inputs say it themselves."""
+INPUTS: dict[str, type[Input]] = {
+    "joint_force": JointForce,
+    "force": Force,
+    "torque": Torque,
+    "line_force": LineForce,
+    "actuator": Actuator,
+}
+_PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a file says, not yet put together: a URDF file may bring more.
+
+    Parameters
+    ----------
+    content : dict
+        The file's tables, checked against the schema; what is left out is left out here, too.
+    fields : dict
+        ``bodies``, ``joints``, ... as in :class:`MechanismDescription`.
+    places : Places
+    lines : Lines
+    """
+
+    content: dict[str, Any]
+    fields: dict[str, Any]
+    places: Places
+    lines: Lines
+
+
+def description_of(parts: Parts) -> MechanismDescription:
+    """Put together a mechanism of which one file describes all.
+
+    Raises
+    ------
+    ModelError
+        When its parts do not fit each other; with their lines.
+    """
+    given = parts.content
+    if given.get("joint_setting"):
+        line = parts.lines.find(("joint_setting", 0))
+        raise parts.places.wrong(line, "[[joint_setting]] is for joints of a URDF file; write its values to the joint")
+    if not parts.fields["bodies"]:
+        raise parts.places.wrong(None, "there is no [[body]] in it, so it describes no mechanism")
+    with parts.places.named():
+        return MechanismDescription(
+            given.get("name") or parts.places.file.stem,
+            **parts.fields,
+            **{key: given[key] for key in ("gravity", "ground", "independent") if key in given},
+        )
+
+
+def read_parts(path: Path) -> Parts:
+    """Read the parts of a mechanism from a TOML file.
+
+    Raises
+    ------
+    ModelError
+        When the file cannot be read or a table is wrong; with the line and the part.
+    """
+    text, table = _table(path)
+    lines = lines_of(text)
+    named: dict[str, list[int]] = {}
+    for kind, entries in table.items():
+        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                named.setdefault(entry["name"], []).append(lines.find((kind, i)) or 0)
+    states = table.get("independent")
+    for i, state in enumerate(states if isinstance(states, list) else ()):
+        named.setdefault(str(state), []).append(lines.find(("independent", i)) or 0)
+    places = Places(path, named)
+    content = _validated(table, places, lines)
+    _check_sizes(content, places, lines)
+    make = _Maker(places, lines, content)
+    found = {field: tuple(make.all(kind, part)) for kind, (field, part) in PARTS.items()}
+    return Parts(content, found, places, lines)
+
+
+def _table(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        return text, tomllib.loads(text)
+    except OSError as error:
+        raise ModelError(f"The mechanism file '{path}' cannot be read: {error.strerror or error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(f"The mechanism file '{path}' is no TOML: {error}. Correct it there.") from None
+
+
+# ---------------------------------------------------------------------- keys and types
+
+
+def _validated(table: dict[str, Any], places: Places, lines: Lines) -> dict[str, Any]:
+    """Return the tables that the schema allows, left out what was left out."""
+    from pydantic import ValidationError
+
+    from fmilin.native.mechanism.schema import MechanismFile
+
+    try:
+        content: dict[str, Any] = MechanismFile.model_validate(table).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise _explained(error, table, places, lines) from None
+    return content
+
+
+def _explained(error: ValidationError, table: dict[str, Any], places: Places, lines: Lines) -> ModelError:
+    """Return one sentence for each problem: the line, the part, what is wrong and what is right."""
+    told = []
+    for problem in error.errors()[:SHOWN]:
+        place = tuple(problem["loc"])
+        line = lines.find(place)
+        what = _owner(table, place) + _sentence(problem, place)
+        told.append((f"line {line}: " if line else "") + what + ("" if what.endswith("?") else "."))
+    more = error.error_count() - SHOWN
+    rest = f" And {more} more." if more > 0 else ""
+    return ModelError(
+        f"The mechanism file '{places.file}' is wrong. " + " ".join(t[0].upper() + t[1:] for t in told) + rest
+    )
+
+
+def _owner(table: dict[str, Any], place: Place) -> str:
+    """Say whose key it is: "in the joint 'swing', "."""
+    if len(place) < 2 or not isinstance(place[1], int):
+        return ""
+    entry = table[str(place[0])][place[1]]
+    if not isinstance(entry, dict):
+        return ""
+    name = entry.get("name")
+    return f"in the {place[0]} '{name}', " if isinstance(name, str) else f"in [[{place[0]}]] number {place[1] + 1}, "
+
+
+def _sentence(problem: Any, place: Place) -> str:
+    key = next((p for p in reversed(place) if isinstance(p, str)), "")
+    if problem["type"] == "extra_forbidden":
+        known = _keys(place[:-1])
+        near = nearest_names(str(key), known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+        return f"there is no key '{key}'; {hint}"
+    if problem["type"] == "missing":
+        return f"the key '{key}' is missing"
+    if problem["type"] in ("too_short", "too_long"):
+        size = problem["ctx"].get("min_length") or problem["ctx"].get("max_length")
+        return f"'{key}' needs {size} numbers, not {problem['ctx']['actual_length']}"
+    if problem["type"] == "list_type" and len(place) == 1 and isinstance(problem["input"], dict):
+        return f"'{key}' should be a list of tables: write [[{key}]], with two brackets"
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+    return f"'{key}' {message}{_shown(problem['input'])}"
+
+
+def _shown(given: Any) -> str:
+    """Say what was given, as TOML spells it, when it is short."""
+    text = str(given).lower() if isinstance(given, bool) else repr(given)
+    return f", not {text}" if isinstance(given, str | int | float) and len(text) <= 60 else ""
+
+
+def _keys(place: Place) -> list[str]:
+    """Return the keys that the table at a place knows."""
+    from fmilin.native.mechanism import schema
+
+    model: type[BaseModel] = schema.MechanismFile
+    for part in place:
+        if isinstance(part, str):
+            model = next(t for t in _tables(model.model_fields[part].annotation) if t is not None)
+    return list(model.model_fields)
+
+
+def _tables(annotation: Any) -> Sequence[Any]:
+    """Return the table of ``X`` or ``list[X]``."""
+    return getattr(annotation, "__args__", None) or [annotation]
+
+
+def _check_sizes(content: dict[str, Any], places: Places, lines: Lines) -> None:
+    """Refuse numbers whose squares, or sums with others, are no numbers; infinite ones are what a part refuses."""
+    for kind, value in content.items():
+        for i, entry in enumerate(value if isinstance(value, list) else [value]):
+            if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:
+                line = lines.find((kind, i)) or lines.find((kind,))
+                what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest that is taken"
+                raise places.wrong(line, what)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
+    elif isinstance(value, int | float):
+        yield float(min(max(value, -1e300), 1e300)) if isinstance(value, int) else value
+
+
+# ---------------------------------------------------------------------- parts
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes parts of tables, and names their lines when one is wrong."""
+
+    places: Places
+    lines: Lines
+    content: dict[str, Any]
+
+    def all(self, kind: str, part: type[Any] | None) -> list[Any]:
+        """Make all parts of one kind; of inputs, each says itself what it is."""
+        return [self._one(kind, i, part, dict(entry)) for i, entry in enumerate(self.content.get(kind, ()))]
+
+    @property
+    def _types(self) -> dict[str, str]:
+        """Types of the joints in this file by their names."""
+        return {joint["name"]: joint["type"] for joint in self.content.get("joint", ())}
+
+    def _one(self, kind: str, i: int, part: type[Any] | None, entry: dict[str, Any]) -> Any:
+        line = self.lines.find((kind, i))
+        if self.content.get("angle_unit") == "deg":
+            entry = in_radians(kind, entry)
+            if kind == "coupling" and entry["joint"] in (types := self._types):
+                entry["offset"] = offset_in_radians(types[entry["joint"]], entry.get("offset", 0.0))
+        try:
+            if part is Body:
+                _check_mass(entry)
+            if part is None:
+                part = INPUTS[entry["kind"]]
+                entry = _input_of(part, entry)
+            for key in _PLACEMENTS:
+                if key in entry:
+                    entry[key] = _placement(entry[key], f"'{key}' of the {kind} '{entry['name']}'")
+            return part(**_tupled(entry))
+        except ModelError as error:
+            raise self.places.wrong(line, str(error)) from None
+        except OverflowError:
+            raise self.places.wrong(line, f"a number of the {kind} '{entry['name']}' is too large") from None
+
+
+def _check_mass(entry: dict[str, Any]) -> None:
+    massless = entry.pop("massless", False)
+    if massless and "mass" in entry:
+        raise ModelError(f"The body '{entry['name']}' has a mass and is massless: remove one of the two keys.")
+    if not massless and "mass" not in entry:
+        raise ModelError(
+            f"The body '{entry['name']}' has no 'mass': give it one in kg, or say massless = true for a mere frame."
+        )
+    if not massless and not entry["mass"] > 0 and not (entry.get("any_inertia") and entry["mass"] == 0):
+        raise ModelError(
+            f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; a mere frame "
+            "says massless = true instead."
+        )
+    entry.setdefault("mass", None)
+
+
+def _input_of(part: type[Input], entry: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the kind, and refuse keys that this kind of input does not have."""
+    kind = entry.pop("kind")
+    known = {f.name: f for f in fields(part)}
+    stray = [key for key in entry if key not in known]
+    missing = [n for n, f in known.items() if f.default is MISSING and n not in entry]
+    if stray:
+        raise ModelError(f"The {kind} '{entry['name']}' has no key '{stray[0]}'; known are {', '.join(known)}.")
+    if missing:
+        raise ModelError(f"The {kind} '{entry['name']}' needs the key '{missing[0]}'.")
+    return entry
+
+
+def _placement(entry: dict[str, Any], where: str) -> Placement:
+    ways = [way for way in ("rpy", "angle", "quaternion", "rotation") if way in entry]
+    position = entry.get("position", (0.0, 0.0, 0.0))
+    if len(ways) > 1:
+        raise ModelError(f"{where} is turned twice, by '{ways[0]}' and '{ways[1]}': keep one.")
+    if "axis" in entry and "angle" not in entry:
+        raise ModelError(f"{where} has an 'axis' but no 'angle'.")
+    if "rpy" in entry:
+        return Placement.from_rpy(position, entry["rpy"])
+    if "quaternion" in entry:
+        return Placement.from_quaternion(position, entry["quaternion"])
+    if "angle" in entry:
+        return Placement.from_axis(position, entry.get("axis", (0.0, 0.0, 1.0)), entry["angle"])
+    return Placement(tuple(position), entry["rotation"]) if "rotation" in entry else Placement(tuple(position))
+
+
+def _tupled(entry: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+
+
+def with_settings(joint: Joint, setting: dict[str, Any], angle_unit: str = "rad") -> Joint:
+    """Return a joint with the values of a ``[[joint_setting]]`` table, its angles in this unit.
+
+    Raises
+    ------
+    ModelError
+        When the values do not fit the joint.
+    """
+    values = setting if angle_unit == "rad" else setting_in_radians(joint.type, setting)
+    return replace(joint, **_tupled({k: v for k, v in values.items() if k != "joint"}))

@@ -1,0 +1,297 @@
+"""What a URDF file says, element by element: links and joints with their numbers, each with its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fmilin.ground.errors import ModelError, nearest_names
+from fmilin.native.mechanism.source_lines import LARGEST_NUMBER
+
+__all__ = ["Inertial", "UrdfJoint", "UrdfLink", "UrdfTree", "read_urdf"]
+
+Triple = tuple[float, float, float]
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+# Everything that the format knows. What has no part in the dynamics is skipped; what is not listed is ignored aloud.
+_SKIPPED = frozenset({"visual", "collision", "material", "gazebo", "transmission", "sensor", "contact", "self_collision_checking"})  # noqa: E501  # fmt: skip
+_CHILDREN = {
+    "robot": {"link", "joint"},
+    "link": {"inertial"},
+    "inertial": {"origin", "mass", "inertia"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "calibration", "safety_controller", "mimic"},
+}
+_ATTRIBUTES = {
+    "robot": {"name", "version"},
+    "link": {"name", "type"},
+    "inertial": set[str](),
+    "origin": {"xyz", "rpy"},
+    "mass": {"value"},
+    "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
+    "joint": {"name", "type"},
+    "parent": {"link"},
+    "child": {"link"},
+    "axis": {"xyz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "calibration": {"rising", "falling", "reference_position"},
+    "safety_controller": {"soft_lower_limit", "soft_upper_limit", "k_position", "k_velocity"},
+    "mimic": {"joint", "multiplier", "offset"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Placement of a frame in another: position in m, and fixed-axis roll, pitch and yaw in rad."""
+
+    xyz: Triple = (0.0, 0.0, 0.0)
+    rpy: Triple = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Inertial:
+    """Mass in kg, the frame of the centre of mass, and ixx, iyy, izz, ixy, ixz, iyz about it in kg m2."""
+
+    mass: float
+    origin: Origin
+    inertia: tuple[float, float, float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class UrdfLink:
+    """A link; without ``inertial`` it has no mass."""
+
+    name: str
+    line: int
+    inertial: Inertial | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mimic:
+    """The position of a joint is multiplier q + offset, q that of another joint; without unit or m/rad, rad or m."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True)
+class UrdfJoint:
+    """A joint between two links; ``damping`` in N s/m or N m s/rad, ``friction`` in N or N m."""
+
+    name: str
+    type: str
+    line: int
+    parent: str
+    child: str
+    origin: Origin
+    axis: Triple
+    damping: float
+    friction: float
+    mimic: Mimic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UrdfTree:
+    """The whole file."""
+
+    name: str
+    links: tuple[UrdfLink, ...]
+    joints: tuple[UrdfJoint, ...]
+    unknown: tuple[str, ...] = ()
+    """What URDF does not know, with the first line of each."""
+
+
+def read_urdf(path: Path) -> UrdfTree:
+    """Read a URDF file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    ModelError
+        When it cannot be read, is no XML, or lacks something; with the line.
+    """
+    root = _root(path)
+    where = str(path)
+    unknown: dict[str, str] = {}
+    _check(root, where, unknown)
+    return UrdfTree(
+        name=root.get("name") or path.stem,
+        links=tuple(_link(e, where) for e in root.iterfind("link")),
+        joints=tuple(_joint(e, where) for e in root.iterfind("joint")),
+        unknown=tuple(unknown.values()),
+    )
+
+
+def _root(path: Path) -> Any:
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True,
+                             remove_pis=True)  # fmt: skip
+    try:
+        root = etree.fromstring(path.read_bytes(), parser)
+    except OSError as error:
+        raise ModelError(f"The URDF file '{path}' cannot be read: {error.strerror or error}.") from None
+    except etree.XMLSyntaxError as error:
+        what = " ".join(str(error.msg).split()).replace(" ,", ",")
+        raise ModelError(f"The URDF file '{path}' is no well-formed XML: {what}. Correct it there.") from None
+    if root.tag != "robot":
+        raise ModelError(
+            f"'{path}', line {root.sourceline}: the root element of a URDF file is <robot>, not <{root.tag}>."
+            + (" Expand the xacro macros first." if "xacro" in str(root.tag) else "")
+        )
+    return root
+
+
+def _check(element: Any, where: str, unknown: dict[str, str]) -> None:
+    """Collect what URDF does not know, all the way down, and refuse what is to be expanded first."""
+    if not isinstance(element.tag, str):
+        raise _wrong(where, element, "an entity reference is not expanded: write out what it stands for")
+    attributes = _ATTRIBUTES.get(element.tag)
+    if attributes is None:
+        return
+    for name in element.attrib:
+        if name not in attributes and not name.startswith("{"):  # other namespaces are nobody's business here
+            near = nearest_names(name, attributes, 1)
+            _note(unknown, f"the attribute '{name}' of <{element.tag}>", element, near)
+    for child in element:
+        if isinstance(child.tag, str) and (child.tag in _SKIPPED or child.tag.startswith("{")):
+            if "xacro" in child.tag:
+                raise _wrong(where, child, "this is a xacro macro: expand the file with xacro first")
+            continue
+        known = _CHILDREN.get(element.tag, set[str]())
+        if isinstance(child.tag, str) and child.tag not in known:
+            _note(unknown, f"the element <{child.tag}> of <{element.tag}>", child, nearest_names(child.tag, known, 1))
+            continue
+        _check(child, where, unknown)
+
+
+def _note(unknown: dict[str, str], what: str, element: Any, near: tuple[str, ...]) -> None:
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    unknown.setdefault(what, f"{what} (line {element.sourceline}{hint})")
+
+
+def _named(element: Any) -> str:
+    name = element.get("name")
+    return f" '{name}'" if name else ""
+
+
+def _wrong(where: str, element: Any, what: str) -> ModelError:
+    owner = next((e for e in _outward(element) if e.tag in ("link", "joint")), None)
+    of = "" if owner is None or owner is element else f", in <{owner.tag}>{_named(owner)}"
+    text = f"'{where}', line {element.sourceline}{of}: {what}"
+    return ModelError(text if text.endswith("?") else text + ".")
+
+
+def _outward(element: Any) -> Iterator[Any]:
+    while element is not None:
+        yield element
+        element = element.getparent()
+
+
+def _link(element: Any, where: str) -> UrdfLink:
+    inertial = _only(element, "inertial", where)
+    return UrdfLink(
+        name=_text(element, "name", where),
+        line=element.sourceline,
+        inertial=None if inertial is None else _inertial(inertial, where),
+    )
+
+
+def _inertial(element: Any, where: str) -> Inertial:
+    mass, inertia = _only(element, "mass", where), _only(element, "inertia", where)
+    if mass is None or inertia is None:
+        missing = "mass" if mass is None else "inertia"
+        raise _wrong(where, element, f"<inertial> needs <mass> and <inertia>; <{missing}> is missing")
+    entries = [_number(inertia, key, where) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")]
+    return Inertial(_number(mass, "value", where), _origin(element, where), tuple(entries))  # type: ignore[arg-type]
+
+
+def _joint(element: Any, where: str) -> UrdfJoint:
+    kind = _text(element, "type", where)
+    if kind not in JOINT_TYPES:
+        raise _wrong(where, element, f"the joint{_named(element)} is of the unknown type '{kind}'; known are "
+                     + ", ".join(JOINT_TYPES))  # fmt: skip
+    ends = {tag: _only(element, tag, where) for tag in ("parent", "child")}
+    for tag, end in ends.items():
+        if end is None:
+            raise _wrong(where, element, f"the joint{_named(element)} has no <{tag} link='...'/>")
+    axis, dynamics = _only(element, "axis", where), _only(element, "dynamics", where)
+    return UrdfJoint(
+        name=_text(element, "name", where),
+        type=kind,
+        line=element.sourceline,
+        parent=_text(ends["parent"], "link", where),
+        child=_text(ends["child"], "link", where),
+        origin=_origin(element, where),
+        axis=(1.0, 0.0, 0.0) if axis is None else _triple(axis, "xyz", where, (1.0, 0.0, 0.0)),
+        damping=0.0 if dynamics is None else _number(dynamics, "damping", where, 0.0),
+        friction=0.0 if dynamics is None else _number(dynamics, "friction", where, 0.0),
+        mimic=_mimic(element, where),
+    )
+
+
+def _mimic(element: Any, where: str) -> Mimic | None:
+    mimic = _only(element, "mimic", where)
+    if mimic is None:
+        return None
+    return Mimic(
+        _text(mimic, "joint", where),
+        _number(mimic, "multiplier", where, 1.0),
+        _number(mimic, "offset", where, 0.0),
+    )
+
+
+def _only(element: Any, tag: str, where: str) -> Any:
+    found = element.findall(tag)
+    if len(found) > 1:
+        raise _wrong(where, found[1], f"<{element.tag}>{_named(element)} has <{tag}> twice")
+    return found[0] if found else None
+
+
+def _origin(element: Any, where: str) -> Origin:
+    origin, zero = _only(element, "origin", where), (0.0, 0.0, 0.0)
+    if origin is None:
+        return Origin()
+    return Origin(_triple(origin, "xyz", where, zero), _triple(origin, "rpy", where, zero))
+
+
+def _text(element: Any, key: str, where: str) -> str:
+    text: str = element.get(key) or ""
+    if not text.strip():
+        raise _wrong(where, element, f"<{element.tag}> needs the attribute '{key}'")
+    return text
+
+
+def _number(element: Any, key: str, where: str, default: float | None = None) -> float:
+    if default is not None and element.get(key) is None:
+        return default
+    return _float(element, key, _text(element, key, where), where)
+
+
+def _triple(element: Any, key: str, where: str, default: Triple) -> Triple:
+    text = element.get(key)
+    if text is None:
+        return default
+    numbers = [_float(element, key, part, where) for part in text.split()]
+    if len(numbers) != 3:
+        raise _wrong(where, element, f"'{key}' of <{element.tag}> holds three numbers, not '{text}'")
+    return (numbers[0], numbers[1], numbers[2])
+
+
+def _float(element: Any, key: str, text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= LARGEST_NUMBER:
+        what = "too large" if abs(value) < math.inf else "no number"
+        raise _wrong(where, element, f"'{key}' of <{element.tag}> is {what}: '{text}'")
+    return value

@@ -1,0 +1,306 @@
+"""Mechanisms from URDF files, which describe trees; a TOML file beside them closes loops and adds what URDF lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ModelError, UnknownNameError
+from fmilin.ground.tolerances import NEGATIVE_INERTIA
+from fmilin.native.mechanism.angle_units import offset_in_radians
+from fmilin.native.mechanism.description import (
+    Body,
+    Coupling,
+    Input,
+    Joint,
+    JointForce,
+    MechanismDescription,
+    Placement,
+    Sensor,
+)
+from fmilin.native.mechanism.parts import SPEEDS, TRIANGLE, JointType, beyond_triangle
+from fmilin.native.mechanism.source_lines import Places
+from fmilin.native.mechanism.toml_file import Parts, with_settings
+from fmilin.native.mechanism.urdf_elements import Inertial, Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
+from fmilin.native.mechanism.urdf_remarks import UrdfRemarks
+
+__all__ = ["beside", "read_urdf_description", "robot_in"]
+
+GROUND, FLOATING = "ground", "floating_base"
+"""Names of the ground and of the joint of a base that floats."""
+TYPES: dict[str, JointType] = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+}
+
+
+def beside(path: Path) -> Path | None:
+    """Return the file ``STEM.fmilin.toml`` beside a URDF file, if there is one."""
+    found = path.with_name(f"{path.stem}.fmilin.toml")
+    return found if found.is_file() else None
+
+
+def robot_in(parts: Parts) -> Path | None:
+    """Return the URDF file that a mechanism file names, relative to it."""
+    named = parts.content.get("urdf")
+    return None if named is None else parts.places.file.parent / named
+
+
+def read_urdf_description(
+    path: Path, parts: Parts | None = None, *, floating_base: bool = False
+) -> tuple[MechanismDescription, Places]:
+    """Read a mechanism from a URDF file.
+
+    The root link is the ground. Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that
+    mimics another one is coupled to it, unless it is fixed. Without ``[[input]]`` tables every
+    other joint with one freedom has a force or torque ``JOINT.force`` or ``JOINT.torque`` as input, and without
+    ``[[sensor]]`` tables its position is an output.
+
+    Parameters
+    ----------
+    path : Path
+    parts : Parts, optional
+        What a TOML file adds: loops, springs, inputs, sensors, gravity, values for joints; further bodies and joints.
+    floating_base : bool
+        The root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where the file
+        has that name already); ``floating_base = true`` in the TOML file says the same.
+
+    Returns
+    -------
+    MechanismDescription
+        What was left out (friction) or is doubtful (inertias) among its remarks.
+    Places
+        Where its parts stand in the files, for messages.
+
+    Raises
+    ------
+    ModelError
+        When a file cannot be read or something in it is wrong; with the line and the link or joint.
+    """
+    tree = read_urdf(path)
+    named: dict[str, list[int]] = {}
+    elements: list[UrdfLink | UrdfJoint] = [*tree.links, *tree.joints]
+    for part in elements:
+        named.setdefault(part.name, []).append(part.line)
+    places = Places(path, named, None if parts is None else parts.places)
+    root = _root(tree, places)
+    given = {} if parts is None else parts.content
+    floating = floating_base or given.get("floating_base", False)
+    ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
+    if not floating and given.get("ground", root.name) != root.name:
+        raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
+    more: dict[str, Any] = {} if parts is None else dict(parts.fields)
+    remarks = UrdfRemarks()
+    least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
+    bodies = [_body(link, places, least, remarks) for link in tree.links if floating or link is not root]
+    bodies += more.pop("bodies", ())
+    joints = [_joint(joint, places) for joint in tree.joints]
+    if floating:
+        joints.insert(0, Joint(_unused(FLOATING, tree.joints), "free", ground, root.name))
+    joints = joints if parts is None else _set(joints, parts)
+    couplings = _couplings(tree, joints, places, remarks)
+    joints = [*_following(joints, couplings), *more.pop("joints", ())]
+    if "independent" not in given:
+        more["independent"] = _leaders(joints, couplings, parts)
+    more["couplings"] = [*couplings, *_further(more.get("couplings", ()), tree, given)]
+    followers = {coupling.joint for coupling in couplings}
+    if "input" not in given:
+        more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
+    if "sensor" not in given:
+        more["sensors"] = _sensors(joints)
+    with places.named():
+        description = MechanismDescription(
+            given.get("name") or tree.name,
+            bodies,
+            joints,
+            **more,
+            ground=ground,
+            remarks=remarks.told(tree),
+            **{key: given[key] for key in ("gravity", "independent") if key in given},
+        )
+    return description, places
+
+
+def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
+    """Return a name that none of the links or joints has: ``name``, or ``name_2``, ..."""
+    used = {part.name for part in parts}
+    return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(used) + 3))) if n not in used)
+
+
+def parts_wrong(parts: Parts | None, place: tuple[str | int, ...], what: str) -> ModelError:
+    """Return the error that something in the TOML file does not fit the URDF file."""
+    if parts is None:
+        return ModelError(what)
+    return parts.places.wrong(parts.lines.find(place), what)
+
+
+def _root(tree: UrdfTree, places: Places) -> UrdfLink:
+    """Return the one link that is no joint's child."""
+    if not tree.links:
+        raise places.wrong(None, "there is no <link> in it")
+    known = {link.name for link in tree.links}
+    for joint in tree.joints:
+        for end in (joint.parent, joint.child):
+            if end not in known:
+                error = UnknownNameError.among(end, known, f"a link, in the joint '{joint.name}'")
+                raise places.wrong(joint.line, str(error))
+    children = {joint.child for joint in tree.joints}
+    roots = [link for link in tree.links if link.name not in children]
+    if len(roots) == 1:
+        return roots[0]
+    if not roots:
+        raise places.wrong(None, "every link is the child of a joint, so the joints form a circle: URDF describes "
+                           "trees, make one of the joints a [[loop]] of a TOML file")  # fmt: skip
+    listed = ", ".join(f"'{link.name}' (line {link.line})" for link in roots[:4])
+    raise places.wrong(roots[1].line, f"{len(roots)} links are no joint's child, {listed}: one of them is the ground, "
+                       "the others are disconnected")  # fmt: skip
+
+
+def _tensor(inertial: Inertial) -> NDArray[np.float64]:
+    xx, yy, zz, xy, xz, yz = inertial.inertia
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _moments(inertial: Inertial) -> NDArray[np.float64]:
+    """Return the principal moments in their order, in kg m2."""
+    return np.asarray(np.linalg.eigvalsh(_tensor(inertial)))
+
+
+def _body(link: UrdfLink, places: Places, least: float, remarks: UrdfRemarks) -> Body:
+    """Return the body of a link; no moment of inertia may be below ``least``."""
+    inertial = link.inertial
+    if inertial is None:
+        return Body(link.name, None)
+    if inertial.mass < 0:
+        raise places.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
+                           "negative; a frame without mass has 0, or no <inertial>")  # fmt: skip
+    moments = _moments(inertial)
+    if moments[0] < min(least, -TRIANGLE * abs(moments[2])):
+        raise places.wrong(link.line, f"the link '{link.name}' has an inertia with the negative principal moment "
+                           f"{moments[0]:.4g} kg m2; the others are {moments[1]:.4g} and {moments[2]:.4g}")  # fmt: skip
+    if inertial.mass == 0:
+        remarks.massless.append(link.name)
+        if not moments.any():
+            return Body(link.name, None)
+    beyond = beyond_triangle(moments)
+    if moments[0] < -TRIANGLE * abs(moments[2]):
+        remarks.negative[link.name] = float(moments[0])
+    elif beyond > TRIANGLE:
+        remarks.beyond[link.name] = beyond
+    R = _placement(inertial.origin).R
+    J = R @ _tensor(inertial) @ R.T
+    odd = inertial.mass == 0 or link.name in (*remarks.beyond, *remarks.negative)
+    try:
+        return Body(link.name, inertial.mass, inertial.origin.xyz, (J + J.T) / 2, any_inertia=odd)
+    except ModelError as error:
+        raise places.wrong(link.line, str(error)) from None
+
+
+def _joint(joint: UrdfJoint, places: Places) -> Joint:
+    kind = TYPES[joint.type]
+    damping: Any = 0.0
+    if joint.damping and SPEEDS[kind]:
+        if len(SPEEDS[kind]) != 1:
+            raise places.wrong(joint.line, f"the joint '{joint.name}' of type '{joint.type}' has a damping: give one "
+                               "value for each speed in a [[joint_setting]] of a TOML file")  # fmt: skip
+        damping = joint.damping
+    axis = joint.axis if len(SPEEDS[kind]) in (1, 3) else (1.0, 0.0, 0.0)  # others may have a zero there
+    try:
+        return Joint(joint.name, kind, joint.parent, joint.child, _placement(joint.origin), axis=axis,
+                     damping=damping)  # fmt: skip
+    except ModelError as error:
+        raise places.wrong(joint.line, str(error)) from None
+
+
+def _placement(origin: Origin) -> Placement:
+    return Placement.from_rpy(origin.xyz, origin.rpy)
+
+
+def _set(joints: list[Joint], parts: Parts) -> list[Joint]:
+    """Return the joints with the values of the ``[[joint_setting]]`` tables."""
+    positions = {joint.name: i for i, joint in enumerate(joints)}
+    changed = list(joints)
+    for k, setting in enumerate(parts.content.get("joint_setting", ())):
+        name, place = setting["joint"], ("joint_setting", k)
+        if name not in positions:
+            error = UnknownNameError.among(name, positions, "a joint of the URDF file")
+            raise parts_wrong(parts, place, str(error))
+        try:
+            unit = parts.content.get("angle_unit", "rad")
+            changed[positions[name]] = with_settings(changed[positions[name]], setting, unit)
+        except ModelError as error:
+            raise parts_wrong(parts, place, str(error)) from None
+    return changed
+
+
+def _single(joints: list[Joint]) -> list[Joint]:
+    return [joint for joint in joints if len(SPEEDS[joint.type]) == 1]
+
+
+def _inputs(joints: list[Joint]) -> list[Input]:
+    return [JointForce(f"{j.name}.{'force' if j.type == 'prismatic' else 'torque'}", j.name) for j in _single(joints)]
+
+
+def _sensors(joints: list[Joint]) -> list[Sensor]:
+    return [Sensor(j.state_names[0][0], "joint_position", j.name) for j in _single(joints)]
+
+
+def _couplings(tree: UrdfTree, joints: list[Joint], places: Places, remarks: UrdfRemarks) -> list[Coupling]:
+    """Return a coupling for each joint that mimics another one; nothing for fixed ones."""
+    known = {joint.name: joint for joint in joints}
+    found = []
+    for joint in tree.joints:
+        mimic = joint.mimic
+        if mimic is None or not SPEEDS[known[joint.name].type]:
+            continue
+        where = f"the joint '{joint.name}' mimics"
+        if mimic.joint not in known:
+            error = UnknownNameError.among(mimic.joint, known, f"a joint, though {where} it")
+            remarks.astray.append(f"{error} (Line {joint.line}; it moves freely.)")
+            continue
+        for name in (joint.name, mimic.joint):
+            if len(SPEEDS[known[name].type]) != 1:
+                raise places.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
+                                   f"'{known[name].type}': both must have one freedom")  # fmt: skip
+        with places.named():
+            found.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
+    return found
+
+
+def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any]) -> list[Coupling]:
+    """Return the couplings of the TOML file, offsets of the URDF file's joints in rad."""
+    if given.get("angle_unit") != "deg":
+        return list(couplings)
+    types = {joint.name: TYPES[joint.type] for joint in tree.joints}
+    return [
+        replace(c, offset=offset_in_radians(types[c.joint], c.offset)) if c.joint in types else c for c in couplings
+    ]
+
+
+def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
+    """Return the joints with positions and speeds that the couplings ask for."""
+    now = {joint.name: joint for joint in joints}
+    for _ in couplings:  # one may follow another that follows
+        for c in couplings:
+            (q,), (v,) = now[c.leader].position, now[c.leader].velocity
+            now[c.joint] = replace(now[c.joint], position=c.ratio * q + c.offset, velocity=c.ratio * v)
+    followers = {c.joint for c in couplings}
+    return [now[joint.name] if joint.name in followers else joint for joint in joints]
+
+
+def _leaders(joints: list[Joint], couplings: list[Coupling], parts: Parts | None) -> list[str]:
+    """Return positions to keep: all that follow no other; none where something else decides, or a base floats."""
+    others = parts is not None and any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
+    if not couplings or others or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
+        return []
+    followers = {c.joint for c in couplings}
+    return [name for joint in joints if joint.name not in followers for name in joint.state_names[0]]

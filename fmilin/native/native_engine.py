@@ -1,0 +1,209 @@
+"""What a native form of the equations supplies: signals and constraints, and rates and quantities on demand."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.native.feet import Contact, Foot
+
+if TYPE_CHECKING:
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+__all__ = ["AdjustableEngine", "NativeEngine", "Quantity", "QuantityEvaluator", "offered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What may be an output.
+
+    Parameters
+    ----------
+    signal : Signal
+    source : object
+        ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is
+        in the engine's own terms: an expression, a function, a number.
+    """
+
+    signal: Signal
+    source: Any
+
+
+class QuantityEvaluator(ABC):
+    """Rates, outputs and observed quantities of an engine as functions of t, x and all its inputs u."""
+
+    @abstractmethod
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the rates of all states (N,), the outputs (ny,) and what constraints observe (nz,).
+
+        Parameters
+        ----------
+        t : float
+        x : array, shape (N,); (..., N) where the engine takes batches
+        u : array, shape (nu,) or (..., nu)
+
+        Raises
+        ------
+        ModelError, NumericalError
+            When the engine refuses; NaN is returned as it is.
+        """
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the exact derivatives of all three along the columns of dx (N, k) and du (nu, k); None without any."""
+        del t, x, u, dx, du
+        return None
+
+    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return what constraints observe, without the rates; None where it costs as much as a visit."""
+        del t, x, u
+        return None
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, with columns for all inputs; None when they are not known."""
+        del t, x, u
+        return None
+
+
+class NativeEngine(ABC):
+    """A native form of the equations: its signals and constraints, and rates and quantities on demand.
+
+    Attributes
+    ----------
+    info : ModelInfo
+    states, inputs : Signals
+        All of them, N and nu, with start values.
+    outputs : sequence of str
+        Which quantities are the outputs when nobody chooses.
+    constraints : sequence of Constraint
+        Over states, inputs, ``parameters`` and quantities.
+    independent : tuple of str
+        States that the author recommends to keep; may be empty.
+    parameters : mapping of str to float
+        What constraints may use beside.
+    notes : sequence of str
+        What a user should know about this model.
+    start_points : tuple of str
+        Names of the points at which its file offers to start, the one that was taken first; empty without any.
+    names_limits : bool
+        Whether the notes say which inputs are at limits.
+    batches : bool
+        Whether :meth:`QuantityEvaluator.visit` takes many points at once.
+    compilable : bool
+        Whether there is a graph, :meth:`in_graph`.
+    contacts : sequence of Contact
+        Feet that are held on the ground.
+    """
+
+    info: ModelInfo
+    states: Signals
+    inputs: Signals
+    outputs: Sequence[str] = ()
+    constraints: Sequence[Constraint] = ()
+    independent: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = MappingProxyType({})
+    notes: Sequence[str] = ()
+    start_points: tuple[str, ...] = ()
+    names_limits: bool = False
+    batches: bool = False
+    compilable: bool = False
+    contacts: Sequence[Contact] = ()
+
+    @property
+    @abstractmethod
+    def available(self) -> Mapping[str, Quantity]:
+        """Everything that may be an output, by name; see :func:`offered`."""
+
+    def quantity(self, name: str) -> Quantity | None:
+        """Return one of ``available``, or None when there is none of that name."""
+        return self.available.get(name)
+
+    @abstractmethod
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
+        """Return what computes these quantities.
+
+        Raises
+        ------
+        ModelError
+            When one of the outputs is not determined.
+        """
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
+        """Return the equations as a graph with all inputs, ``observed`` among its further quantities; None without one.
+
+        Where there is one, ``compilable`` is true.
+        """
+        del outputs, observed
+        return None
+
+    def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine:
+        """Return the same engine with feet held where they are at a point, which becomes its start.
+
+        Raises
+        ------
+        UsageError, UnknownNameError, ModelError, ConstraintError
+            When there are no parts that could be held, none of this name, or one moves.
+        """
+        del t, x, u
+        raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
+        """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
+        del t, x, u
+        return {}
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the engine as it is to be linearized at a point, always the same for what is special about it.
+
+        As :meth:`fmilin.Model.seen_at`, with all inputs.
+        """
+        del t, x, u
+        return self
+
+    def close(self) -> None:  # noqa: B027 - most engines hold nothing
+        """Give back what the engine holds."""
+
+
+class AdjustableEngine(NativeEngine):
+    """An engine whose parameters can be changed."""
+
+    @abstractmethod
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values of some of its parameters.
+
+        Raises
+        ------
+        UsageError, ModelError
+            When a value is not possible.
+        """
+
+
+def offered(
+    states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
+) -> dict[str, Quantity]:
+    """Return everything that may be an output, by name: what is declared goes before states, these before the rest.
+
+    Parameters
+    ----------
+    states, inputs : Signals
+        Their sources are ``("state", i)``, ``("rate", i)`` and ``("input", i)``.
+    declared, further : iterable of Quantity
+        Outputs, and quantities that nobody declared.
+
+    Returns
+    -------
+    dict of str to Quantity
+        ``further``, ``der(state)``, inputs, states, ``declared``: later ones replace earlier ones of the same name.
+    """
+    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
+    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
+    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
+    return {q.signal.name: q for q in (*further, *own, *declared)}

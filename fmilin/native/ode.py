@@ -1,0 +1,145 @@
+"""Models in first-order form: x' = f(t, x, u), or E(t, x) x' = F(t, x, u), with what their motion keeps.
+
+An explicit system with invariants is Spencer's (2.6) and (2.7); Kane's equations (f_0 + f_1, f_2 + f_3, f_a) = 0
+of Peterson et al. are of the second form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sympy
+
+from fmilin.model.constraints.declared import Constraint
+from fmilin.native.assembly import Equations, Given, assembled
+from fmilin.native.declaration import (
+    Declaration,
+    Entries,
+    Expr,
+    Labels,
+    Name,
+    Symbol,
+    SymbolicConstraint,
+    der,
+    named_constraint,
+)
+from fmilin.native.symbolic import SymbolicModel
+
+__all__ = ["OdeModel"]
+
+_LONGEST_TO_EXPAND = 500
+
+
+class OdeModel(SymbolicModel):
+    """x' = f(t, x, u, p), or E(t, x, u, p) x' = F(t, x, u, p), with constraints g(t, x, p) = 0.
+
+    Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.model.constraints.expressions`; names
+    are symbols or text. The symbol named ``time`` is time. Outputs and constraints may contain derivatives of
+    states, written ``der(x)`` (:func:`fmilin.models.der` makes the symbol).
+
+    Parameters
+    ----------
+    name : str
+    equations : mapping
+        One entry per state, in the order of the states: the state, and its right-hand side f (or, with a
+        mass matrix, the right-hand side F of the row in the same place).
+    inputs : sequence
+    parameters : mapping
+        Values by symbol or name.
+    outputs : mapping of str
+        Expressions by name.
+    constraints : sequence
+        Expressions (position level), :class:`SymbolicConstraint` or :class:`fmilin.Constraint`. The hidden
+        constraint L_f g = g_t + g_x f of a position-level one is added when the rows of f that it needs
+        are explicit; otherwise the linearizer finds it.
+    mass_matrix : matrix, optional
+        E, as sympy matrix or nested lists, one column per state; the identity when left out. Rows that fix one
+        derivative by a number stay explicit, the others form the linear system that is solved at each point.
+    start : mapping
+        Start values of states and inputs, by symbol or name; 0 where not given.
+    labels : Labels
+        Units, nominal values, descriptions.
+
+    Raises
+    ------
+    UsageError
+        When something is missing or does not fit; the message lists everything.
+
+    Examples
+    --------
+    >>> tank = OdeModel("tank", {"h": "(q - k*sqrt(h))/A"}, inputs=["q"], parameters={"k": 0.1, "A": 2}, start={"h": 1})
+    >>> tank.evaluate(0.0, tank.start.states, tank.start.inputs).derivatives
+    array([-0.05])
+    """
+
+    def __init__(
+        self,
+        name: str,
+        equations: Mapping[Name, Expr],
+        *,
+        inputs: Sequence[Name] = (),
+        parameters: Mapping[Name, float] | None = None,
+        outputs: Mapping[str, Expr] | None = None,
+        constraints: Sequence[Expr | SymbolicConstraint | Constraint] = (),
+        mass_matrix: Any | None = None,
+        start: Mapping[Name, float] | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        declaration = Declaration(name)
+        given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
+        states = declaration.declare(equations, "a state")
+        given.declare(declaration)
+        F = [declaration.expression(f, f"the equation of '{s}'") for s, f in equations.items()]
+        if mass_matrix is None:
+            solved = Equations(states, F)
+        else:
+            solved = _separated(states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F)
+        declaration.derived |= solved.named()
+        driven = {declaration.symbols[str(u)] for u in inputs} | set(solved.unknowns)
+        named = [c if isinstance(c, Constraint) else _with_rate(declaration, c, solved, driven) for c in constraints]
+        super().__init__(assembled(declaration, solved, named, given))
+
+
+def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> Equations:
+    """Return E x' = F with the rows that hold one derivative times a number in explicit form, the others as W w = r."""
+    n = len(states)
+    entries: list[dict[int, Any]] = [{} for _ in range(n)]
+    for (i, j), entry in sorted(E.items(), key=lambda item: item[0]):
+        entries[i][j] = entry
+    explicit: dict[int, Any] = {}
+    implicit: list[int] = []
+    for i, row in enumerate(entries):
+        j = next(iter(row), -1)
+        if len(row) == 1 and j not in explicit and row[j].is_number:
+            explicit[j] = F[i] / row[j]
+        else:
+            implicit.append(i)
+    columns = [j for j in range(n) if j not in explicit]
+    place = {j: k for k, j in enumerate(columns)}
+    W = {(k, place[j]): entry for k, i in enumerate(implicit) for j, entry in entries[i].items() if j in place}
+    r = [sympy.Add(F[i], *(-E_ij * explicit[j] for j, E_ij in entries[i].items() if j in explicit)) for i in implicit]
+    w = {j: der(states[j]) for j in columns}
+    return Equations(tuple(states), [explicit.get(j, w.get(j)) for j in range(n)], list(w.values()), W, r)
+
+
+def _with_rate(
+    declaration: Declaration, source: SymbolicConstraint | Expr, equations: Equations, driven: set[Symbol]
+) -> Constraint:
+    """Return the constraint g with its hidden one where that can be written down without ``driven``: inputs and w."""
+    constraint, g = declaration.constraint(source)
+    rate = _rate(g, equations, declaration.time) if constraint.level == "position" else None
+    if rate is not None and (rate.free_symbols & driven or _vanishes(rate)):
+        rate = None
+    return named_constraint(constraint, g, rate)
+
+
+def _rate(g: Any, equations: Equations, time: Symbol) -> Any:
+    """Return L_f g = g_t + g_x f."""
+    f = zip(equations.states, equations.derivatives, strict=True)
+    return sympy.Add(g.diff(time), *(g.diff(x) * f_x for x, f_x in f if x in g.free_symbols))
+
+
+def _vanishes(rate: Any) -> bool:
+    """Whether nothing is hidden: the terms cancel, as for the norm of a quaternion."""
+    return bool(rate == 0 or (rate.count_ops() < _LONGEST_TO_EXPAND and rate.expand() == 0))

@@ -1,0 +1,404 @@
+"""What all native models have in common: inputs and outputs to choose, constraints, copies, parameters, start values.
+
+A native form of the equations supplies a :class:`~fmilin.models.native_engine.NativeEngine`, and :class:`NativeModel`
+makes a :class:`~fmilin.Model` of it. An engine always takes all of its inputs: those that nobody chose stand at their
+start values, and their columns are dropped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm
+from fmilin.native.feet import contact_remarks, feet_from
+from fmilin.native.native_engine import AdjustableEngine, NativeEngine, Quantity
+
+if TYPE_CHECKING:
+    from fmilin.native.discrete import DiscreteModels
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+__all__ = ["Choice", "NativeModel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen after the equations had been given; None keeps what there is.
+
+    Parameters
+    ----------
+    inputs : tuple of int, optional
+        Which inputs of the engine, in which order.
+    outputs : tuple of str, optional
+    constraints : tuple of Constraint, optional
+    parameters : mapping of str to float
+        Those that were changed.
+    """
+
+    inputs: tuple[int, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    constraints: tuple[Constraint, ...] | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+class NativeModel(Model):
+    """The model of a :class:`NativeEngine`.
+
+    Parameters
+    ----------
+    engine : NativeEngine
+
+    Attributes
+    ----------
+    engine : NativeEngine
+
+    Raises
+    ------
+    ConstraintError
+        When a constraint names something unknown.
+    UnknownNameError
+        When a default output is unknown.
+    """
+
+    engine: NativeEngine
+
+    def __init__(self, engine: NativeEngine) -> None:
+        self._set_up(engine, Choice())
+
+    def _set_up(self, engine: NativeEngine, choice: Choice) -> None:
+        self.engine, self._choice = engine, choice
+        self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
+        self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
+        # What the author recommends belongs to the constraints that came with the equations.
+        self.independent = tuple(engine.independent) if choice.constraints is None else ()
+        every = range(len(engine.inputs))
+        self._kept = list(every if choice.inputs is None else choice.inputs)
+        self._takes_all = self._kept == list(every)
+        self._held = engine.inputs.starts
+        self._places = np.array(self._kept, dtype=np.intp)
+        self.inputs = engine.inputs.select(self._kept)
+        names = engine.outputs if choice.outputs is None else choice.outputs
+        self._chosen = [self._quantity(name) for name in names]
+        self.outputs = Signals(quantity.signal for quantity in self._chosen)
+        self._last: tuple[float, bytes, bytes, FloatArray] | None = None
+        self._require_right()
+
+    def _require_right(self) -> None:
+        """Bind the constraints and make the functions, so that what is wrong is said now."""
+        _ = self._evaluator
+
+    @classmethod
+    def _of(cls, engine: NativeEngine, choice: Choice) -> Self:
+        model = cls.__new__(cls)
+        model._set_up(engine, choice)
+        return model
+
+    def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
+        return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
+
+    @property
+    def names_limits(self) -> bool:  # type: ignore[override]
+        """Whether the engine does."""
+        return self.engine.names_limits
+
+    @property
+    def start_points(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the engine offers."""
+        return self.engine.start_points
+
+    @cached_property
+    def _has_own_constraints(self) -> bool:
+        """Whether the constraints are those that came with the equations, even if declared again."""
+        chosen = self._choice.constraints
+        return chosen is None or chosen == tuple(self.engine.constraints)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the engine notes."""
+        return tuple(self.engine.notes)
+
+    # -- what is made when first asked for: thousands of states have names that nobody may want --------
+
+    @cached_property
+    def states(self) -> Signals:  # type: ignore[override]
+        """The engine's states."""
+        return self.engine.states
+
+    @cached_property
+    def start(self) -> OperatingPoint:  # type: ignore[override]
+        """Where the model starts, with the parameters that were changed."""
+        return OperatingPoint(0.0, self.states.starts, self.inputs.starts, dict(self._choice.parameters))
+
+    @cached_property
+    def copies(self) -> Mapping[int, Copy]:  # type: ignore[override]
+        """Outputs that are a state or an input."""
+        found: dict[int, Copy] = {}
+        for i, quantity in enumerate(self._chosen):
+            match quantity.source:
+                case ("state", index):
+                    found[i] = Copy("state", index)
+                case ("input", index) if index in self._kept:
+                    found[i] = Copy("input", self._kept.index(index))
+        return found
+
+    @cached_property
+    def constraints(self) -> Constraints:  # type: ignore[override]
+        """The engine's own, or those that were chosen instead; inputs left out count as parameters.
+
+        Raises
+        ------
+        ConstraintError
+            When a constraint names something unknown.
+        """
+        engine, chosen = self.engine, self._choice.constraints
+        held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._kept}
+        return Constraints(
+            engine.constraints if chosen is None else chosen,
+            self.states,
+            self.inputs,
+            parameters={**engine.parameters, **held},
+            other=lambda name: None if engine.quantity(name) is None else name,
+            known=engine.available,
+        )
+
+    @cached_property
+    def _evaluator(self) -> Any:
+        """The chosen quantities and what constraints observe; each engine's own kind of :class:`QuantityEvaluator`."""
+        return self.engine.evaluator(self._chosen, [self._quantity(name) for name in self._observed_names()])
+
+    def _observed_names(self) -> Sequence[str]:
+        return self.constraints.observed
+
+    @cached_property
+    def _bends(self) -> bool:
+        """Whether the slopes of the constraints depend on what they observe."""
+        constraints = self.constraints
+        rows = zip(constraints.rows, constraints.analytic, strict=True)
+        return any(not analytic and not row.expression.is_variable for row, analytic in rows)
+
+    # -- the Model -----------------------------------------------------------------------------------
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
+        rates, outputs, z = self._evaluator.visit(t, x, u if self._takes_all else self._full(u))
+        if z.size and self._bends:
+            self._last = (t, x.tobytes(), u.tobytes(), z)
+        return Evaluation(rates, outputs, self._residuals(t, x, u, z))
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return exact directional derivatives along the columns of (dx, du), residuals included; None without any."""
+        full, du_full = u, du
+        if not self._takes_all:
+            full, du_full = self._full(u), np.zeros((len(self._held), du.shape[1]))
+            du_full[self._kept] = du
+        found = self._evaluator.slopes(t, x, full, dx, du_full)
+        if found is None:
+            return None
+        rates, outputs, dz = found
+        return Evaluation(rates, outputs, self._residual_slopes((t, x, u), dx, du, dz))
+
+    def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        """Return the residuals alone, where rates need not be computed for them; else None."""
+        if not self._observed_names():
+            z = np.empty((*x.shape[:-1], 0))
+        elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
+            return None
+        return self._residuals(t, x, u, z)
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        form: SecondOrderForm | None = self._evaluator.second_order_form(t, x, self._full(u))
+        if form is None or self._takes_all:
+            return form
+        return replace(
+            form,
+            force_inputs=form.force_inputs[:, self._kept],
+            output_inputs=form.output_inputs[:, self._kept],
+            constraint_inputs=form.constraint_inputs[:, self._kept],
+        )
+
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""
+        system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
+        return None if system is None else system.with_inputs(self._kept)
+
+    def discrete_along(
+        self,
+        points: Sequence[OperatingPoint],
+        dt: float,
+        *,
+        independent: Sequence[str] | None = None,
+        integrator: str = "rk4",
+        steps: int = 1,
+        threads: int = 1,
+    ) -> DiscreteModels:
+        """Return y_(k+1) = A_k y_k + B_k u_k + c_k at many points, as trajectory optimization takes them.
+
+        A_k and B_k are the exact derivatives of what the integrator does within dt, inputs held. Arguments and errors
+        are those of :func:`fmilin.models.discrete.discrete_along`.
+
+        Examples
+        --------
+        >>> from fmilin.systems import cartesian_pendulum
+        >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
+        >>> found = pendulum.discrete_along([pendulum.start] * 5, 0.01)
+        >>> found.states, found.A.shape
+        (('x', 'vx'), (5, 2, 2))
+        """
+        from fmilin.native.discrete import discrete_along
+
+        return discrete_along(
+            self, points, dt, independent=independent, integrator=integrator, steps=steps, threads=threads
+        )
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
+
+        Inputs that are left out stay at their start values, and may be chosen again later. An output may be a
+        declared output, a state, ``der(state)``, an input or another quantity that the form offers.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        ModelError
+            When an output is not determined.
+        """
+        chosen: dict[str, Any] = {}
+        if inputs is not None:
+            every = self.engine.inputs
+            chosen["inputs"] = tuple(every.index_of(name, f"an input of '{self.info.name}'") for name in inputs)
+        if outputs is not None:
+            chosen["outputs"] = tuple(outputs)
+        return self._changed(**chosen)
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same model with these constraints declared instead of its own.
+
+        Raises
+        ------
+        ConstraintError
+            When a constraint names a variable that the model does not have.
+        """
+        return self._changed(constraints=tuple(constraints))
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return how held feet stand at a point."""
+        if not self.engine.contacts:
+            return ()
+        return contact_remarks(self.engine.contacts, self.contact_forces(point.time, point.states, point.inputs))
+
+    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
+        """Return force and torque on each held foot."""
+        return self.engine.contact_forces(t, x, self._full(u)) if self.engine.contacts else {}
+
+    def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
+        """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""
+        asked = feet_from(feet)
+        if not asked:
+            return self
+        point = self.start if point is None else point
+        engine = self.engine.held(asked, point.time, point.states, self._full(point.inputs))
+        if self._choice.constraints is None:
+            return self._changed(engine)
+        before = {c.name for c in self.engine.constraints}
+        more = [c for c in engine.constraints if c.name not in before]
+        return self._changed(engine, constraints=(*self._choice.constraints, *more))
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same model with other parameter values. States and inputs keep their start values.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names, when there is no such parameter.
+        UsageError, ModelError
+            When a value is not possible, or parameters cannot be changed.
+        """
+        engine = self.engine
+        if not isinstance(engine, AdjustableEngine):
+            super().with_parameters(values)  # refuses what is to be changed
+            return self
+        if not values:
+            return self
+        # What is unknown may be a misspelled state.
+        known = [*engine.parameters, *engine.states.names, *engine.inputs.names]
+        for name, value in values.items():
+            if name not in engine.parameters:
+                raise UnknownNameError.among(name, known, f"a parameter, state or input of '{self.info.name}'")
+            if not np.isfinite(value):
+                raise UsageError(
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
+                )
+        new = {name: float(value) for name, value in values.items()}
+        return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
+
+    def seen_at(self, point: OperatingPoint) -> NativeModel:
+        """Return the model of the engine as it is seen at a point; the same object for the same engine."""
+        engine = self.engine.seen_at(point.time, point.states, self._full(point.inputs))
+        if engine is self.engine:
+            return self
+        if id(engine) not in self._at_points:
+            self._at_points[id(engine)] = self._changed(engine)
+        return self._at_points[id(engine)]
+
+    @cached_property
+    def _at_points(self) -> dict[int, NativeModel]:
+        """What :meth:`seen_at` has returned, by the engine, which it keeps alive."""
+        return {}
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+        self.engine.close()
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def _quantity(self, name: str) -> Quantity:
+        found = self.engine.quantity(name)
+        if found is None:
+            known = self.engine.available
+            raise UnknownNameError.among(name, known, f"an output or another quantity of '{self.info.name}'")
+        return found
+
+    def _full(self, u: FloatArray) -> FloatArray:
+        """Return all inputs of the engine: the chosen ones, the others at their start values."""
+        if self._takes_all:
+            return u
+        if u.ndim == 1:
+            full = self._held.copy()
+            full[self._places] = u
+            return full
+        full = np.empty((*u.shape[:-1], len(self._held)))
+        full[...] = self._held
+        full[..., self._places] = u
+        return full
+
+    def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
+        """Return the residuals of the declared constraints at a point, or at many."""
+        return self.constraints.residuals(t, x, u, z)
+
+    def _residual_slopes(
+        self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
+    ) -> FloatArray:
+        """Return the slopes of the residuals along the columns of dx, du, and dz (nz, k)."""
+        return self.constraints.along((*point, self._seen(*point)), np.concatenate((dx, du, dz)))
+
+    def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""
+        if not self.constraints.observed:
+            return np.empty(0)
+        if not self._bends:
+            return np.zeros(len(self.constraints.observed))
+        if self._last is None or self._last[:3] != (t, x.tobytes(), u.tobytes()):
+            self.evaluate(t, x, u)
+        assert self._last is not None  # noqa: S101 - evaluate() has just kept it
+        return self._last[3]

@@ -1,0 +1,9 @@
+"""Lagrange's equations given as numbers instead of symbols: for systems too large to be written out."""
+
+from __future__ import annotations
+
+from fmilin.native.sparse.equations import NumericEquations, Slopes
+from fmilin.native.sparse.model import NumericModel
+from fmilin.native.sparse.pattern import Pattern
+
+__all__ = ["NumericEquations", "NumericModel", "Pattern", "Slopes"]

@@ -1,0 +1,128 @@
+"""What a system must say of itself so that it needs no symbols: matrices as values on fixed places, and exact slopes.
+
+    M(q) q'' + G' lambda = f(q, v, u),    g(q) = 0,    G = dg/dq        (González et al. eq. 1; Spencer eq. 2.1)
+
+Differentiated once and twice: G v = 0 and G q'' + b(q, v) = 0 with b = D^2 g [v, v].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fmilin.ground.signals import FloatArray, Signal
+from fmilin.model.constraints.declared import Constraint
+from fmilin.native.sparse.pattern import Pattern
+
+__all__ = ["NumericEquations", "Output", "Slopes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """Values of the slopes of e = f - M a - G' lambda at held a and lambda, on the patterns of the equations.
+
+    Parameters
+    ----------
+    e_q, e_v : array, shape (k,)
+        On ``pattern_e_q`` and ``pattern_e_v``.
+    """
+
+    e_q: FloatArray
+    e_v: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The value of an output, a function of q and v, with its gradient, each of shape (n,)."""
+
+    value: float
+    by_q: FloatArray
+    by_v: FloatArray
+
+
+class NumericEquations(ABC):
+    """Lagrange's equations as numbers. All methods are for one point; time does not enter.
+
+    Attributes
+    ----------
+    name, description : str
+    n, m : int
+        Numbers of coordinates and of constraints.
+    pattern_M : Pattern, shape (n, n)
+    pattern_G : Pattern, shape (m, n)
+        Of G, and of d(G v)/dq, too.
+    pattern_e_q, pattern_e_v : Pattern, shape (n, n)
+    input_matrix : array, shape (n, nu)
+        B = df/du: inputs enter f linearly.
+    inputs : sequence of Signal
+    outputs, further : mapping of str to Signal
+        The outputs by name, and quantities that may be asked for as outputs.
+    parameters : mapping of str to float
+        Constants that the constraints' expressions use.
+    independent : tuple of str
+        Recommended coordinates and velocities.
+    """
+
+    name: str
+    description: str
+    n: int
+    m: int
+    pattern_M: Pattern
+    pattern_G: Pattern
+    pattern_e_q: Pattern
+    pattern_e_v: Pattern
+    input_matrix: FloatArray
+    inputs: Sequence[Signal]
+    outputs: Mapping[str, Signal]
+    further: Mapping[str, Signal]
+    parameters: Mapping[str, float]
+    independent: tuple[str, ...]
+
+    @abstractmethod
+    def coordinates(self) -> list[Signal]:
+        """Return q with start values, n of them."""
+
+    @abstractmethod
+    def velocities(self) -> list[Signal]:
+        """Return v = q' with start values, n of them."""
+
+    @abstractmethod
+    def declared(self) -> list[Constraint]:
+        """Return g as expressions over names, m of them: what the general linearizer and FMUs read."""
+
+    @abstractmethod
+    def mass(self, q: FloatArray) -> FloatArray:
+        """Return the values of M on ``pattern_M``."""
+
+    @abstractmethod
+    def forces(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return f without inputs, shape (n,), velocity-dependent inertia forces included."""
+
+    @abstractmethod
+    def residuals(self, q: FloatArray) -> FloatArray:
+        """Return g, shape (m,)."""
+
+    @abstractmethod
+    def jacobian(self, q: FloatArray) -> FloatArray:
+        """Return the values of G on ``pattern_G``."""
+
+    @abstractmethod
+    def bend(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return b = D^2 g [v, v], shape (m,)."""
+
+    @abstractmethod
+    def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> Slopes:
+        """Return the slopes of e = f - M a - G' lambda with a = q'' and lambda held."""
+
+    @abstractmethod
+    def rate_slopes(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the values of d(G v)/dq, v held, on ``pattern_G``; d b/dv is twice that."""
+
+    @abstractmethod
+    def bend_slopes(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the values of db/dq, v held, on ``pattern_G``."""
+
+    @abstractmethod
+    def output(self, name: str, q: FloatArray, v: FloatArray) -> Output:
+        """Return one of ``outputs`` or ``further`` with its gradient."""

@@ -1,0 +1,223 @@
+"""A symbolic system as a Model, with exact directional derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fmilin.ground.errors import UnknownNameError
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.model.constraints.expressions import Expression
+from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.native.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
+from fmilin.native.second_order import second_order_form
+from fmilin.native.shell import NativeModel
+
+if TYPE_CHECKING:
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+__all__ = ["SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
+
+
+class SymbolicEngine(AdjustableEngine):
+    """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` for the shell.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+        As it was declared, with the parameter values in use.
+
+    Attributes
+    ----------
+    p : array
+        Values of the parameters, in the order of ``system.parameters``.
+    """
+
+    compilable = True
+
+    def __init__(self, system: SymbolicSystem) -> None:
+        self._made: dict[tuple[Any, ...], Any] = {}
+        self._take(system)
+
+    def _take(self, system: SymbolicSystem) -> None:
+        self.system = system
+        self.info = ModelInfo(system.name)
+        self.states, self.inputs = system.state_signals, system.input_signals
+        self.outputs, self.constraints = system.output_signals.names, system.constraints
+        self.independent = system.independent
+        self.parameters = {str(s): value for s, value in system.parameters.items()}
+        self.p = np.array(list(system.parameters.values()), dtype=np.float64)
+
+    def having(self, system: SymbolicSystem) -> Self:
+        """Return the same engine with other values, start values or right-hand side; what was made is shared."""
+        other = copy(self)
+        other.__dict__.pop("available", None)
+        other._take(system)
+        return other
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values: they are arguments of the functions."""
+        system = self.system
+        parameters = {s: values.get(str(s), value) for s, value in system.parameters.items()}
+        signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in system.parameter_signals)
+        return self.having(replace(system, parameters=parameters, parameter_signals=signals))
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """The outputs, states, inputs, ``der(state)`` and the further names that the system offers."""
+        system = self.system
+        outputs = zip(system.output_signals, system.outputs, strict=True)
+        declared = (Quantity(signal, expression) for signal, expression in outputs)
+        further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
+        places: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
+        places |= {s: ("state", i) for i, s in enumerate(system.states)}
+        every = offered(self.states, self.inputs, declared, further)
+        same = {name: places.get(self.expression(quantity)) for name, quantity in every.items()}
+        return every | {name: Quantity(every[name].signal, place) for name, place in same.items() if place is not None}
+
+    def expression(self, quantity: Quantity) -> Any:
+        """Return a quantity in symbols."""
+        match quantity.source:
+            case ("state", i):
+                return self.system.states[i]
+            case ("rate", i):
+                return self.system.derivatives[i]
+            case ("input", i):
+                return self.system.inputs[i]
+        return quantity.source
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
+        """Return the functions of these quantities; they are made once, whatever the parameters."""
+        every = [*outputs, *observed]
+        return SymbolicEvaluator(partial(self._numeric_of, every), len(outputs), self.p)
+
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
+        key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
+        if key not in self._made:
+            expressions = tuple(self.expression(quantity) for quantity in quantities)
+            self._made[key] = self.numeric(replace(self.system, outputs=expressions))
+        return self._made[key]
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph."""
+        system, signals = self.system, Signals(quantity.signal for quantity in outputs)
+        further = {quantity.signal.name: self.expression(quantity) for quantity in observed}
+        chosen = tuple(self.expression(quantity) for quantity in outputs)
+        further = {**system.extra_names, **further}
+        return replace(system, outputs=chosen, output_signals=signals, extra_names=further).in_graph()
+
+    def numeric(self, system: SymbolicSystem) -> Any:
+        """Return ``system``, which is this one with other outputs, as numbers: ``values`` and ``products``."""
+        from fmilin.native import large
+        from fmilin.numerics.codegen.functions import SystemFunctions
+
+        kind = large.SparseFunctions if len(system.unknowns) > large.LARGEST_DENSE else SystemFunctions
+        return kind(system.in_graph())
+
+
+class SymbolicEvaluator(QuantityEvaluator):
+    """Outputs, then what constraints observe, of one numeric system with given parameters.
+
+    Its functions raise NumericalError where the accelerations cannot be solved for: at a singular configuration.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the numeric system; called when a number is first asked for.
+    outputs : int
+        How many there are.
+    p : array
+    """
+
+    def __init__(self, make: Callable[[], Any], outputs: int, p: FloatArray) -> None:
+        self._make, self._outputs, self._p = make, outputs, p
+
+    @cached_property
+    def numeric(self) -> Any:
+        """The numeric system, of the engine's own kind."""
+        return self._make()
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities."""
+        rates, values = self.numeric.values(t, x, u, self._p)
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the exact derivatives of all three."""
+        rates, values = self.numeric.products((t, x, u, self._p), dx, du)
+        return rates, values[: self._outputs], values[self._outputs :]
+
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return Lagrange's equations taken apart, also at a singular configuration; None for other forms."""
+        return second_order_form(self.numeric, (t, x, u, self._p), self._outputs)
+
+
+class SymbolicModel(NativeModel):
+    """A Model made of a :class:`~fmilin.model.symbolic_system.SymbolicSystem`.
+
+    Parameters
+    ----------
+    system : SymbolicSystem
+
+    Attributes
+    ----------
+    parameters : mapping of str to float
+        Values in use.
+    """
+
+    engine: SymbolicEngine
+
+    def __init__(self, system: SymbolicSystem) -> None:
+        super().__init__(SymbolicEngine(system))
+
+    @property
+    def system(self) -> SymbolicSystem:
+        """As it was declared, with the parameter values in use."""
+        return self.engine.system
+
+    def formula(self, name: str) -> Expression | None:
+        """Return the quantity ``name`` as an expression over states, inputs, parameters and time.
+
+        None when there is none: it is unknown, or needs accelerations or multipliers.
+        """
+        system, found = self.engine.system, self.engine.quantity(name)
+        if found is None:
+            return None
+        every = (system.time, *system.states, *system.inputs, *system.parameters)
+        expression = self.engine.expression(found)
+        if expression.free_symbols - set(every):
+            return None
+        return Expression.from_sympy(expression, {s: str(s) for s in every})
+
+    def with_start(self, values: Mapping[str, float]) -> Self:
+        """Return the same model, starting elsewhere.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Start values of states and inputs by name; the others keep theirs.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such state or input.
+        """
+        engine = self.engine
+        system = engine.system
+        known = {*engine.states.names, *engine.inputs.names}
+        for name in values:
+            if name not in known:
+                raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
+        states, inputs = (
+            Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
+            for signals in (system.state_signals, system.input_signals)
+        )
+        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))

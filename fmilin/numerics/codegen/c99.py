@@ -1,0 +1,242 @@
+"""A system as C99 code.
+
+W w = r is filled in and solved in C, then z = (f, c): the derivatives of the states and the outputs. With
+e(s; w) = r - W w, the directional derivatives for s = (x, u, t, p) are
+
+    dw = W^-1 (de/ds ds),    dz = dz/ds ds + dz/dw dw,
+
+from the non-zero partial derivatives, which are evaluated once for each point. The solution of the linear
+system and the products are written by hand in ``runtime/``; this module prints the equations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ModelError
+from fmilin.numerics.codegen.band import Order, band_order
+from fmilin.numerics.codegen.c_text import c_string, wrapped
+from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.statements import Statements
+
+__all__ = ["GeneratedModel", "generate"]
+
+SX = Any  # casadi.SX: casadi ships no types
+Sparsity = Any  # casadi.Sparsity
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GeneratedModel:
+    """The code of a system and its structure.
+
+    Parameters
+    ----------
+    sources : mapping of str to str
+        File name to text. ``model.c`` includes the others and leaves only static functions.
+    depends : tuple of tuple of int
+        For each row of z, derivatives of the states first, the entries of (x, u, t, p) on which it depends, directly
+        or through the unknowns: by sparsity, not by value.
+    """
+
+    sources: Mapping[str, str]
+    depends: tuple[tuple[int, ...], ...]
+
+
+def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives: bool = True) -> GeneratedModel:
+    """Return C99 code for a system and its outputs.
+
+    Parameters
+    ----------
+    system : ImplicitSystem
+    watched : sequence of SX
+        Further quantities over time, states, inputs, parameters and unknowns, without derivatives.
+    derivatives : bool
+        Whether the code can differentiate; without, it is a third of the size.
+
+    Raises
+    ------
+    ModelError
+        When r or W contains an unknown, or an operation has no C code.
+    """
+    equations = _Equations(system, watched)
+    statements, tables = equations.statements(derivatives=derivatives)
+    sizes = equations.sizes() | _table_sizes(tables)
+    sizes |= {"NV": statements.stored, "HAS_DERIVATIVES": int(derivatives)}
+    title = f"/* The equations of {_comment(system.name)}. Generated; model.c says how they are used. */\n"
+    runtime = files("fmilin.numerics.codegen") / "runtime"
+    sources = {name: (runtime / name).read_text(encoding="utf-8") for name in ("model.h", "model.c", "adjoint.c")}
+    sources["equations.h"] = title + "".join(f"#define {name} {value}\n" for name, value in sizes.items())
+    sources["equations.c"] = "\n".join(
+        [title, *_data(system, equations.order), *_printed(tables), *statements.functions()]
+    )
+    return GeneratedModel(sources, equations.depends())
+
+
+_Table = list[tuple[int, int]]
+
+
+class _Equations:
+    """What is computed, and where the results go."""
+
+    def __init__(self, system: ImplicitSystem, watched: Sequence[SX]) -> None:
+        self.system = system
+        self.differentiated = ca.vertcat(system.derivatives, system.outputs)
+        self.z = ca.vertcat(self.differentiated, *watched)
+        self.settings = ca.vertcat(system.time, system.parameters)
+        if ca.depends_on(ca.veccat(system.matrix, system.right_hand_side), system.unknowns):
+            raise ModelError(
+                f"In {system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
+                f"W w = r shall determine. Solve for them, or move them into W."
+            )
+        self.order = band_order(set(_places(system.matrix)), system.unknowns.numel())
+
+    def statements(self, *, derivatives: bool) -> tuple[Statements, dict[str, _Table]]:
+        """Return the functions of the code, and the table of places for each block of partial derivatives."""
+        s, n = self.system, self.system.unknowns.numel()
+        rows, columns = self.order.rows, self.order.columns
+        results = [s.matrix, s.right_hand_side, self.z]
+        W = [f"m->W[{rows[i] * n + columns[j]}]" for i, j in _places(s.matrix)]
+        r = [f"m->w[{rows[i]}]" for i in range(n)]
+        z = [f"m->z[{i}]" for i in range(self.z.numel())]
+        stages = {"equations_system": {0: W, 1: r}, "equations_values": {2: z}}
+        tables = self._jacobians(results) if derivatives else {}
+        start = 0
+        for k, (name, table) in enumerate(tables.items(), 3):
+            stage = stages.setdefault("equations_settings" if name.endswith("SETTINGS") else "equations_motion", {})
+            stage[k] = [f"m->jacobian[{start + i}]" for i in range(len(table))]
+            start += len(table)
+        arguments = [*s.arguments, s.unknowns]
+        function = ca.Function("equations", arguments, [_nonzeros(e) for e in results], {"cse": True})
+        vectors = {"x": s.states, "u": s.inputs, "p": s.parameters}
+        inputs = [["m->time"], *([f"m->{a}[{i}]" for i in range(v.numel())] for a, v in vectors.items())]
+        inputs.append([f"m->w[{column}]" for column in columns])
+        return Statements(function, inputs, stages, arguments=("Model *m",), array="m->v"), tables
+
+    def _jacobians(self, results: list[SX]) -> dict[str, _Table]:
+        """Differentiate e = r - W w and z; append the blocks to ``results`` and return their tables."""
+        s, rows, columns = self.system, self.order.rows, self.order.columns
+        first = s.motion.numel()
+        known = ca.vertcat(s.motion, self.settings)
+        further = known if s.slopes is None else self.settings  # all at once, so that they share what they can
+        e = ca.horzcat(*([] if s.slopes is None else [s.slopes]), s.residual_slopes(further))
+        z, z_w = jacobian(self.differentiated, known), jacobian(self.differentiated, s.unknowns)
+        blocks = {
+            "E_MOTION": e[:, :first],
+            "Z_MOTION": z[:, :first],
+            "Z_W": z_w,
+            "E_SETTINGS": e[:, first:],
+            "Z_SETTINGS": z[:, first:],
+        }
+        results += blocks.values()
+        tables = {name: _places(block) for name, block in blocks.items()}
+        for name in ("E_MOTION", "E_SETTINGS"):
+            tables[name] = [(rows[i], j) for i, j in tables[name]]
+        for name in ("E_SETTINGS", "Z_SETTINGS"):
+            tables[name] = [(i, first + j) for i, j in tables[name]]
+        tables["Z_W"] = [(i, columns[j]) for i, j in tables["Z_W"]]
+        return tables
+
+    def sizes(self) -> dict[str, int]:
+        s = self.system
+        n = s.states.numel()
+        return {
+            "NX": n, "NU": s.inputs.numel(), "NP": s.parameters.numel(), "NW": s.unknowns.numel(),
+            "NY": self.z.numel() - n, "ND": self.differentiated.numel() - n,
+            "BAND_LOWER": self.order.lower, "BAND_UPPER": self.order.upper,
+        }  # fmt: skip
+
+    def depends(self) -> tuple[tuple[int, ...], ...]:
+        s = self.system
+        known, n = ca.vertcat(s.motion, self.settings), s.unknowns.numel()
+        of_entries = _pattern(ca.vertcat(_nonzeros(s.matrix), s.right_hand_side), known)
+        of_rows = of_entries[s.matrix.nnz() :]
+        np.logical_or.at(of_rows, s.matrix.sparsity().row(), of_entries[: s.matrix.nnz()])
+        of_unknowns = _through(s.matrix.sparsity(), of_rows) if n else of_rows
+        of_z = _pattern(self.z, known) | (_pattern(self.z, s.unknowns) @ of_unknowns)
+        return tuple(tuple(np.flatnonzero(row).tolist()) for row in of_z)
+
+
+def _through(W: Sparsity, of_rows: Flags) -> Flags:
+    """Return on what each unknown in W w = r depends, for what the rows of (W, r) contain.
+
+    The unknowns of a block of the block triangular form of W depend on what their rows contain and on the unknowns
+    of the blocks before there (Davis, Direct Methods for Sparse Linear Systems, section 7.4).
+    """
+    if ca.sprank(W) < W.size1():  # singular in structure: nothing can be said
+        return np.broadcast_to(of_rows.any(axis=0), of_rows.shape)
+    entries = np.array(ca.DM.ones(W).full(), dtype=bool)
+    count, rows, columns, row_ends, column_ends, _, _ = W.btf()
+    found = np.zeros_like(of_rows)
+    for k in range(count):
+        own, solved = rows[row_ends[k] : row_ends[k + 1]], columns[column_ends[k] : column_ends[k + 1]]
+        others = entries[own].any(axis=0)
+        others[solved] = False
+        found[solved] = of_rows[own].any(axis=0) | found[others].any(axis=0)
+    return found
+
+
+def _pattern(e: SX, symbols: SX) -> Flags:
+    """Return which entries of a column contain which symbols, shape (entries, symbols)."""
+    return np.array(ca.DM.ones(ca.jacobian_sparsity(e, symbols)).full(), dtype=bool).reshape(e.numel(), symbols.numel())
+
+
+def _nonzeros(e: SX) -> SX:
+    """Return the nonzeros as a column."""
+    return ca.vertcat(ca.SX(0, 1), *e.nonzeros())
+
+
+def _places(e: Any) -> _Table:
+    """Return rows and columns of the nonzeros of a matrix."""
+    return list(zip(*e.sparsity().get_triplet(), strict=True))
+
+
+def _table_sizes(tables: Mapping[str, _Table]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    start = 0
+    for name, table in tables.items():
+        sizes |= {f"AT_{name}": start, f"N_{name}": len(table)}
+        start += len(table)
+    return sizes | {"NJ": start}
+
+
+def _printed(tables: Mapping[str, _Table]) -> Iterator[str]:
+    """Yield one table of places for each block of partial derivatives."""
+    for name, table in tables.items():
+        places = [f"{{{i}, {j}}}" for i, j in table]
+        yield _array("const Place", name, places or ["{0, 0}"])
+
+
+def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:
+    """Yield the numbers and names that belong to a system."""
+    states, inputs = system.state_signals, system.input_signals
+    nominals = [s.nominal if s.nominal is not None and 0 < s.nominal < math.inf else 1.0 for s in states]
+    yield _array("const double", "X_START", _numbers(s.start for s in states))
+    yield _array("const double", "X_NOMINAL", _numbers(nominals))
+    yield _array("const double", "U_START", _numbers(s.start for s in inputs))
+    yield _array("const double", "P_START", _numbers(system.parameter_values.tolist()))
+    names = dict(zip(order.columns, system.unknown_names, strict=True))
+    yield _array("const char *const", "UNKNOWN_NAMES", [c_string(names[k]) for k in sorted(names)] or ['""'])
+
+
+def _array(kind: str, name: str, items: Sequence[str]) -> str:
+    return f"static {kind} {name}[] = {{\n{wrapped(items)}}};\n"
+
+
+def _numbers(values: Iterable[float]) -> list[str]:
+    values = list(values)
+    if not all(math.isfinite(value) for value in values):
+        raise ModelError("A start value or parameter of the model is infinite or not a number. Give it a finite value.")
+    return [repr(float(value)) for value in values] or ["0.0"]
+
+
+def _comment(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text).replace("*/", "* /").replace("?", " ")

@@ -1,0 +1,117 @@
+"""The one form from which all code is made: nodes of a graph.
+
+States x (N), inputs u, parameters p and time t; some unknowns w (accelerations, multipliers) solve a
+small linear system at each point:
+
+    W(t, x, u, p) w = r(t, x, u, p)
+    x'      = f(t, x, u, p, w)
+    outputs = c(t, x, u, p, w)
+
+An explicit model x' = f has no w. A mass-matrix model E x' = F has W = E, r = F, w = x'. Lagrange's
+equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import casadi as ca
+import numpy as np
+
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.numerics.codegen.nodes import sharing
+
+__all__ = ["ImplicitSystem", "jacobian"]
+
+SX = Any  # casadi.SX: casadi ships no types
+
+
+@dataclass(frozen=True)
+class ImplicitSystem:
+    """A model as a graph; see the module's text for the equations.
+
+    Parameters
+    ----------
+    name, description : str
+    time : SX
+        A symbol, as are the entries of the next four.
+    states, inputs, parameters, unknowns : SX, shapes (N, 1), (nu, 1), (np, 1), (nw, 1)
+    unknown_names : tuple of str
+    matrix : SX, shape (nw, nw)
+        W, over (t, x, u, p); sparse.
+    right_hand_side : SX, shape (nw, 1)
+        r, over (t, x, u, p).
+    derivatives, outputs : SX, shapes (N, 1), (ny, 1)
+        f and c, over (t, x, u, p, w).
+    state_signals, input_signals, output_signals, parameter_signals : Signals
+        Names, units and start values.
+    parameter_values : array, shape (np,)
+    further : mapping of str to SX
+        Further named quantities (lambda, reaction forces) over (t, x, u, p, w).
+    slopes : SX or None
+        d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W.
+    """
+
+    name: str
+    time: SX
+    states: SX
+    inputs: SX
+    parameters: SX
+    unknowns: SX
+    unknown_names: tuple[str, ...]
+    matrix: SX
+    right_hand_side: SX
+    derivatives: SX
+    outputs: SX
+    state_signals: Signals
+    input_signals: Signals
+    output_signals: Signals
+    parameter_signals: Signals
+    parameter_values: FloatArray
+    further: Mapping[str, SX] = field(default_factory=dict)
+    slopes: SX | None = None
+    description: str = ""
+
+    @property
+    def arguments(self) -> tuple[SX, SX, SX, SX]:
+        """(t, x, u, p)."""
+        return self.time, self.states, self.inputs, self.parameters
+
+    @property
+    def motion(self) -> SX:
+        """(x, u), shape (N + nu, 1)."""
+        return ca.vertcat(self.states, self.inputs)
+
+    def with_inputs(self, kept: Sequence[int]) -> Self:
+        """Return the system with some of its inputs, in that order; the others become parameters at start values."""
+        n, k = len(self.state_signals), len(self.input_signals)
+        if list(kept) == list(range(k)):
+            return self
+        held = [i for i in range(k) if i not in kept]
+        columns = [*range(n), *(n + i for i in kept)]
+        signals = self.input_signals.select(held)
+        return replace(
+            self,
+            inputs=ca.vertcat(ca.SX(0, 1), *(self.inputs[i] for i in kept)),
+            input_signals=self.input_signals.select(kept),
+            parameters=ca.vertcat(self.parameters, *(self.inputs[i] for i in held)),
+            parameter_signals=Signals([*self.parameter_signals, *signals]),
+            parameter_values=np.concatenate((self.parameter_values, signals.starts)),
+            slopes=None if self.slopes is None else self.slopes[:, columns],
+        )
+
+    def residual_slopes(self, columns: SX) -> SX:
+        """Return d(r - W w)/d ``columns`` with w held, shape (nw, columns)."""
+        return jacobian(self.right_hand_side - ca.mtimes(self.matrix, self.unknowns), columns)
+
+    @property
+    def motion_slopes(self) -> SX:
+        """d(r - W w)/d(x, u) with w held, shape (nw, N + nu)."""
+        return self.residual_slopes(self.motion) if self.slopes is None else self.slopes
+
+
+def jacobian(e: SX, columns: SX) -> SX:
+    """Return the exact sparse Jacobian of a column. What is in it several times is differentiated once."""
+    return ca.sparsify(ca.jacobian(ca.cse(e) if sharing(e)["cse"] else e, columns))

@@ -1,0 +1,109 @@
+"""Quantities of an implicit system and their slopes at many points: interpreted at first, compiled when it pays."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray
+from fmilin.numerics.codegen.evaluator import Evaluator
+from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.lanes import Lanes
+from fmilin.numerics.codegen.native import Backend, CompilationBudget
+
+__all__ = ["Stacks"]
+
+SX = Any  # casadi.SX: casadi ships no types
+
+
+class Stacks:
+    """Values and slopes by (x, u) of quantities z(t, x, u, p, w) with W w = r, at many points.
+
+    CasADi's virtual machine and LAPACK answer at once. Code that takes several points at a time
+    (:class:`~fmilin.numerics.codegen.lanes.Lanes`) is compiled when so many points were asked for that it pays, or when
+    :meth:`compile` is called; points at which its elimination is not good enough go the first way.
+
+    Parameters
+    ----------
+    system : ImplicitSystem
+    quantities : SX, shape (nz, 1)
+    backend : Backend
+    """
+
+    def __init__(self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None) -> None:
+        self._system, self._quantities = system, quantities
+        self._backend = backend or Backend()
+        s, w = system, system.unknowns
+        self._sizes = [a.numel() for a in s.arguments]
+        parts = [quantities, jacobian(quantities, s.motion)]
+        if w.numel():
+            self._equations = Evaluator(s.arguments, [s.matrix, s.right_hand_side], Backend("casadi"))
+            parts = [*parts, jacobian(quantities, w), s.motion_slopes]
+        self._parts = Evaluator([*s.arguments, w], parts, Backend("casadi"))
+        self._budget = CompilationBudget(self._parts.function.n_instructions())
+        self._lanes: Lanes | None = None
+        self._tried = self._backend.kind == "casadi"
+        if self._backend.kind == "c":
+            self._lanes, self._tried = Lanes(system, quantities, self._backend.compiler), True
+
+    @property
+    def kind(self) -> str:
+        """What computes at present: ``"casadi"`` or ``"c"``."""
+        return "casadi" if self._lanes is None else "c"
+
+    def compile(self) -> bool:
+        """Compile now if that has not been tried; return whether there is compiled code."""
+        if not self._tried:
+            self._tried = True
+            try:
+                self._lanes = Lanes(self._system, self._quantities, self._backend.compiler)
+            except (ModelError, OSError) as error:  # no compiler, or a matrix that is not for it
+                logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
+        return self._lanes is not None
+
+    def __call__(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return z (k, nz) and dz/d(x, u) (k, nz, N + nu) at points x (k, N), u (k, nu), p (k, np).
+
+        Parameters
+        ----------
+        t : float, or array of shape (k, 1)
+        x, u, p : array
+        threads : int
+            For compiled code.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            When W is singular at one of the points.
+        """
+        if self._budget.is_spent_by(len(x)):
+            self.compile()
+        if self._lanes is None:
+            return self._interpreted(t, x, u, p)
+        s = np.empty((len(x), sum(self._sizes)))
+        first = 0
+        for size, values in zip(self._sizes, (t, x, u, p), strict=True):
+            s[:, first : first + size] = values
+            first += size
+        z, slopes, good = self._lanes(s, threads)
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            when = t[bad] if isinstance(t, np.ndarray) else t
+            z[bad], slopes[bad] = self._interpreted(when, x[bad], u[bad], p[bad])
+        return z, slopes
+
+    def _interpreted(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        if not self._system.unknowns.numel():
+            z, slopes = self._parts.at_points(t, x, u, p, np.zeros((len(x), 0)))
+            return z[..., 0], np.ascontiguousarray(slopes)
+        W, r = self._equations.at_points(t, x, u, p)
+        w = np.asarray(np.linalg.solve(W, r)[..., 0], dtype=np.float64)
+        z, z_s, z_w, e = self._parts.at_points(t, x, u, p, w)
+        return z[..., 0], z_s + z_w @ np.linalg.solve(W, e)

@@ -1,0 +1,226 @@
+"""One column measured, at +-h and +-2h or on one side, with a step that is changed until it fits.
+
+A kink shows in the second differences S(h) = F(h) - 2 F(0) + F(-h): of a smooth function S(2h) = 4 S(h), of a
+jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import ROUNDING
+from fmilin.numerics.differences.climb import CONTRADICTS
+from fmilin.numerics.differences.slopes import Differences, EventCrossingError, Line, Terms
+
+__all__ = ["Column", "Setting", "extrapolated", "first_measured", "improved", "is_rough", "with_weights"]
+
+SMALLEST_AT_EVENT = 1e-7
+"""Steps, in sizes of the variable, below which an event counts as being at the point itself."""
+
+WEAK = 1e-3
+"""A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
+
+ROUGH = 50.0
+"""S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a closer look."""
+
+FLAT = 1e-4
+"""A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
+
+
+@dataclass(slots=True)
+class Column:
+    """One measured column: its slope, the h^2 term found in it, second differences, and its noise."""
+
+    h: float
+    D: FloatArray
+    curvature: FloatArray
+    S1: FloatArray
+    S2: FloatArray
+    noise: FloatArray
+    amplified: float
+    """By how much the noise appears in D."""
+    doubtful: bool = False
+    """Whether other steps gave other slopes."""
+
+    @property
+    def rounding(self) -> FloatArray:
+        """The rounding part of the error."""
+        return self.amplified * self.noise
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all columns share; ``noise`` (r,) is that of F, ``weights`` (r,) make rows comparable, 0 leaves one out."""
+
+    line: Line
+    base: FloatArray
+    scales: FloatArray
+    noise: FloatArray
+    weights: FloatArray
+    options: Differences
+
+
+def first_measured(setting: Setting, j: int, h: float) -> Column:
+    """Measure a column, with a smaller step where the model cannot be evaluated."""
+    event = None
+    for _ in range(setting.options.retries + 1):
+        try:
+            return _at_step(setting, j, h)
+        except EventCrossingError as error:
+            event = error
+            if h <= SMALLEST_AT_EVENT * setting.scales[j]:
+                break
+        except (ModelError, NumericalError):
+            pass
+        h /= 16
+    if event is not None:
+        raise event
+    raise NumericalError(
+        "The model cannot be evaluated near the point, however small the step: it returns NaN, refuses, or the "
+        "constraints cannot be satisfied there.",
+        variable=str(j),
+    )
+
+
+def with_weights(setting: Setting, columns: Sequence[Column], terms: Terms | None) -> Setting:
+    """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
+    slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
+    # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
+    floor = 0.1 * np.finfo(float).eps * slope
+    if terms is not None:
+        cancelled = slope < ROUNDING * terms(slope)
+        floor = np.where(cancelled, slope, floor)
+    for column in columns:
+        column.noise = np.maximum(column.noise, floor)
+    rounding = np.max([c.rounding * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
+    telling = slope > 30 * rounding
+    if not telling.any():
+        telling = slope > 0
+    # At a stationary point of a row its slope is small by chance: it must not hold back the steps of the others.
+    weights = np.where(telling, 1 / np.where(telling, np.maximum(slope, FLAT * np.abs(setting.base)), 1.0), 0.0)
+    return replace(setting, noise=np.maximum(setting.noise, floor), weights=weights)
+
+
+def improved(setting: Setting, j: int, column: Column) -> Column:
+    """Measure a column again, changing the step while that promises a clearly smaller error."""
+    options, scale = setting.options, setting.scales[j]
+    if options.relative_step is not None:
+        return column
+    order = 3 if options.side else options.order
+    tried = [column]
+    for _ in range(options.retries):
+        truncation, rounding = _parts(column, setting.weights, scale, options)
+        better = column.h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
+        better = _representable(min(better, 0.05 * scale))
+        predicted = truncation * (better / column.h) ** order + rounding * column.h / better
+        gain = max(truncation, rounding) / max(predicted, 1e-300)
+        if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
+            break
+        try:
+            column = _at_step(setting, j, better)
+        except (ModelError, NumericalError):  # an event or the border of the domain: stay where it could be evaluated
+            break
+        tried.append(column)
+        if _is_noisier(tried):
+            break
+    weights = setting.weights
+    best = min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+    best.doubtful = any(_contradict(best, other) for other in tried)
+    return best
+
+
+def is_rough(column: Column, scale: float) -> bool:
+    """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
+    h, eps = column.h / scale, np.finfo(float).eps
+    slope = np.abs(column.D) * scale
+    smooth = h**2 * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
+    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
+
+
+def _contradict(one: Column, other: Column) -> bool:
+    """Whether the slopes at two steps differ by more than their errors explain."""
+    errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
+    return bool((np.abs(one.D - other.D) > CONTRADICTS * errors).any())
+
+
+def _is_noisier(tried: list[Column]) -> bool:
+    """Whether the last, smaller step shows more noise than was thought; it is then noted in all columns.
+
+    The h^2 term of a smooth function shrinks with the step; where it grows it was noise over h, unless the same
+    second differences at every step tell a jump.
+    """
+    before, last = tried[-2:]
+    changes = np.array([last.S2 - last.S1, last.S1 - before.S1])
+    jumping = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
+    grown = (np.abs(last.curvature) > np.abs(before.curvature)) & (last.h < before.h) & ~jumping
+    noise = np.where(grown, np.maximum(np.abs(last.curvature), np.abs(last.D - before.D)) * last.h, 0.0)
+    found = bool((noise > 10 * last.noise).any())
+    for column in tried:
+        column.noise = np.maximum(column.noise, noise)
+    return found
+
+
+def _at_step(setting: Setting, j: int, h: float) -> Column:
+    h = _representable(h)
+    return _one_sided(setting, j, h) if setting.options.side else _central(setting, j, h)
+
+
+def _central(setting: Setting, j: int, h: float) -> Column:
+    line, base = setting.line, setting.base
+    ahead, behind = _finite(line(j, h)), _finite(line(j, -h))
+    noise = np.maximum(setting.noise, 0.5 * np.spacing(np.maximum(np.abs(ahead), np.abs(behind))))
+    near, S1 = (ahead - behind) / (2 * h), ahead + behind - 2 * base
+    if setting.options.order == 2:
+        return Column(h, near, np.zeros_like(near), S1, np.full_like(near, np.nan), noise, 1 / h)
+    far_ahead, far_behind = _finite(line(j, 2 * h)), _finite(line(j, -2 * h))
+    curvature = (near - (far_ahead - far_behind) / (4 * h)) / 3
+    return Column(h, near + curvature, curvature, S1, far_ahead + far_behind - 2 * base, noise, 1.5 / h)
+
+
+def _one_sided(setting: Setting, j: int, h: float) -> Column:
+    """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
+    s, base = -h if setting.options.side == "left" else h, setting.base
+    F1, F2, F4 = (_finite(setting.line(j, factor * s)) for factor in (1, 2, 4))
+    near, far = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
+    curvature = (near - far) / 3
+    nothing = np.zeros_like(near)
+    return Column(h, near + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    if not np.isfinite(values).all():
+        raise NumericalError("The model returns no number beside the point.")
+    return values
+
+
+def _size(column: Column, weights: FloatArray, scale: float) -> float:
+    """Return the largest slope of a column, rows made comparable."""
+    return max(float(np.max(weights * np.abs(column.D))) * scale, WEAK) / scale
+
+
+def _parts(column: Column, weights: FloatArray, scale: float, options: Differences) -> tuple[float, float]:
+    """Return the truncation and the rounding part of a column's error, relative to its largest slope."""
+    size = _size(column, weights, scale)
+    rounding = float(np.max(weights * column.rounding)) / size
+    if options.order == 2 and not options.side:
+        return (column.h / scale) ** 2 / 6, rounding
+    bend = max(float(np.max(weights * (np.abs(column.curvature) - column.rounding))), 0.0) / size
+    return extrapolated(np.array(bend), column.h / scale, options).item(), rounding
+
+
+def extrapolated(bend: FloatArray, h: FloatArray | float, options: Differences) -> NDArray[np.float64]:
+    """Estimate what extrapolation leaves, relative, from the term that it took away and the step in natural lengths."""
+    if options.side:
+        return np.asarray(4 * bend**1.5 + np.asarray(h) ** 3)
+    return np.asarray(4 * bend**2 + np.asarray(h) ** 4)
+
+
+def _representable(h: float) -> float:
+    """Return a step near h that is a power of two: h and 2h are then exact, and so is their division."""
+    return float(2.0 ** np.round(np.log2(h))) if h > 0 else h

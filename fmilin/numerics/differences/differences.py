@@ -1,0 +1,154 @@
+"""Slopes by central differences, with steps that fit the function and an error estimate for every entry.
+
+A column is measured at +-h and +-2h; Richardson extrapolation of the two central differences D(h), D(2h)
+removes the h^2 term:
+
+    D_R = D(h) + (D(h) - D(2h)) / 3
+
+The estimate of its error has a rounding part (the measured noise over h) and a truncation part. The latter
+is bounded by what D(h) - D(2h) shows of the third derivative, squared: with a natural length L the
+h^2 term is h^2/L^2 and the h^4 term h^4/L^4 of the slope. When one part dominates, h is changed and the
+column measured again. Rows may have any units: each is compared with its own largest slope, which a first round
+over all columns tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import KINK
+from fmilin.numerics.differences.closer import look_closer, with_rounding
+from fmilin.numerics.differences.columns import Column, Setting, extrapolated, first_measured, improved, with_weights
+from fmilin.numerics.differences.look import SPACING, Around, direction_of
+from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.numerics.differences.slopes import Differences, EventCrossingError, Line, Slopes, Terms
+
+__all__ = ["Around", "Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
+
+
+def slopes(
+    line: Line,
+    base: FloatArray,
+    scales: FloatArray,
+    options: Differences | None = None,
+    terms: Terms | None = None,
+    around: Around | None = None,
+) -> Slopes:
+    """Measure dF/ds for every column.
+
+    Parameters
+    ----------
+    line : callable
+        ``line(j, s)`` is F at displacement ``s`` along column ``j``; ``s`` is in the unit of that column.
+    base : array, shape (r,)
+        F at zero displacement.
+    scales : array, shape (k,)
+        The size of each column's variable.
+    options : Differences, optional
+    terms : callable, optional
+        Tells rows whose terms all cancel from rows in small units; without it there are none of the former.
+    around : Around, optional
+        What allows a look at other scales of steps; without it there is none.
+
+    Raises
+    ------
+    NumericalError
+        When F cannot be evaluated in any usable neighbourhood; ``variable`` is the column's number.
+    EventCrossingError
+        When F has an event at the point itself.
+    """
+    options = options or Differences()
+    k, ulp = len(scales), np.spacing(np.abs(base))
+    if k == 0 or len(base) == 0:
+        nothing = np.zeros((len(base), k))
+        return Slopes(nothing, nothing, nothing, nothing)
+    nearby = _nearby(line, scales, options, around)
+    noise = np.maximum(noise_from_table(np.array(nearby)), 0.5 * ulp) if nearby else 4 * ulp
+    if around is not None:
+        noise = np.maximum(noise, around.forgets)
+    start = options.relative_step or _first_step(noise, base, options)
+    setting = Setting(line, base, scales, noise, np.ones_like(base), options)
+    columns = [first_measured(setting, j, start * scales[j]) for j in range(k)]
+    setting = with_weights(setting, columns, terms)
+    columns = [improved(setting, j, column) for j, column in enumerate(columns)]
+    J = np.stack([c.D for c in columns], axis=1)
+    rounding = np.stack([c.rounding for c in columns], axis=1)
+    S1 = np.stack([c.S1 / c.h for c in columns], axis=1)
+    S2 = np.stack([c.S2 / c.h for c in columns], axis=1)
+    row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
+    bend = np.where(np.abs(S1) > 30 * rounding, np.abs(S1), 0.0)
+    jump = _jumps(S1, S2, rounding, row_size / scales)
+    small = np.abs(jump) < KINK * row_size / scales
+    error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
+    found = Slopes(J, error, np.where(small, 0.0, jump), bend)
+    if around is not None and options.order == 4 and not options.side and options.relative_step is None:
+        with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
+            look_closer(setting, columns, found, with_rounding(around, found.J, scales, terms), terms, nearby)
+    return found
+
+
+def jacobian_by_differences(
+    function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the Jacobian of a function of x and its estimated error, each (r, n), moving one x at a time."""
+
+    def line(j: int, s: float) -> FloatArray:
+        moved = x.copy()
+        moved[j] += s
+        return function(moved)
+
+    result = slopes(line, function(x), scales)
+    return result.J, result.error
+
+
+def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> float:
+    telling = np.abs(base) > 1e3 * noise
+    relative = float(np.max(noise[telling] / np.abs(base[telling]), initial=np.finfo(float).eps))
+    if options.order == 2:
+        return float(np.clip(relative ** (1 / 3), 1e-5, 1e-2))
+    return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))
+
+
+def _nearby(line: Line, scales: FloatArray, options: Differences, around: Around | None) -> list[FloatArray]:
+    """Return F on a tiny line beside the point, along all columns where possible; nothing where it has no value."""
+    spacing = -SPACING if options.side == "left" else SPACING
+
+    def beside(s: float) -> FloatArray:
+        return line(0, s * scales[0]) if around is None else around.beside(s * direction_of(scales))
+
+    try:
+        values = [beside(s * spacing) for s in range(1, POINTS)]
+    except (ModelError, NumericalError):
+        return []
+    return values if np.isfinite(values).all() else []
+
+
+def _errors(columns: list[Column], J: FloatArray, scales: FloatArray, options: Differences) -> FloatArray:
+    """Estimate the absolute error of every entry, comparing rows in scaled columns."""
+    h = np.array([c.h for c in columns])
+    rounding = np.stack([c.rounding for c in columns], axis=1)
+    row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
+    if options.order == 2 and not options.side:
+        plain: FloatArray = 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
+        return plain
+    bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales
+    bend = np.maximum(bend - rounding * scales, 0.0)
+    known = row_size > 0
+    relative = np.where(known, bend / np.where(known, row_size, 1.0), 0.0)
+    telling = row_size > 30 * np.max(rounding * scales, axis=1, keepdims=True)  # noise over noise tells nothing
+    worst = np.max(np.where(telling, relative, 0.0), axis=0, keepdims=True)
+    relative = np.minimum(np.maximum(relative, 0.1 * worst), 1.0)
+    truncation = extrapolated(relative, h / scales, options) * np.where(known, row_size, bend) / scales
+    total: FloatArray = 2 * rounding + truncation
+    return total
+
+
+def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:
+    """Return (4 S(h) - S(2h)) / 2h where S(2h) / S(h) is nearer to 1 or 2 than to 4 and S is more than rounding."""
+    visible = np.abs(S1) > np.maximum(30 * rounding, 1e-5 * row_size)
+    ratio = S2 / np.where(visible, S1, 1.0)
+    return np.where(visible & (ratio > 0.5) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)

@@ -1,0 +1,62 @@
+"""Columns that may be displaced together because no row depends on two of them (Curtis, Powell and Reid)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.signals import FloatArray
+
+__all__ = ["column_groups", "tangent_pattern"]
+
+Pattern = NDArray[np.bool_]
+
+
+def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u: FloatArray) -> Pattern:
+    """Return which rows may depend on which coordinates and inputs, shape (r, P + nu).
+
+    A coordinate moves its own states and, through the constraints, every state that they connect to it.
+
+    Parameters
+    ----------
+    structure : array of bool, shape (r, N + nu)
+        Which rows contain which states and inputs.
+    constraints : array of bool, shape (m, N)
+        Which constraints contain which states, hidden ones included.
+    T : array, shape (N, P)
+    x_u : array, shape (N, nu)
+    """
+    n, k = x_u.shape
+    if not constraints.any():
+        moved = np.hstack((T != 0, x_u != 0))
+        reached: Pattern = structure[:, :n] @ moved
+        reached[:, moved.shape[1] - k :] |= structure[:, n:]
+        return reached
+    from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
+    from scipy.sparse.csgraph import connected_components
+
+    rows = sparse.csr_array(constraints.astype(np.float64))
+    labels = connected_components(rows.T @ rows, directed=False)[1]  # linked: states of the same constraint
+    together = labels[:, None] == labels[None, :]
+    coordinates = structure[:, :n] @ (together @ (T != 0))
+    inputs = structure[:, n:] | (
+        structure[:, :n] @ (together @ (x_u != 0)) if k else np.zeros((len(structure), 0), bool)
+    )
+    return np.hstack((coordinates, inputs))
+
+
+def column_groups(pattern: Pattern) -> list[list[int]]:
+    """Return groups of columns with disjoint rows, greedily, fullest column first."""
+    order = np.argsort(-pattern.sum(axis=0), kind="stable")
+    groups: list[list[int]] = []
+    covered: list[Pattern] = []
+    for j in order.tolist():
+        column = pattern[:, j]
+        free = next((g for g, rows in enumerate(covered) if not (rows & column).any()), None)
+        if free is None:
+            groups.append([j])
+            covered.append(column.copy())
+        else:
+            groups[free].append(j)
+            covered[free] |= column
+    return groups

@@ -1,0 +1,230 @@
+"""A LinearModel as plain data, and back: what every file format carries.
+
+The names are those of the format ``fmilin-linear/1``: ``A B C D T f0``, ``states`` (independent),
+``full_states``, ``inputs``, ``outputs``, ``units``, ``eigenvalues``, ``point``, ``accuracy``,
+``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``T_u``, ``errors`` (an estimate for
+every entry of A, B, C, D, T), ``signals`` (everything known about each signal), ``fmilin_version`` and, for
+Lagrange's equations, ``descriptor`` (:mod:`fmilin.export.descriptor_part`) are added. Matrices stay arrays here: how
+numbers are written is the format's own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, ModelError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.version import __version__
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
+from fmilin.output.export.descriptor_part import from_part, require_text, to_part
+from fmilin.output.export.numbers import finite_array, real_array
+
+__all__ = [
+    "ERRORS",
+    "FORMAT",
+    "GROUPS",
+    "MATRICES",
+    "POINT_PARTS",
+    "details_of",
+    "from_document",
+    "signals_of",
+    "to_document",
+]
+
+FORMAT = "fmilin-linear/1"
+MATRICES = {
+    "A": ("states", "states"),
+    "B": ("states", "inputs"),
+    "C": ("outputs", "states"),
+    "D": ("outputs", "inputs"),
+    "T": ("full_states", "states"),
+    "T_u": ("full_states", "inputs"),
+}
+"""Which signals the rows and the columns of each matrix belong to."""
+
+ERRORS = ("A", "B", "C", "D", "T")
+"""Matrices that have an error estimate for every entry."""
+
+GROUPS = ("states", "full_states", "inputs", "outputs")
+"""The four lists of names."""
+
+POINT_PARTS = ("states", "inputs", "outputs", "parameters")
+"""What a point has values of, by name."""
+
+
+def to_document(linear: LinearModel) -> dict[str, Any]:
+    """Return everything in ``linear`` under the names of the format.
+
+    Matrices are arrays of doubles, ``f0`` and ``y0`` have shape (P,), ``eigenvalues`` is complex (P,).
+
+    Raises
+    ------
+    UsageError
+        When an entry of a matrix is NaN or infinite: no consumer of a file could use it; when a name
+        contains the character NUL, which neither MATLAB nor NumPy can store; or when a text is none
+        (a lone half of a surrogate pair).
+    """
+    document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
+    for name, array in document.items():
+        if not np.isfinite(array).all():
+            raise UsageError(
+                f"The matrix {name} contains NaN or infinite entries, which no file should carry. "
+                f"Linearize again at a point where the model is defined."
+            )
+    groups: dict[str, Signals] = {group: getattr(linear, group) for group in GROUPS}
+    if nul := [s.name for signals in groups.values() for s in signals if "\0" in s.name]:
+        raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
+    _require_texts(linear)
+    document["errors"] = {name: getattr(linear.errors, name) for name in ERRORS}
+    document |= {group: list(signals.names) for group, signals in groups.items()}
+    document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
+    document["eigenvalues"] = linear.eigenvalues()
+    document["point"] = {"time": float(linear.point.time)} | {
+        part: {name: float(value) for name, value in getattr(linear.point, part).items()} for part in POINT_PARTS
+    }
+    document["accuracy"] = {name: float(value) for name, value in asdict(linear.accuracy).items()}
+    document["method"] = asdict(linear.method)
+    document["model"] = asdict(linear.model)
+    document["warnings"] = [{"kind": w.kind, "message": w.message} for w in linear.warnings]
+    document["sample_time"] = float(linear.sample_time)
+    document["signals"] = {group: details_of(signals) for group, signals in groups.items()}
+    document["fmilin_version"] = __version__
+    if linear.descriptor is not None:
+        document["descriptor"] = to_part(linear.descriptor)
+    document["format"] = FORMAT
+    return document
+
+
+def _require_texts(linear: LinearModel) -> None:
+    texts = [t for group in GROUPS for s in getattr(linear, group) for t in (s.name, s.unit, s.description, *s.aliases)]
+    texts += [linear.model.name, linear.model.guid, linear.model.tool, *map(str, linear.warnings)]
+    try:
+        "\n".join(texts).encode("utf-8")
+    except UnicodeEncodeError:
+        bad = next(t for t in texts if any("\ud800" <= c <= "\udfff" for c in t))
+        raise UsageError(
+            f"{bad[:70]!a} is no text: it contains one half of a pair of surrogates, which no file can carry. Give it "
+            "another name."
+        ) from None
+
+
+def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
+    """Return the LinearModel that :func:`to_document` described.
+
+    Parameters
+    ----------
+    document : mapping
+        Matrices may be arrays or nested lists; a number may be None where it was NaN.
+    origin : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    ModelError
+        When a field is missing, of the wrong kind, of a shape that does not fit the names, or an entry of a matrix is
+        complex, NaN or infinite. Estimated errors may be unknown.
+    """
+    if (found := document.get("format")) != FORMAT:
+        raise ModelError(
+            f"'{origin}' is no linear model that this fmilin reads: its field 'format' is {found!r} instead of "
+            f"'{FORMAT}'. Save it again with fmilin {__version__}."
+        )
+    try:
+        return _linear_model(document)
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is damaged: the field {missing} is missing. Save it again.") from None
+    except (FmilinError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelError(f"'{origin}' is damaged: {error}. Save it again.") from None
+
+
+def _linear_model(document: Mapping[str, Any]) -> LinearModel:
+    groups: dict[str, Any] = {group: signals_of(document, group) for group in GROUPS}
+    sizes = {group: len(signals) for group, signals in groups.items()}
+    matrix: dict[str, Any] = {
+        name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()
+    }
+    point, method, model = document["point"], document["method"], document["model"]
+    if not 0 <= (sample_time := _float(document["sample_time"])) < float("inf"):
+        raise ValueError(f"the sample time is {sample_time:g} s")
+    errors = {name: _array(document["errors"], name, matrix[name].shape, real_array) for name in ERRORS}
+    return LinearModel(
+        **matrix,
+        **groups,
+        f0=_array(document, "f0", (sizes["states"],)),
+        y0=_array(document, "y0", (sizes["states"],)),
+        point=Point(
+            time=_float(point["time"]),
+            **{part: _by_name(point[part]) for part in POINT_PARTS},
+        ),
+        accuracy=Accuracy(**{f.name: _float(document["accuracy"][f.name]) for f in fields(Accuracy)}),
+        method=Method(
+            derivatives=str(method["derivatives"]),
+            coordinates=str(method["coordinates"]),
+            evaluations=int(method["evaluations"]),
+            products=int(method["products"]),
+        ),
+        model=ModelInfo(**{f.name: str(model[f.name]) for f in fields(ModelInfo)}),
+        warnings=tuple(Remark(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
+        sample_time=sample_time,
+        errors=EntryErrors(**errors),
+        descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),
+    )
+
+
+def details_of(signals: Signals) -> dict[str, list[Any]]:
+    """Return one list per property, in the order of the names."""
+    return {
+        "unit": [s.unit for s in signals],
+        "nominal": [None if s.nominal is None else float(s.nominal) for s in signals],
+        "start": [float(s.start) for s in signals],
+        "description": [s.description for s in signals],
+        "aliases": [list(s.aliases) for s in signals],
+    }
+
+
+def signals_of(document: Mapping[str, Any], group: str) -> Signals:
+    """Return the signals of a group of names."""
+    names: Sequence[str] = document[group]
+    details = document["signals"][group]
+    columns = [details[key] for key in ("unit", "nominal", "start", "description", "aliases")]
+    return Signals(
+        Signal(
+            require_text(name),
+            require_text(unit),
+            None if nominal is None else float(nominal),
+            _float(start),
+            text,
+            (*aliases,),
+        )
+        for name, unit, nominal, start, text, aliases in zip(names, *columns, strict=True)
+    )
+
+
+def _array(
+    document: Mapping[str, Any],
+    name: str,
+    shape: tuple[int, ...],
+    read: Callable[[Any, str], FloatArray] = finite_array,
+) -> FloatArray:
+    """Return a field as an array of ``shape``; only an empty one may lack the shape (a list cannot say (0, 3))."""
+    array = read(document[name], name)
+    if array.shape == shape:
+        return array
+    if array.size == 0 and 0 in shape:
+        return array.reshape(shape)
+    raise ValueError(f"{name} has the shape {array.shape}, but the names say {shape}")
+
+
+def _by_name(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {str(name): _float(value) for name, value in values.items()}
+
+
+def _float(value: float | None) -> float:
+    """Return a number; None stands for NaN in formats that have no NaN."""
+    return float("nan") if value is None else float(value)

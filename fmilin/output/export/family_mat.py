@@ -1,0 +1,107 @@
+"""A family of linear models as a MATLAB 5 .mat file: arrays for LPV blocks.
+
+``A``, ``B``, ``C``, ``D``, ``T``, ``T_u`` have the grid behind the matrix, as MATLAB's arrays of models have it: (P, P,
+shape...); so have ``offsets.x``, ``.u``, ``.y`` and ``.dx``, which are columns, as the LPV System block wants them.
+``grid`` has the axes (``names``, ``values``), ``ok`` tells which points have a linear model, ``eigenvalues`` are
+tracked: (P, shape...). Failed points are NaN; their reasons stand in ``fmilin.texts``, one JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from fmilin.families.family import LinearFamily
+from fmilin.families.rows import Layout
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray
+from fmilin.output.export.family_document import FORMAT, from_texts, require_format, texts_of
+from fmilin.output.export.mat5 import read, write
+
+__all__ = ["dumps", "loads"]
+
+_MATRICES = ("A", "B", "C", "D", "T", "T_u")
+
+
+def dumps(family: LinearFamily) -> bytes:
+    """Return the file's content."""
+    top: dict[str, Any] = {name: _behind(family.array(name), 2) for name in _MATRICES}
+    top["offsets"] = {
+        "x": _columns(family.y0),
+        "u": _columns(family.u0),
+        "y": _columns(family.array("out0")),
+        "dx": _columns(family.f0 + (family.y0 if family.sample_time > 0 else 0.0)),
+    }
+    top["f0"] = _columns(family.f0)
+    top["eigenvalues"] = _behind(family.eigenvalues, 1)
+    top["ok"] = _grid_shaped(family.ok.astype(np.float64))
+    top["grid"] = {"names": list(family.axes), "values": [v.reshape(-1, 1) for v in family.axes.values()]}
+    top |= {
+        "states": list(family.states.names),
+        "full_states": list(family.full_states.names),
+        "inputs": list(family.inputs.names),
+        "outputs": list(family.outputs.names),
+        "Ts": float(family.sample_time),
+    }
+    rest = {name: np.asarray(family.layout.part(family.rows, name)) for name in family.layout.shapes if name not in top}
+    rows = {name: values.reshape(len(values), -1).T for name, values in rest.items()}
+    top["fmilin"] = {
+        "format": FORMAT,
+        "texts": json.dumps(texts_of(family)),
+        "rows": rows,
+        "chosen": family.chosen + 0.0,
+    }
+    return write(top)
+
+
+def loads(content: bytes, origin: str) -> LinearFamily:
+    """Read what :func:`dumps` wrote, also after MATLAB or Octave saved it again.
+
+    Raises
+    ------
+    ModelError
+        When this is no .mat file, or no family.
+    """
+    try:
+        top = read(content)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ModelError(f"'{origin}' is no .mat file that fmilin reads (MATLAB 5 to 7, not 7.3): {error}.") from None
+    try:
+        texts = json.loads(top["fmilin"]["texts"])
+        require_format(texts, origin)
+        ok = np.ravel(top["ok"], order="F")
+        ok = ok.reshape(tuple(texts["shape"]), order="F") > 0
+        chosen = np.ravel(top["fmilin"]["chosen"])
+        return from_texts(texts, lambda layout: _rows(top, layout, ok.shape), ok, chosen, origin)
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+        raise ModelError(f"'{origin}' is no family of fmilin: {error!r} while reading its fields.") from None
+
+
+def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatArray:
+    count = int(np.prod(shape))
+    rows = np.empty((count, layout.width))
+    for name, place in layout.places.items():
+        if name in _MATRICES or name == "f0":
+            size = layout.shapes[name] + shape
+            flat = np.ravel(top[name], order="F").reshape(size, order="F")
+            front = np.moveaxis(flat, range(len(layout.shapes[name])), range(-len(layout.shapes[name]), 0))
+            rows[:, place] = front.reshape(count, -1)
+        else:
+            rows[:, place] = np.ravel(top["fmilin"]["rows"][name], order="F").reshape(count, -1)
+    return rows
+
+
+def _behind(array: np.ndarray, last: int) -> np.ndarray:
+    r"""Move the grid behind the last axes: (\\*shape, a, b) -> (a, b, \\*shape)."""
+    moved = np.moveaxis(array, range(-last, 0), range(last))
+    return moved.reshape(-1, 1) if moved.ndim == 1 else moved
+
+
+def _columns(array: np.ndarray) -> np.ndarray:
+    return _behind(array[..., None], 2)
+
+
+def _grid_shaped(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1, 1) if array.ndim == 1 else array

@@ -1,0 +1,270 @@
+"""A family of linear models as netCDF 4 (HDF5), which xarray reads with labelled axes.
+
+Every axis of the grid is a dimension with its values; rows and columns of matrices are the dimensions ``state``,
+``state_``, ``full_state``, ``input``, ``output`` with the names of the signals. What is no array is one JSON text,
+``fmilin``. Written in runs of points, so that a family larger than the memory goes into a file.
+
+References
+----------
+Unidata, NetCDF-4 format: dimension scales of HDF5.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.families.family import LinearFamily
+from fmilin.ground.atomic import replaced_when_complete
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.output.export.family_document import from_texts, require_format, texts_of
+from fmilin.output.export.family_npz import rows_of
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["dumps", "read", "require_installed", "to_xarray", "write"]
+
+_AXES = {
+    "A": ("state", "state_"),
+    "B": ("state", "input"),
+    "C": ("output", "state"),
+    "D": ("output", "input"),
+    "T": ("full_state", "state"),
+    "T_u": ("full_state", "input"),
+    "f0": ("state",),
+    "y0": ("state",),
+    "x0": ("full_state",),
+    "u0": ("input",),
+    "out0": ("output",),
+    "time": (),
+    "parameters": ("parameter",),
+    "accuracy": ("estimate",),
+    "visits": ("visit",),
+}
+_OTHERS = frozenset({"mode", "part", "character", "ok", "chosen", "reason", "eigenvalues", "fmilin"})
+_ESTIMATES = ("A", "B", "C", "D", "T", "f0", "constraint_residual", "conditioning")
+_VISITS = ("evaluations", "products")
+
+
+def require_installed() -> None:
+    """Refuse when what netCDF files need is missing.
+
+    Raises
+    ------
+    UsageError
+        With what to install.
+    """
+    for package in ("h5netcdf", "h5py"):
+        if find_spec(package) is None:
+            raise UsageError(
+                f"A .nc file needs the package {package}, which is not installed: pip install 'fmilin[families]', or "
+                "write .npz, .mat or .json."
+            )
+
+
+def to_xarray(family: LinearFamily) -> xarray.Dataset:
+    """Return everything as a data set with labelled axes.
+
+    Raises
+    ------
+    UsageError
+        When xarray is not installed.
+    """
+    if find_spec("xarray") is None:
+        raise UsageError("A data set needs the package xarray, which is not installed: pip install 'fmilin[families]'.")
+    import xarray as xr
+
+    names = _variables(family)
+    data: dict[str, Any] = {n: (_dimensions(family, n), family.array(n)) for n in names}
+    data["ok"] = (_grid(family), family.ok)
+    data["reason"] = (_grid(family), family.reasons.astype(np.str_))
+    data["chosen"] = (_grid(family), family.chosen.reshape(family.shape))
+    data["eigenvalues"] = ((*_grid(family), "mode"), family.eigenvalues)
+    attributes = {"format": "fmilin-family/1", "fmilin": json.dumps(texts_of(family))}
+    return xr.Dataset(data, coords={**_labels(family), **_coordinates(family)}, attrs=attributes)
+
+
+def dumps(family: LinearFamily) -> bytes:
+    """Return the file's content, of a family that the memory holds twice.
+
+    Raises
+    ------
+    UsageError
+        When h5netcdf is not installed.
+    """
+    require_installed()
+    import h5netcdf
+
+    buffer = io.BytesIO()
+    with h5netcdf.File(buffer, "w") as file:
+        _fill(file, family)
+    return buffer.getvalue()
+
+
+def write(family: LinearFamily, path: Path) -> None:
+    """Write the file: an old one is replaced when the new one is complete.
+
+    Raises
+    ------
+    UsageError
+        When h5netcdf is not installed, or the file cannot be written.
+    """
+    require_installed()
+    import h5netcdf
+
+    with replaced_when_complete(path) as temporary:
+        try:
+            with h5netcdf.File(temporary, "w") as file:
+                _fill(file, family)
+        except (OSError, RuntimeError) as error:  # h5py says RuntimeError when the disk is full
+            raise UsageError(
+                f"Cannot write '{path}': {_short(error)}. Choose another place, or free this one."
+            ) from None
+
+
+def _fill(file: Any, family: LinearFamily) -> None:
+    layout, shape = family.layout, family.shape
+    for name, size in zip(_grid(family), shape, strict=True):
+        file.dimensions[name] = size
+    sizes = {d: n for name in layout.shapes for d, n in zip(_tail(name), layout.shapes[name], strict=True)}
+    for name, size in sizes.items():
+        file.dimensions[name] = size or None  # a dimension of length 0 is an unlimited one without entries
+    file.dimensions["mode"] = layout.template.order or None
+    file.dimensions["part"] = 2
+    for name, (dimension, values) in (_labels(family) | _coordinates(family)).items():
+        _text_or_numbers(file, name, (dimension,), np.asarray(values))
+    variables = {n: file.create_variable(n, _dimensions(family, n), "f8") for n in _variables(family)}
+    for block in layout.blocks(family.rows):
+        rows = family.rows[block]
+        for name, variable in variables.items():
+            if layout.places[name].stop > layout.places[name].start:
+                _put(variable, block, shape, np.asarray(layout.part(rows, name)))
+    file.create_variable("ok", _grid(family), "i1")[...] = family.ok.astype(np.int8)
+    file.create_variable("chosen", _grid(family), "i4")[...] = family.chosen.reshape(shape).astype(np.int32)
+    if layout.template.order:
+        w = family.eigenvalues
+        parts = file.create_variable("eigenvalues", (*_grid(family), "mode", "part"), "f8")
+        parts[...] = np.stack((w.real, w.imag), axis=-1)
+    file.attrs["format"] = "fmilin-family/1"
+    text = np.frombuffer(json.dumps(texts_of(family)).encode("ascii"), dtype=np.uint8)
+    file.dimensions["character"] = len(text)  # an attribute holds 64 kB, a variable any length
+    file.create_variable("fmilin", ("character",), "u1")[...] = text
+
+
+def _put(variable: Any, block: slice, shape: tuple[int, ...], values: np.ndarray) -> None:
+    """Write a run of points, which are numbered in the order of the grid."""
+    length = shape[-1]
+    at = block.start
+    while at < block.stop:
+        place = np.unravel_index(at, shape)
+        if length and place[-1] == 0 and block.stop - at >= length and len(shape) > 1:
+            lines = min((block.stop - at) // length, shape[-2] - int(place[-2]))
+            head = (*(int(i) for i in place[:-2]), slice(int(place[-2]), int(place[-2]) + lines))
+            part = values[at - block.start : at - block.start + lines * length]
+            variable[head] = part.reshape(lines, length, *values.shape[1:])
+            at += lines * length
+        else:
+            count = min(block.stop - at, length - int(place[-1]))
+            head = (*(int(i) for i in place[:-1]), slice(int(place[-1]), int(place[-1]) + count))
+            variable[head] = values[at - block.start : at - block.start + count]
+            at += count
+
+
+def read(path: Path) -> LinearFamily:
+    """Read what :func:`write` or ``to_xarray().to_netcdf`` wrote.
+
+    Raises
+    ------
+    UsageError
+        When h5netcdf is not installed.
+    ModelError
+        When this is no netCDF file, or no family.
+    """
+    require_installed()
+    import h5netcdf
+
+    try:
+        with h5netcdf.File(path, "r") as file:
+            if "fmilin" in file.variables:
+                texts = json.loads(bytes(file.variables["fmilin"][...]).decode("ascii"))
+            else:
+                texts = json.loads(file.attrs["fmilin"])
+            require_format(texts, str(path))
+            shape = tuple(texts["shape"])
+            ok, chosen = np.asarray(file.variables["ok"][...]).reshape(shape), np.asarray(file.variables["chosen"][...])
+            arrays = {
+                name: file.variables[name][...] for name in file.variables if name in _AXES or name[:6] == "error_"
+            }
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"'{path}' is no netCDF file of a family that fmilin reads: {_short(error)}.") from None
+    return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, str(path))
+
+
+def _variables(family: LinearFamily) -> list[str]:
+    """Return the quantities that are variables: all, but for the time where that is the one axis."""
+    return [n for n in family.layout.shapes if (n,) != family.grid.dimensions]
+
+
+def _grid(family: LinearFamily) -> tuple[str, ...]:
+    return tuple(_safe(family, name) for name in family.grid.dimensions)
+
+
+def _safe(family: LinearFamily, name: str) -> str:
+    """Return a name that a group of HDF5 can have; it must be none of ours."""
+    own = {d for dimensions in _AXES.values() for d in dimensions} | set(_variables(family)) | _OTHERS
+    plain = name.replace("/", "_")
+    return f"axis_{plain}" if plain in own else plain
+
+
+def _tail(name: str) -> tuple[str, ...]:
+    return _AXES[name.removeprefix("error_")]
+
+
+def _dimensions(family: LinearFamily, name: str) -> tuple[str, ...]:
+    return (*_grid(family), *_tail(name))
+
+
+def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
+    """Return the names of rows and columns."""
+    template = family.template
+    found = {
+        "state": list(family.states.names),
+        "state_": list(family.states.names),
+        "full_state": list(template.full_states.names),
+        "input": list(template.inputs.names),
+        "output": list(template.outputs.names),
+        "parameter": list(template.parameters),
+        "estimate": list(_ESTIMATES),
+        "visit": list(_VISITS),
+    }
+    return {name: (name, np.array(values, dtype=np.str_)) for name, values in found.items() if values}
+
+
+def _coordinates(family: LinearFamily) -> dict[str, tuple[str, Any]]:
+    """Return the values of what varies."""
+    if family.grid.zipped:
+        return {_safe(family, name): (_grid(family)[0], values) for name, values in family.axes.items()}
+    return {_safe(family, name): (_safe(family, name), values) for name, values in family.axes.items()}
+
+
+def _text_or_numbers(file: Any, name: str, dimensions: tuple[str, ...], values: np.ndarray) -> None:
+    if values.dtype.kind == "U":
+        import h5py
+
+        variable = file.create_variable(name, dimensions, h5py.string_dtype())
+        variable[...] = values.astype(object)
+    else:
+        file.create_variable(name, dimensions, "f8")[...] = values
+
+
+def _short(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return " ".join(str(error).split())[:200]

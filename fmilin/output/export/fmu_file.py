@@ -1,0 +1,71 @@
+"""Linear models as FMUs, for model exchange and co-simulation: ``plant.fmu``.
+
+The equations are in the FMU in the way its C code wants them; everything else that belongs to a linear model (accuracy,
+warnings, where it comes from) lies beside them as ``extra/org.fmilin/linear.npz``, from where it is read back.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+from fmilin.fmi.write.linear import LinearFmu, linear_fmu
+from fmilin.ground.errors import ModelError
+from fmilin.linear_model.model import LinearModel
+from fmilin.output.export import npz
+from fmilin.output.export.archives import DAMAGED, member_of
+from fmilin.output.export.writing import Writing
+
+__all__ = ["dumps", "holds_linear_model", "loads"]
+
+INSIDE = "extra/org.fmilin/linear.npz"
+
+MOST_INSIDE = 1 << 24
+"""Bytes of matrices up to which the model itself lies in the FMU, too: about 700 states."""
+
+
+def dumps(linear: LinearModel, writing: Writing) -> bytes:
+    """Return the file's content.
+
+    Raises
+    ------
+    UsageError
+        When an entry is NaN or infinite, the point lacks a value, or version or platform are unknown.
+    ModelError
+        When there is neither a compiler nor a library that was compiled before.
+    """
+    options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.platforms)
+    size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
+    return linear_fmu(linear, options, {INSIDE: npz.dumps(linear)} if size <= MOST_INSIDE else {})
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps` wrote.
+
+    Raises
+    ------
+    ModelError
+        When this is no FMU, or not one of a linear model that fmilin wrote.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            inside = member_of(archive, INSIDE)
+    except KeyError:
+        raise ModelError(
+            f"'{origin}' is an FMU without a linear model in it ({INSIDE} is missing). To linearize it: fmilin "
+            f"linearize {origin}."
+        ) from None
+    except DAMAGED as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
+    return npz.loads(inside, origin)
+
+
+def holds_linear_model(path: str | Path) -> bool:
+    """Whether this is an FMU of a linear model that fmilin wrote; False where it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return INSIDE in archive.namelist()
+    except (OSError, *DAMAGED):
+        return False

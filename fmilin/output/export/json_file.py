@@ -1,0 +1,64 @@
+"""The linear model as strict JSON, format ``fmilin-linear/1``.
+
+Numbers are written with the shortest text that reads back as the same double. JSON has no NaN and no
+infinity: where an accuracy is unknown or unbounded the file says ``null``, which reads back as NaN.
+Pure ASCII, so that no terminal and no pipe can damage a name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError
+from fmilin.linear_model.model import LinearModel
+from fmilin.output.export.document import from_document, to_document
+
+__all__ = ["dumps", "loads", "plain", "text_of"]
+
+
+def dumps(linear: LinearModel) -> bytes:
+    """Return the file's content: one line per field."""
+    return text_of(to_document(linear)).encode("ascii")
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Return a document as strict JSON in ASCII, one line per field."""
+    fields = ",\n".join(f"{json.dumps(k)}: {json.dumps(plain(v), allow_nan=False)}" for k, v in document.items())
+    return f"{{\n{fields}\n}}\n"
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps` wrote.
+
+    Raises
+    ------
+    ModelError
+        When this is no JSON, or no linear model.
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"'{origin}' is no JSON document: {error}.") from None
+    if not isinstance(document, dict):
+        raise ModelError(f"'{origin}' is no linear model: the document is no object.")
+    return from_document(document, origin)
+
+
+def plain(value: Any) -> Any:
+    """Return arrays as lists, complex numbers as [re, im], what is not finite as None."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        if np.iscomplexobj(value):
+            return [[z.real, z.imag] for z in value.tolist()]
+        return value.tolist() if np.isfinite(value).all() else plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

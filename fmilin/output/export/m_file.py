@@ -1,0 +1,263 @@
+"""The linear model as a function file of MATLAB and Octave.
+
+``plant.m`` returns a state-space model with its names, units and point; of several models of one plant an array
+with its sampling grid and the offsets that the LPV System block of Simulink asks for::
+
+    [sys, offsets, points] = plant();
+
+Octave has no arrays of models: there ``sys`` is a cell array of the same shape. Every number is written with the
+digits that read back as the same double.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.version import __version__
+from fmilin.linear_model.model import LinearModel
+from fmilin.output.export.document import to_document
+from fmilin.output.export.matrices import by_name
+from fmilin.output.export.model_array import ModelArray, gathered
+from fmilin.output.export.writing import Writing
+
+__all__ = ["dumps", "dumps_array"]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+_KEYWORDS = re.compile(
+    "break|case|catch|classdef|continue|do|else|elseif|end|for|function|global|if|otherwise|parfor|persistent|return|"
+    "spmd|switch|try|until|unwind_protect|while"
+)
+_WIDTH = 110
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def dumps(linear: LinearModel, writing: Writing) -> bytes:
+    """Return the file's content: a function called like the file.
+
+    Raises
+    ------
+    UsageError
+        When MATLAB could not call a file of this name, or a matrix contains NaN.
+    """
+    return dumps_array(gathered([linear]), writing)
+
+
+def dumps_array(models: ModelArray, writing: Writing) -> bytes:
+    """Return the content of a function file that builds one model, or an array of them.
+
+    Raises
+    ------
+    UsageError
+        When MATLAB could not call a file of this name, or a matrix contains NaN.
+    """
+    if not _NAME.fullmatch(writing.name) or _KEYWORDS.fullmatch(writing.name):
+        raise UsageError(
+            f"MATLAB cannot call a function '{writing.name[:70]}': letters, digits and '_' make a name, a letter "
+            "first, 63 at most, and no keyword. Choose such a name for the .m file."
+        )
+    for model in models.models:
+        to_document(model)  # refuses what no file should carry
+    return ("\n".join(_lines(models, writing.name)) + "\n").encode("utf-8")
+
+
+def _lines(models: ModelArray, name: str) -> Iterator[str]:
+    first, several = models.models[0], len(models.models) > 1
+    yield f"function [sys, offsets, points] = {name}()"
+    yield from _help(models, name)
+    yield ""
+    offsets = {
+        "x": [m.y0 for m in models.models],
+        "u": [by_name(m.point.inputs, m.inputs.names) for m in models.models],
+        "y": [by_name(m.point.outputs, m.outputs.names) for m in models.models],
+        "dx": [m.f0 + (m.y0 if m.sample_time > 0 else 0.0) for m in models.models],
+    }
+    for letter in "ABCD":
+        yield from _array(letter, [getattr(m, letter) for m in models.models], models.shape)
+    for key, columns in offsets.items():
+        yield from _array(f"offsets.{key}", [c.reshape(-1, 1) for c in columns], models.shape)
+    yield f"Ts = {_number(first.sample_time)};"
+    for group in ("states", "inputs", "outputs"):
+        signals = getattr(first, group)
+        yield f"{group} = {_cell(signals.names)};"
+        yield f"{group[:-1]}_units = {_cell(signals.units)};"
+    yield f"points = repmat(struct(), {_size(models.shape)});"
+    for k, model in enumerate(models.models, start=1):
+        yield from _point(model, k)
+    yield ""
+    yield from _build(models, several=several)
+    yield "end"
+    yield _NAMED
+
+
+def _help(models: ModelArray, name: str) -> Iterator[str]:
+    first = models.models[0]
+    count = len(models.models)
+    what = "Linear model" if count == 1 else f"{count} linear models"
+    yield f"%{name.upper()}  {what} of {_comment(first.model.name)}, made by fmilin {__version__}."
+    yield f"%   [sys, offsets, points] = {name}() returns"
+    yield "%   sys      the state-space model (Control System Toolbox; control package of Octave), in deviations"
+    yield "%   offsets  what the deviations are counted from: x, u, y, and dx, the rate at the point"
+    yield "%            (of a sampled model the next x); shaped as the LPV System block wants them"
+    yield "%   points   the whole operating point by name; T and T_u give the dependent states:"
+    yield "%            full states - point = T (x - offsets.x) + T_u (u - offsets.u)"
+    if models.grid:
+        listed = ", ".join(f"{_comment(n)} ({len(np.unique(v))} values)" for n, v in models.grid.items())
+        yield f"%   The array runs over {listed}: sys.SamplingGrid. In Octave sys is a cell array."
+    for warning in dict.fromkeys(str(w) for m in models.models for w in m.warnings):
+        yield f"%   Warning: {_comment(warning)}"
+
+
+def _array(target: str, matrices: Sequence[FloatArray], shape: tuple[int, ...]) -> Iterator[str]:
+    rows, columns = matrices[0].shape
+    if len(matrices) == 1:
+        yield from _matrix(target, matrices[0])
+        return
+    yield f"{target} = zeros({rows}, {columns}, {len(matrices)});"
+    if rows and columns:
+        for k, matrix in enumerate(matrices, start=1):
+            yield from _matrix(f"{target}(:, :, {k})", matrix)
+    yield f"{target} = reshape({target}, [{rows}, {columns}, {', '.join(map(str, shape))}]);"
+
+
+def _matrix(target: str, matrix: FloatArray) -> Iterator[str]:
+    """Write one row per line; long rows go on behind '...'."""
+    if not matrix.size:
+        yield f"{target} = zeros({matrix.shape[0]}, {matrix.shape[1]});"
+        return
+    yield f"{target} = ["
+    for row in matrix.tolist():
+        line = "   "
+        for value in row:
+            text = _number(value)
+            if len(line) + len(text) > _WIDTH:
+                yield f"{line} ..."
+                line = "       "
+            line += f" {text},"
+        yield f"{line[:-1]}"
+    yield "];"
+
+
+def _point(model: LinearModel, k: int) -> Iterator[str]:
+    point, at = model.point, f"points({k})"
+    yield f"{at}.time = {_number(point.time)};"
+    units = dict(zip(model.full_states.names, model.full_states.units, strict=True))
+    yield f"{at}.states = {_by_name(point.states, units)};"
+    units = dict(zip(model.inputs.names, model.inputs.units, strict=True))
+    yield f"{at}.inputs = {_by_name(point.inputs, units)};"
+    units = dict(zip(model.outputs.names, model.outputs.units, strict=True))
+    yield f"{at}.outputs = {_by_name(point.outputs, units)};"
+    yield f"{at}.parameters = {_by_name(point.parameters, {})};"
+    yield from _matrix(f"{at}.T", model.T)
+    yield from _matrix(f"{at}.T_u", model.T_u)
+
+
+def _build(models: ModelArray, *, several: bool) -> Iterator[str]:
+    text = _text(models.models[0].model.name)
+    labels = "states, inputs, outputs"
+    units = "state_units, input_units, output_units"
+    if not several:
+        yield f"sys = with_names(state_space(A, B, C, D, Ts), {text}, {labels}, {units});"
+        yield "sys.UserData = points;"
+        return
+    shape = _size(models.shape)
+    for field, values in zip(_fields(list(models.grid)), models.grid.values(), strict=True):
+        yield from _matrix(f"grid.{field}", values.reshape(1, -1))
+        yield f"grid.{field} = reshape(grid.{field}, [{shape}]);"
+    yield "if exist('OCTAVE_VERSION', 'builtin')"
+    yield f"    sys = cell({shape});"
+    yield "    for k = 1:numel(sys)"
+    yield "        one = state_space(A(:, :, k), B(:, :, k), C(:, :, k), D(:, :, k), Ts);"
+    yield f"        sys{{k}} = with_names(one, {text}, {labels}, {units});"
+    yield "        sys{k}.UserData = points(k);"
+    yield "    end"
+    yield "else"
+    yield f"    sys = with_names(state_space(A, B, C, D, Ts), {text}, {labels}, {units});"
+    yield "    sys.UserData = points;"
+    yield "    sys.SamplingGrid = grid;"
+    yield "end"
+
+
+_NAMED = """
+function sys = state_space(A, B, C, D, Ts)
+if Ts > 0
+    sys = ss(A, B, C, D, Ts);
+else
+    sys = ss(A, B, C, D);
+end
+end
+
+function sys = with_names(sys, name, states, inputs, outputs, state_units, input_units, output_units)
+sys = set_if_any(sys, 'StateName', states);
+sys = set_if_any(sys, 'InputName', inputs);
+sys = set_if_any(sys, 'OutputName', outputs);
+sys.Name = name;
+if ~exist('OCTAVE_VERSION', 'builtin')
+    sys = set_if_any(sys, 'StateUnit', state_units);
+    sys = set_if_any(sys, 'InputUnit', input_units);
+    sys = set_if_any(sys, 'OutputUnit', output_units);
+end
+end
+
+function sys = set_if_any(sys, key, values)
+if ~isempty(values)
+    sys.(key) = values;
+end
+end"""
+
+
+def _fields(names: Sequence[str]) -> list[str]:
+    """Return a legal and different field name for every variable of the grid."""
+    fields: list[str] = []
+    for name in names:
+        base = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")[:50]
+        base = base if re.match("[A-Za-z]", base) else f"p_{base}".rstrip("_")
+        field, number = base, 1
+        while field in fields or _KEYWORDS.fullmatch(field):
+            number += 1
+            field = f"{base}_{number}"
+        fields.append(field)
+    return fields
+
+
+def _by_name(values: Mapping[str, float], units: Mapping[str, str]) -> str:
+    numbers = "; ".join(_number(float(v)) for v in values.values())
+    column = f"[{numbers}]" if values else "zeros(0, 1)"
+    # A cell array in struct() would make an array of structs: hence the second pair of braces.
+    return (
+        f"struct('names', {{{_cell(list(values))}}}, 'values', {column}, "
+        f"'units', {{{_cell([units.get(n, '') for n in values])}}})"
+    )
+
+
+def _cell(texts: Sequence[str]) -> str:
+    return "{" + "; ".join(map(_text, texts)) + "}" if texts else "cell(0, 1)"
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape)) if len(shape) > 1 else f"{shape[0]}, 1"
+
+
+def _text(text: str) -> str:
+    """Return a char literal; control characters, which would break the line, by their numbers."""
+    quoted = text.replace("'", "''")
+    if not _CONTROL.search(text):
+        return f"'{quoted}'"
+    return "[" + _CONTROL.sub(lambda m: f"', char({ord(m.group())}), '", f"'{quoted}'") + "]"
+
+
+def _comment(text: str) -> str:
+    return " ".join(_CONTROL.sub(" ", text).split())[:400]
+
+
+def _number(value: float) -> str:
+    """Return the shortest text that reads back as the same double."""
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    return repr(float(value))

@@ -1,0 +1,167 @@
+"""The linear model as a MATLAB 5 .mat file, for MATLAB, Octave and SciPy.
+
+Matrices are doubles under their own names (``f0`` and ``y0`` columns), the four name lists cell arrays
+of char, and the rest sits in a struct ``fmilin``, so that::
+
+    S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D)
+
+Where there is a descriptor system it is a struct ``descriptor``: ``d = S.descriptor; dss(d.A, d.B, d.C, d.D, d.E)``.
+A variable's name is seldom a legal field name: whatever is looked up by name is a struct with a cell
+array ``names`` and a column or cell array ``values`` (``S.fmilin.units``, ``S.fmilin.point.states``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.model import LinearModel
+from fmilin.output.export import dslin
+from fmilin.output.export.descriptor_file import of_mat, to_mat
+from fmilin.output.export.descriptor_part import to_part
+from fmilin.output.export.document import GROUPS, MATRICES, POINT_PARTS, from_document, to_document
+from fmilin.output.export.mat5 import read, write
+from fmilin.output.export.numbers import real_array
+
+__all__ = ["dumps", "loads"]
+
+
+def dumps(linear: LinearModel) -> bytes:
+    """Return the file's content."""
+    document = to_document(linear)
+    top: dict[str, Any] = {name: document.pop(name) for name in MATRICES}
+    top["f0"] = _column(document.pop("f0"))
+    top |= {group: document.pop(group) for group in GROUPS}
+    point = document.pop("point")
+    warnings = document.pop("warnings")
+    rest: dict[str, Any] = {
+        "y0": _column(document.pop("y0")),
+        "eigenvalues": document.pop("eigenvalues").reshape(-1, 1),
+        "units": _texts_by_name(document.pop("units")),
+        "point": {"time": point["time"]} | {part: _numbers_by_name(point[part]) for part in POINT_PARTS},
+        "warnings": {
+            "kinds": [w["kind"] for w in warnings],
+            "messages": [w["message"] for w in warnings],
+        },
+        "signals": {group: _packed(details) for group, details in document.pop("signals").items()},
+    }
+    if "descriptor" in document:
+        top["descriptor"] = to_mat(document.pop("descriptor"))
+    # What remains is texts, numbers and flat structs of both: accuracy, method, model, versions.
+    top["fmilin"] = rest | document
+    return write(top)
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps` wrote, also after MATLAB, Octave or SciPy saved it again, or a ``dslin.mat`` of Dymola.
+
+    Raises
+    ------
+    ModelError
+        When this is no .mat file, or no linear model.
+    """
+    if dslin.is_dslin(content):
+        return dslin.loads(content, origin)
+    try:
+        top = read(content)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ModelError(f"'{origin}' is no .mat file that fmilin reads (MATLAB 5 to 7, not 7.3): {error}.") from None
+    try:
+        return from_document(_document(top), origin)
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+        raise ModelError(f"'{origin}' is no linear model of fmilin: {error!r} while reading its fields.") from None
+
+
+def _document(top: Mapping[str, Any]) -> dict[str, Any]:
+    rest: dict[str, Any] = top["fmilin"]
+    document: dict[str, Any] = {name: top[name] for name in MATRICES}
+    document["f0"] = _flat(top["f0"])
+    document["y0"] = _flat(rest["y0"])
+    document |= {group: _texts(top[group]) for group in GROUPS}
+    point = rest["point"]
+    document["point"] = {"time": _number(point["time"])} | {part: _pairs(point[part]) for part in POINT_PARTS}
+    document["accuracy"] = {key: _number(value) for key, value in rest["accuracy"].items()}
+    method = rest["method"]
+    document["method"] = {key: _text(method[key]) for key in ("derivatives", "coordinates")} | {
+        key: int(_number(method[key])) for key in ("evaluations", "products")
+    }
+    document["model"] = {key: _text(value) for key, value in rest["model"].items()}
+    warnings = rest["warnings"]
+    document["warnings"] = [
+        {"kind": kind, "message": message}
+        for kind, message in zip(_texts(warnings["kinds"]), _texts(warnings["messages"]), strict=True)
+    ]
+    document["errors"] = rest["errors"]
+    document["sample_time"] = _number(rest["sample_time"])
+    document["signals"] = {group: _unpacked(rest["signals"][group]) for group in GROUPS}
+    document["format"] = _text(rest["format"])
+    if "descriptor" in top:
+        document["descriptor"] = to_part(of_mat(top["descriptor"]))
+    return document
+
+
+# Writing: plain data to what MATLAB can look up.
+
+
+def _column(values: Sequence[float] | FloatArray) -> FloatArray:
+    return np.array(values, dtype=np.float64).reshape(-1, 1)
+
+
+def _texts_by_name(values: Mapping[str, str]) -> dict[str, Any]:
+    return {"names": list(values), "values": list(values.values())}
+
+
+def _numbers_by_name(values: Mapping[str, float]) -> dict[str, Any]:
+    return {"names": list(values), "values": _column(list(values.values()))}
+
+
+def _packed(details: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return one cell array or column per property; NaN stands for no nominal value."""
+    return {
+        "unit": details["unit"],
+        "nominal": _column([np.nan if n is None else n for n in details["nominal"]]),
+        "start": _column(details["start"]),
+        "description": details["description"],
+        "aliases": [list(names) for names in details["aliases"]],
+    }
+
+
+# Reading: what is in the file to plain data. An empty text or cell array may have become an empty matrix.
+
+
+def _flat(array: FloatArray) -> FloatArray:
+    return real_array(array, "a column of the file").reshape(-1)
+
+
+def _number(array: FloatArray) -> float:
+    return float(array.reshape(-1)[0])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str) or not np.size(value):
+        return value if isinstance(value, str) else ""
+    raise ValueError(f"{value!r} stands where a text should be")
+
+
+def _texts(cell: Any) -> list[str]:
+    if not isinstance(cell, list) and np.size(cell):
+        raise ValueError(f"{cell!r} stands where a cell array should be")
+    return [_text(item) for item in cell]
+
+
+def _pairs(fields: Mapping[str, Any]) -> dict[str, float]:
+    return dict(zip(_texts(fields["names"]), _flat(fields["values"]).tolist(), strict=True))
+
+
+def _unpacked(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {
+        "unit": _texts(fields["unit"]),
+        "nominal": [None if np.isnan(n) else n for n in _flat(fields["nominal"]).tolist()],
+        "start": _flat(fields["start"]).tolist(),
+        "description": _texts(fields["description"]),
+        "aliases": [_texts(names) for names in fields["aliases"]],
+    }

@@ -1,0 +1,228 @@
+"""A system of FMUs and regulators as an SSP file: ``system.ssp``, SSP 1.0."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fmilin.connected.declaration import Connection
+from fmilin.connected.linear_member import linear_from_control
+from fmilin.connected.names import split
+from fmilin.fmi.read.archive import read_description
+from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.model import FmuModel
+from fmilin.fmi.write.archive import archive_bytes
+from fmilin.fmi.write.fmu import build_fmu
+from fmilin.fmi.write.identity import identifier_like
+from fmilin.fmi.write.linear import LinearFmu, linear_fmu
+from fmilin.fmi.write.units import BASE_UNITS, base_unit
+from fmilin.ground.atomic import write_atomically
+from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Model
+
+__all__ = ["ssp"]
+
+_BASE = "http://ssp-standard.org/SSP1/SystemStructure"
+_SSD, _SSC = f"{{{_BASE}Description}}", f"{{{_BASE}Common}}"
+ET.register_namespace("ssd", f"{_BASE}Description")
+ET.register_namespace("ssc", f"{_BASE}Common")
+
+
+def ssp(
+    path: str | Path,
+    members: Mapping[str, Any],
+    connections: Iterable[Connection | Sequence[Any]],
+    *,
+    inputs: Mapping[str, str] | None = None,
+    outputs: Mapping[str, str] | None = None,
+    name: str = "system",
+) -> Path:
+    """Write FMUs, wired together, as an SSP file that simulation tools run.
+
+    Parameters
+    ----------
+    path : str or Path
+        Ends in ``.ssp``.
+    members : mapping of str to member
+        Paths of FMUs, which go in as they are; linear models and linear systems of python-control, continuous or
+        sampled, and native models, which become FMUs 2.0.
+    connections : iterable
+        As :func:`fmilin.connect` takes them. A factor or offset becomes a linear transformation, which tools should
+        apply; FMPy's ``simulate_ssp`` does not.
+    inputs, outputs : mapping of str to str, optional
+        Connectors of the whole system, and the variables of members that they are.
+    name : str
+
+    Returns
+    -------
+    Path
+        ``path``.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is unknown, an input is fed twice, or the file cannot be written.
+    ModelError
+        When an FMU cannot be read.
+
+    Examples
+    --------
+    >>> import control, fmilin as fl
+    >>> regulator = control.ss([[0.0]], [[-1.0]], [[2.0]], [[-5.0]], inputs=["y"], outputs=["u"])
+    >>> fl.export.ssp(
+    ...     "closed.ssp",
+    ...     {"plant": "plant.fmu", "regulator": regulator},
+    ...     [("plant.phi", "regulator.y"), ("regulator.u", "plant.torque")],
+    ... )  # doctest: +SKIP
+    PosixPath('closed.ssp')
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".ssp":
+        raise UsageError(f"'{path}': the name of a system has to end in .ssp.")
+    with TemporaryDirectory(prefix="fmilin-") as folder:
+        files = {member: _fmu(member, source, Path(folder)) for member, source in members.items()}
+        descriptions = {member: read_description(file) for member, file in files.items()}
+        wiring = _Wiring(descriptions)
+        for given in connections:
+            wiring.connect(given if isinstance(given, Connection) else Connection(*given))
+        for connector, variable in (inputs or {}).items():
+            wiring.lead_in(connector, variable)
+        for connector, variable in (outputs or {}).items():
+            wiring.lead_out(connector, variable)
+        sources = {member: f"resources/{_file_name(member)}" for member in files}
+        content = {"SystemStructure.ssd": wiring.xml(name, sources)}
+        content |= {sources[member]: file.read_bytes() for member, file in files.items()}
+    write_atomically(path, archive_bytes(content))
+    return path
+
+
+def _file_name(member: str) -> str:
+    return f"{identifier_like(member)}.fmu"
+
+
+def _fmu(member: str, source: Any, folder: Path) -> Path:
+    """Return an FMU of a member: its own, or one that is made in ``folder``."""
+    if isinstance(source, (str, Path)):
+        if not Path(source).is_file():
+            raise ModelError(f"The member '{member}': there is no file '{source}'.")
+        return Path(source)
+    made = folder / _file_name(member)
+    if isinstance(source, FmuModel):
+        raise UsageError(f"The member '{member}' is an FMU that was loaded: give the path of its file, which goes in.")
+    if isinstance(source, Model):
+        return build_fmu(source, made)
+    linear = source if isinstance(source, LinearModel) else linear_from_control(member, source)
+    made.write_bytes(linear_fmu(linear, LinearFmu(identifier_like(member))))
+    return made
+
+
+class _Wiring:
+    """Connectors and connections, checked against what the FMUs describe."""
+
+    def __init__(self, descriptions: Mapping[str, Description]) -> None:
+        self._descriptions = descriptions
+        self._used: dict[str, dict[str, Variable]] = {member: {} for member in descriptions}
+        self._fed: dict[tuple[str, str], str] = {}
+        self._connections: list[tuple[tuple[str, str], tuple[str, str], Connection]] = []
+        self._own: list[tuple[str, str, str]] = []
+
+    def connect(self, connection: Connection) -> None:
+        """Add a connection between two members."""
+        source = self._variable(connection.source, connection.label)
+        target = self._input(connection.target, connection.source, connection.label)
+        self._connections.append((source, target, connection))
+
+    def lead_in(self, connector: str, variable: str) -> None:
+        """Add an input of the system."""
+        target = self._input(variable, connector, f"The input '{connector}'")
+        self._own.append((connector, "input", self._used[target[0]][target[1]].unit))
+        self._connections.append((("", connector), target, Connection(connector, variable)))
+
+    def lead_out(self, connector: str, variable: str) -> None:
+        """Add an output of the system."""
+        source = self._variable(variable, f"The output '{connector}'")
+        self._own.append((connector, "output", self._used[source[0]][source[1]].unit))
+        self._connections.append((source, ("", connector), Connection(variable, connector)))
+
+    def _variable(self, text: str, where: str) -> tuple[str, str]:
+        member, name = split(text, self._descriptions)
+        known = self._descriptions[member].by_name
+        if name not in known or not known[name].is_float:
+            numbers = [n for n, v in known.items() if v.is_float]
+            error = UnknownNameError.among(name, numbers, f"a real variable of '{member}'")
+            error.args = (f"{where}: {error}",)
+            raise error
+        self._used[member][name] = known[name]
+        return member, name
+
+    def _input(self, text: str, source: str, where: str) -> tuple[str, str]:
+        member, name = self._variable(text, where)
+        if self._used[member][name].causality != "input":
+            raise UsageError(f"{where}: '{text}' is no input of its FMU.")
+        if (member, name) in self._fed:
+            raise UsageError(f"The input '{text}' is fed twice, by '{self._fed[member, name]}' and by '{source}'.")
+        self._fed[member, name] = source
+        return member, name
+
+    def xml(self, name: str, sources: Mapping[str, str]) -> bytes:
+        """Return SystemStructure.ssd."""
+        root = ET.Element(f"{_SSD}SystemStructureDescription", {"version": "1.0", "name": name})
+        system = ET.SubElement(root, f"{_SSD}System", {"name": name})
+        units: dict[str, None] = {}
+        if self._own:
+            own = ET.SubElement(system, f"{_SSD}Connectors")
+            for connector, kind, unit in self._own:
+                _connector(own, connector, kind, unit, units)
+        elements = ET.SubElement(system, f"{_SSD}Elements")
+        for member, used in self._used.items():
+            attributes = {"name": member, "type": "application/x-fmu-sharedlibrary", "source": sources[member]}
+            component = ET.SubElement(elements, f"{_SSD}Component", attributes)
+            if used:
+                connectors = ET.SubElement(component, f"{_SSD}Connectors")
+                for variable in used.values():
+                    kind = "input" if variable.causality == "input" else "output"
+                    _connector(connectors, variable.name, kind, variable.unit, units)
+        if self._connections:
+            joined = ET.SubElement(system, f"{_SSD}Connections")
+            for source, target, connection in self._connections:
+                _connection(joined, source, target, connection)
+        if units:
+            defined = ET.SubElement(root, f"{_SSD}Units")
+            for unit in units:
+                _unit(defined, unit)
+        ET.indent(root)
+        return bytes(ET.tostring(root, encoding="UTF-8", xml_declaration=True))
+
+
+def _connector(parent: ET.Element, name: str, kind: str, unit: str, units: dict[str, None]) -> None:
+    element = ET.SubElement(parent, f"{_SSD}Connector", {"name": name, "kind": kind})
+    understood = bool(unit) and base_unit(unit) is not None
+    ET.SubElement(element, f"{_SSC}Real", {"unit": unit} if understood else {})
+    if understood:
+        units[unit] = None
+
+
+def _connection(parent: ET.Element, source: tuple[str, str], target: tuple[str, str], given: Connection) -> None:
+    attributes: dict[str, str] = {}
+    for side, (member, variable) in (("start", source), ("end", target)):
+        if member:
+            attributes[f"{side}Element"] = member
+        attributes[f"{side}Connector"] = variable
+    if not given.convert_units:
+        attributes["suppressUnitConversion"] = "true"
+    element = ET.SubElement(parent, f"{_SSD}Connection", attributes)
+    if (given.factor, given.offset) != (1.0, 0.0):
+        change = {"factor": repr(float(given.factor)), "offset": repr(float(given.offset))}
+        ET.SubElement(element, f"{_SSC}LinearTransformation", change)
+
+
+def _unit(parent: ET.Element, name: str) -> None:
+    known = base_unit(name)
+    assert known is not None  # noqa: S101 - only such are listed
+    unit = ET.SubElement(parent, f"{_SSC}Unit", {"name": name})
+    powers = {b: str(e) for b, e in zip(BASE_UNITS, known.exponents, strict=True) if e}
+    ET.SubElement(unit, f"{_SSC}BaseUnit", powers | ({"factor": repr(known.factor)} if known.factor != 1.0 else {}))

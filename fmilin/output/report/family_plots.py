@@ -1,0 +1,207 @@
+"""Pictures of a family of linear models: ``family.plot.root_locus()``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.output.report.eigenvalue_plot import rays
+from fmilin.output.report.family_surface import axis_label
+from fmilin.output.report.figures import COLORS, DASHES, QUIET, gridded, new_figure, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fmilin.families.family import LinearFamily
+
+__all__ = ["campbell_figure", "family_eigenvalue_figure", "root_locus_figure"]
+
+Complex = NDArray[np.complex128]
+
+MOST_LINES = 6
+"""Lines of a grid of several axes in one figure; each runs along the last axis."""
+
+MOST_MARKS = 25
+"""On a line."""
+
+MARKERS = "osD^vP"
+
+
+def family_eigenvalue_figure(family: LinearFamily) -> Figure:
+    """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
+    lines = list(_lines(family))
+    figure = new_figure(8.5, 7.0, layout="constrained")
+    real, imaginary = figure.subplots(2, 1, sharex=True)
+    figure.suptitle(_title(family, "Eigenvalues"), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    line = lines[0]
+    for mode, values in enumerate(line.eigenvalues.T):
+        look = _look(mode)
+        real.plot(line.axis, values.real, **look, label=f"mode {mode + 1}")
+        imaginary.plot(line.axis, values.imag, **look)
+    low, high = real.get_ylim()
+    if high > 0:
+        real.axhspan(0, high, color="#fbeceb", zorder=0)
+    real.set(ylabel="real part [1/s]", ylim=(low, high))
+    imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
+    for axes in (real, imaginary):
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.margins(x=0.01)
+        gridded(axes)
+    _mark_events(family, line, real)
+    if line.title:
+        real.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+    if line.eigenvalues.shape[1] <= 16:
+        figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
+def root_locus_figure(family: LinearFamily) -> Figure:
+    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
+    lines = list(_lines(family))
+    figure = new_figure(8.0, 6.4, layout="constrained")
+    axes = figure.subplots()
+    figure.suptitle(_title(family, "Root locus"), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    every = np.concatenate([line.eigenvalues.ravel() for line in lines])
+    finite = every[np.isfinite(every)]
+    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
+    rays(axes, reach)
+    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
+    points = None
+    for number, line in enumerate(lines):
+        for values in line.eigenvalues.T:
+            axes.plot(values.real, values.imag, color="#9aa0a6", linewidth=1.0, zorder=2)
+        axis = np.broadcast_to(line.axis[:, None], line.eigenvalues.shape)
+        points = axes.scatter(
+            line.eigenvalues.real, line.eigenvalues.imag, c=axis, cmap="viridis", s=18, zorder=3,
+            marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
+            label=line.title or None,
+        )  # fmt: skip
+    right = max(float(finite.real.max(initial=0.0)), 0.0)
+    left = min(float(finite.real.min(initial=0.0)), 0.0)
+    room = 0.08 * max(right - left, 0.05 * reach)
+    axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
+    axes.set_xlim(left - room if left < -0.02 * reach else -max(room, 0.1 * reach), right + 2 * room)
+    if points is not None:
+        figure.colorbar(points, ax=axes, label=lines[0].label)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
+    """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
+    line = next(_lines(family))
+    figure = new_figure(8.5, 7.0, layout="constrained")
+    frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    figure.suptitle(_title(family, "Campbell diagram"), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    factor = 1 / (2 * np.pi) if hertz else 1.0
+    drawn, marked, largest = 0, False, 0.0
+    for mode, values in enumerate(line.eigenvalues.T):
+        swings = values.imag > 1e-9 * np.abs(values)
+        if not swings.any():
+            continue
+        w, size = np.where(swings, values.imag, np.nan), np.abs(values)
+        ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
+        look = _look(drawn)
+        frequency.plot(line.axis, factor * w, **look, label=f"mode {mode + 1}")
+        damping.plot(line.axis, ratio, **look)
+        largest = max(largest, float(np.nanmax(np.abs(ratio))))
+        unstable = swings & (values.real > 1e-9 * size)
+        marked |= bool(unstable.any())
+        few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
+        frequency.plot(line.axis[few], factor * w[few], "o", color=COLORS[1], markerfacecolor="white", markersize=5)
+        drawn += 1
+    if not drawn:
+        raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
+    if marked:
+        frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
+    top = frequency.get_ylim()[1]
+    for order in orders:
+        frequency.plot(line.axis, factor * order * line.axis, color=QUIET, linewidth=0.9, linestyle="--")
+        inside = line.axis[factor * order * line.axis <= top]
+        if len(inside):
+            frequency.annotate(f"{order:g}×", (inside[-1], factor * order * inside[-1]), color=QUIET, fontsize=9)
+    frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
+    damping.set(ylabel="damping ratio [1]", xlabel=line.label)
+    damping.axhline(0, color=QUIET, linewidth=0.8)
+    low, high = damping.get_ylim()
+    if largest < 1e-9:  # rounding of modes without damping
+        damping.set_ylim(-0.01, 0.01)
+    elif low < 0:
+        damping.axhspan(low, 0, color="#fbeceb", zorder=0)
+        damping.set_ylim(low, high)
+    for axes in (frequency, damping):
+        axes.margins(x=0.01)
+        gridded(axes)
+    if line.title:
+        frequency.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Tracked eigenvalues along the last axis of a grid: axis (n,), eigenvalues (n, P)."""
+
+    label: str
+    title: str
+    axis: FloatArray
+    eigenvalues: Complex
+    first: int
+
+
+def _lines(family: LinearFamily) -> Iterator[_Line]:
+    """Yield lines along the last axis, evenly chosen where there are many.
+
+    Raises
+    ------
+    UsageError
+        When no point has a linear model, or they have no states.
+    """
+    if not family.ok.any():
+        raise UsageError("No point of the family has a linear model: there is nothing to draw.")
+    if not family.template.order:
+        raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
+    if not family.axes:
+        raise UsageError("The family has one point and no axis: draw its linear model, family[0].plot.")
+    *others, name = family.axes
+    length = family.shape[-1]
+    values = family.eigenvalues.reshape(-1, length, family.template.order)
+    kept = np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist()
+    for k in kept:
+        at = family.grid.values(k * length)
+        fixed = [] if family.grid.zipped else others
+        title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
+        yield _Line(axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], k * length)
+
+
+def _mark_events(family: LinearFamily, line: _Line, axes: Axes) -> None:
+    """Mark where two real eigenvalues meet and become a pair, or the other way around."""
+    length, marked = family.shape[-1], False
+    for event in family.mode_events:
+        a, b = (k - line.first for k in event.between)
+        if event.kind == "coalescence" and 0 <= a < length and 0 <= b < length:
+            axes.axvline((line.axis[a] + line.axis[b]) / 2, color=QUIET, linestyle=":", linewidth=0.9,
+                         label=None if marked else "real pair meets")  # fmt: skip
+            marked = True
+
+
+def _look(mode: int) -> dict[str, Any]:
+    return {
+        "color": COLORS[mode % len(COLORS)],
+        "linestyle": DASHES[mode // len(COLORS) % len(DASHES)],
+        "linewidth": 1.8,
+    }
+
+
+def _title(family: LinearFamily, what: str) -> str:
+    good, count = int(family.ok.sum()), len(family)
+    points = f"{count} points" if good == count else f"{good} of {count} points"
+    return f"{what}: {plain(family.template.model.name or 'sweep', 40)} ({points})"

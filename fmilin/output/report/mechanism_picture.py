@@ -1,0 +1,207 @@
+"""Pictures of a mechanism: how it stands at a point, and how it moves in the modes of a linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ConstraintError, UsageError
+from fmilin.native.mechanism.assembly import assemble
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.output.report.figures import QUIET, new_figure, plain, png
+from fmilin.output.report.mechanism_canvas import Canvas, tallness, view_of
+from fmilin.output.report.mechanism_shapes import Posture, Shapes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.modes import Mode
+
+__all__ = ["Motion", "closed", "mechanism_figure", "mechanism_picture", "moving", "named", "positions_at", "swing_step"]
+
+Floats = NDArray[np.float64]
+
+REACH = 0.12
+"""How far a mode shape moves the point that moves most, in sizes of the mechanism."""
+SMALL = 1e-4
+"""A first step along a mode, to learn how far it goes."""
+
+
+def mechanism_picture(
+    description: MechanismDescription,
+    linear: LinearModel | None = None,
+    *,
+    states: Mapping[str, float] | None = None,
+    title: str = "",
+    modes: int = 3,
+) -> bytes:
+    """Return what :func:`mechanism_figure` draws as a PNG picture."""
+    return png(mechanism_figure(description, linear, states=states, title=title, modes=modes), dpi=120)
+
+
+def mechanism_figure(
+    description: MechanismDescription,
+    linear: LinearModel | None = None,
+    *,
+    states: Mapping[str, float] | None = None,
+    title: str = "",
+    modes: int = 3,
+) -> Figure:
+    """Return a mechanism in its posture, and its mode shapes beside it.
+
+    A plane mechanism is drawn in its plane, any other in perspective.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+    linear : LinearModel, optional
+        Its point and its modes are drawn; a pair of complex eigenvalues is one mode.
+    states : mapping of str to float, optional
+        The posture, without ``linear``; the start by default.
+    title : str
+        The name of the mechanism when empty.
+    modes : int
+        How many mode shapes, the slowest first.
+
+    Raises
+    ------
+    UsageError
+        When the linear model is of another mechanism.
+    """
+    shapes = Shapes(description)
+    values = linear.point.states if linear is not None else states or {}
+    q = positions_at(shapes, values, strict=linear is not None)
+    shown = [] if linear is None else moving(linear, shapes)[:modes]
+    view = view_of(shapes)
+    standing = shapes.posture(q)
+    swings = [_swing(shapes, q, motion.mode) for motion in shown]
+    everything = np.concatenate([p.all_points for p in (standing, *(p for pair in swings for p in pair))])
+    ratios = [1.3, *([1.0] * len(shown))]
+    height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
+    figure = new_figure(5.2 + 4.0 * len(shown), height)
+    figure.text(
+        0.02, 1 - 0.25 / height, plain(title or description.name, 60), fontsize=14, fontweight="bold", va="center"
+    )
+    grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, left=0.02, right=0.99, bottom=0.02,
+                               top=1 - 0.75 / height, wspace=0.05)  # fmt: skip
+    first = Canvas.on(figure, grid[0], view, everything)
+    first.draw(standing)
+    first.axes.set_title(_when(linear), fontsize=10, color=QUIET, loc="left")
+    for i, (motion, (forth, back)) in enumerate(zip(shown, swings, strict=True), start=1):
+        canvas = Canvas.on(figure, grid[i], view, everything)
+        canvas.draw(standing, faint=True)
+        canvas.draw(back, dashed=True)
+        canvas.draw(forth)
+        canvas.axes.set_title(named(motion), fontsize=10, color=QUIET, loc="left")
+    return figure
+
+
+def _when(linear: LinearModel | None) -> str:
+    if linear is None:
+        return "at its start"
+    resting = not np.any(np.abs(linear.f0) > 1e-9)
+    return "in equilibrium" if resting else "at the operating point"
+
+
+def named(motion: Motion) -> str:
+    """Return what eigenvalues a motion has, in words."""
+    mode, real = motion.mode, motion.real
+    if mode.is_oscillatory:
+        damped = f", damping {mode.damping_ratio:.3g}" if abs(mode.damping_ratio) > 1e-9 else ""
+        return f"{mode.frequency:.4g} rad/s{damped}"
+    told = [f"{value:+.4g}" if abs(value) > 1e-9 else "0" for value in real]
+    if len(real) == 2 and told[0][1:] == told[1][1:]:
+        return f"eigenvalues ±{abs(real[0]):.4g} 1/s"
+    return f"eigenvalue{'s' if len(told) > 1 else ''} {' and '.join(told)} 1/s"
+
+
+# ---------------------------------------------------------------------- postures
+
+
+def positions_at(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> Floats:
+    """Return the positions of the joints, by the names of the states."""
+    q = shapes.start.copy()
+    names = shapes.system.tree.state_names[0]
+    if strict and not set(names) <= set(values):
+        missing = next(n for n in names if n not in values)
+        raise UsageError(
+            f"The linear model is not of the mechanism '{shapes.description.name}': it knows no '{missing}'. Linearize "
+            "the model that you draw."
+        )
+    for i, name in enumerate(names):
+        q[i] = values.get(name, q[i])
+    return q
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A mode whose shape is that of the positions, and the real eigenvalues that share it: there and back."""
+
+    mode: Mode
+    real: tuple[float, ...]
+
+
+def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
+    """Return the modes that move something, those with the same shape once."""
+    found: list[Motion] = []
+    for each in linear.modes():
+        mode = replace(each, shape=_in_order(shapes, each, linear.full_states.names))
+        a, eigenvalue = _real(mode.shape), mode.eigenvalue.real
+        if not a.any():
+            continue
+        same = (
+            None if mode.is_oscillatory else next((m for m in found if m.real and _alike(a, _real(m.mode.shape))), None)
+        )
+        if same is None:
+            found.append(Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
+        else:
+            found[found.index(same)] = replace(same, real=(*same.real, eigenvalue))
+    return found
+
+
+def _alike(a: Floats, b: Floats) -> bool:
+    return bool(abs(a @ b) > (1 - 1e-6) * np.linalg.norm(a) * np.linalg.norm(b))
+
+
+def _in_order(shapes: Shapes, mode: Mode, names: Sequence[str]) -> NDArray[np.complex128]:
+    positions = {name: i for i, name in enumerate(names)}
+    return np.array([mode.shape[positions[n]] for n in shapes.system.tree.state_names[0]])
+
+
+def _real(shape: NDArray[np.complex128]) -> Floats:
+    """Return a shape turned so that its largest entry is real, and 1."""
+    largest = shape[np.argmax(np.abs(shape))] if len(shape) else 0.0
+    return np.asarray((shape / largest).real) if abs(largest) > 1e-12 else np.zeros(len(shape))
+
+
+def _swing(shapes: Shapes, q: Floats, mode: Mode) -> tuple[Posture, Posture]:
+    """Return the two ends of a swing: along the mode, then back onto the closed loops."""
+    a = _real(mode.shape)
+    step = swing_step(shapes, q, a)
+    return closed(shapes, q + step * a), closed(shapes, q - step * a)
+
+
+def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
+    """Return how far to go along positions ``a`` so that the point that moves most goes visibly far."""
+    farthest = float(np.max(np.linalg.norm(shapes.points(q + SMALL * a) - shapes.points(q), axis=1)))
+    return REACH * shapes.size * SMALL / max(farthest, 1e-9 * shapes.size)
+
+
+def closed(shapes: Shapes, q: Floats) -> Posture:
+    """Return the posture nearest to q whose loops are closed; that of q itself when there is none."""
+    joints, rest = [], q
+    for joint in shapes.system.description.joints:
+        count = len(joint.position)
+        if joint.name in {j.name for j in shapes.description.joints}:
+            joints.append(replace(joint, position=tuple(rest[:count].tolist())))
+        rest = rest[count:]
+    try:
+        found = assemble(replace(shapes.description, joints=joints), held=())
+    except ConstraintError:
+        return shapes.posture(q)
+    return shapes.posture(Shapes(found.description).start)

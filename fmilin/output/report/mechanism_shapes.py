@@ -1,0 +1,234 @@
+"""What a mechanism looks like: where its bodies, joints and springs are in a posture, as points in space.
+
+A body is drawn as the line or polygon through everything that is attached to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.native.mechanism import LineForce, MechanismDescription, Placement, PointSpring
+from fmilin.native.mechanism.kinematics import positions
+from fmilin.native.mechanism.parts import Joint
+from fmilin.native.mechanism.system import System
+
+__all__ = ["Posture", "Shape", "Shapes"]
+
+Floats = NDArray[np.float64]
+
+SLIDING = ("prismatic", "cylindrical")
+SEEN = ("position", "velocity", "acceleration", "accelerometer")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One body, or what belongs to it.
+
+    Parameters
+    ----------
+    body : str
+    points : array, shape (k, 3)
+        In m, seen from the ground, in the order in which they are connected; closed when there are three or more.
+    """
+
+    body: str
+    points: Floats
+
+
+@dataclass(frozen=True)
+class Posture:
+    """Everything that is drawn of a mechanism, in m, seen from the ground.
+
+    Parameters
+    ----------
+    bodies : tuple of Shape
+    tubes : tuple of array (2, 3)
+        Outer halves of what slides in each other.
+    rails : tuple of array (2, 3)
+        Directions along which something slides on the ground.
+    pins, grounded, closing : array, shape (k, 3)
+        Joints between bodies, joints at the ground, and where loops were closed.
+    springs : tuple of array (2, 3)
+    centers : array, shape (k, 3)
+        Centres of mass.
+    """
+
+    bodies: tuple[Shape, ...]
+    tubes: tuple[Floats, ...]
+    rails: tuple[Floats, ...]
+    pins: Floats
+    grounded: Floats
+    closing: Floats
+    springs: tuple[Floats, ...]
+    centers: Floats
+
+    @property
+    def all_points(self) -> Floats:
+        """Every point, shape (k, 3)."""
+        parts = [shape.points for shape in self.bodies] + [*self.springs, self.pins, self.grounded, self.centers]
+        return np.concatenate([part.reshape(-1, 3) for part in parts])
+
+
+class Shapes:
+    """Draws a mechanism in any posture.
+
+    Parameters
+    ----------
+    description : MechanismDescription
+
+    Attributes
+    ----------
+    size : float
+        Its greatest extent at the start, in m.
+    """
+
+    def __init__(self, description: MechanismDescription) -> None:
+        self.description = description
+        self.system = System(description)
+        self.attached = self._attachments()
+        self.size = float(np.max(np.ptp(self.points(self.start), axis=0))) or 1.0
+
+    @property
+    def _lines(self) -> list[PointSpring | LineForce]:
+        forces = [i for i in self.description.inputs if isinstance(i, LineForce)]
+        return [*self.description.springs, *forces]
+
+    @property
+    def plane(self) -> Floats | None:
+        """The normal of a plane mechanism, shape (3,): all axes are parallel and all slides across; else None."""
+        X = positions(self.system.tree, self.start)
+        tree = self.system.tree
+        turns = np.einsum("kij,kj->ki", X[tree.L, :3, :3], tree.axes[:, :3])
+        slides = np.einsum("kij,kj->ki", X[tree.L, :3, :3], tree.axes[:, 3:])
+        spinning = turns[np.linalg.norm(turns, axis=1) > 0.5]
+        if not len(spinning):
+            return None
+        n = spinning[0]
+        parallel = np.linalg.norm(np.cross(spinning, n), axis=1).max(initial=0.0) < 1e-9
+        flat = np.abs(slides @ n).max(initial=0.0) < 1e-9
+        return n if parallel and flat else None
+
+    @property
+    def start(self) -> Floats:
+        """Positions of the joints at the start, shape (n_q,)."""
+        return np.array([q for joint in self.system.description.joints for q in joint.position])
+
+    def posture(self, q: Floats) -> Posture:
+        """Return everything that is drawn at positions q (n_q,)."""
+        X = np.asarray(positions(self.system.tree, q))
+        d = self.description
+        joints = [j for j in d.joints if j.type != "fixed"]
+        at = {j.name: self._at(X, j.parent, j.placement.position) for j in d.joints}
+        grounded = [at[j.name] for j in joints if j.parent == d.ground and j.type not in ("prismatic", "free")]
+        grounded += [
+            self._at(X, body, placement.position)
+            for loop in d.loops
+            for body, placement in ((loop.first, loop.first_placement), (loop.second, loop.second_placement))
+            if body == d.ground
+        ]
+        pins = [at[j.name] for j in joints if j.parent != d.ground and j.type not in SLIDING]
+        closing = [self._at(X, loop.second, loop.second_placement.position) for loop in d.loops]
+        springs = {
+            (s.first, s.first_point, s.second, s.second_point): np.stack(
+                (self._at(X, s.first, s.first_point), self._at(X, s.second, s.second_point))
+            )
+            for s in self._lines
+        }
+        return Posture(
+            bodies=tuple(Shape(body, self._body(X, body)) for body, points in self.attached.items() if points),
+            tubes=tuple(self._tube(X, j) for j in joints if j.type in SLIDING and j.parent != d.ground),
+            rails=tuple(self._rail(X, j) for j in joints if j.type == "prismatic" and j.parent == d.ground),
+            pins=_stacked(pins),
+            grounded=_stacked(grounded),
+            closing=_stacked(closing),
+            springs=tuple(springs.values()),
+            centers=_stacked(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
+        )
+
+    def points(self, q: Floats) -> Floats:
+        """Return all points of all bodies in an order that does not depend on the posture, shape (k, 3)."""
+        X = np.asarray(positions(self.system.tree, q))
+        return _stacked(self._at(X, body, point) for body, points in self.attached.items() for point in points)
+
+    def _attachments(self) -> dict[str, list[tuple[float, float, float]]]:
+        """Return the points of each body at which something is attached, in its frame."""
+        d = self.description
+        found: dict[str, list[tuple[float, float, float]]] = {body.name: [] for body in d.bodies}
+        places: list[tuple[str, tuple[float, float, float]]] = []
+        for j in d.joints:
+            places += [(j.parent, j.placement.position), (j.child, j.child_placement.position)]
+        for loop in d.loops:
+            places += [(loop.first, loop.first_placement.position), (loop.second, loop.second_placement.position)]
+        for s in self._lines:
+            places += [(s.first, s.first_point), (s.second, s.second_point)]
+        places += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in SEEN]
+        for body, point in places:
+            if body in found and not any(np.allclose(point, p, atol=1e-9) for p in found[body]):
+                found[body].append(point)
+        self.stems = {
+            j.child: j for j in d.joints if j.type in SLIDING and j.parent != d.ground and len(found[j.child]) == 1
+        }
+        for part in d.bodies:  # a single point shows no body: its centre of mass does
+            points = found[part.name]
+            if (
+                len(points) == 1
+                and part.name not in self.stems
+                and part.mass is not None
+                and not np.allclose(part.center, points[0])
+            ):
+                points.append(part.center)
+        return found
+
+    def _body(self, X: Floats, body: str) -> Floats:
+        """Return the outline of a body; of one that slides in another and carries nothing else, its inner half."""
+        joint = self.stems.get(body)
+        if joint is None:
+            return outline(np.stack([self._at(X, body, p) for p in self.attached[body]]))
+        foot, head = self._ends(X, joint)
+        return np.stack((foot + 0.5 * (head - foot), head))
+
+    def _ends(self, X: Floats, joint: Joint) -> tuple[Floats, Floats]:
+        foot = self._at(X, joint.parent, joint.placement.position)
+        return foot, self._at(X, joint.child, joint.child_placement.position)
+
+    def _at(self, X: Floats, body: str, point: tuple[float, float, float]) -> Floats:
+        link, offset = self.system.tree.place[body]
+        return np.asarray((X[link] @ offset @ np.array([*point, 1.0]))[:3])
+
+    def _frame(self, X: Floats, body: str, placement: Placement) -> Floats:
+        link, offset = self.system.tree.place[body]
+        return np.asarray(X[link] @ offset @ placement.matrix)
+
+    def _tube(self, X: Floats, joint: Joint) -> Floats:
+        """Return the outer half of a telescope: from the frame on the parent over 55 percent of the way."""
+        foot, head = self._ends(X, joint)
+        return np.stack((foot, foot + 0.55 * (head - foot)))
+
+    def _rail(self, X: Floats, joint: Joint) -> Floats:
+        frame = self._frame(X, joint.parent, joint.placement)
+        here = self._at(X, joint.child, joint.child_placement.position)
+        along = 0.3 * self.size * frame[:3, :3] @ np.array(joint.axis)
+        return np.stack((here - along, here + along))
+
+
+def outline(points: Floats) -> Floats:
+    """Return points (k, 3) in the order around their hull, seen across the plane that lies nearest to them."""
+    if len(points) < 3:
+        return points
+    middle = points.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(points - middle)
+    flat = (points - middle) @ axes[:2].T
+    if sizes[1] < 1e-6 * sizes[0]:  # on a line
+        return points[np.argsort(flat[:, 0])[[0, -1]]]
+    from scipy.spatial import ConvexHull
+
+    return np.asarray(points[ConvexHull(flat).vertices])
+
+
+def _stacked(points: Iterable[Floats]) -> Floats:
+    listed = list(points)
+    return np.stack(listed) if listed else np.empty((0, 3))

@@ -1,0 +1,119 @@
+"""Mode shapes as bars with their phase, and which coordinates take part in which mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.linear_model.modal import modal_analysis
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import Mode
+from fmilin.output.report.eigenvalue_plot import modes_of
+from fmilin.output.report.figures import COLORS, QUIET, labelled, named_ticks, new_figure, open_sides, plain
+from fmilin.output.report.numbers import eigenvalue_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+__all__ = ["mode_figure", "participation_figure"]
+
+MOST_MODES, MOST_STATES = 6, 12
+
+MOST_ROWS = 40
+"""Modes of which participation is drawn."""
+
+
+def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
+    """Return the shapes of modes as bars with their phase, the states that move most.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    numbers : sequence of int, optional
+        Which ones, counted from 1 in the order of ``linear.modes()``; the six slowest by default.
+
+    Raises
+    ------
+    UsageError
+        When there are none, or no such one.
+    """
+    modes = modes_of(linear)
+    chosen = list(range(1, min(len(modes), MOST_MODES) + 1)) if numbers is None else list(numbers)
+    if wrong := [n for n in chosen if not 1 <= n <= len(modes)]:
+        raise UsageError(f"There is no mode {wrong[0]}: the linear model has modes 1 to {len(modes)}, slowest first.")
+    columns = min(len(chosen), 2)
+    rows = -(-len(chosen) // columns)
+    states = min(len(linear.full_states), MOST_STATES)
+    figure = new_figure(5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, layout="constrained")
+    left = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
+    figure.suptitle(f"Modes of {plain(linear.model.name, 60)}{left}", x=0.01, ha="left", fontweight="bold")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, number in zip(grid, chosen, strict=False):
+        _bars(axes, number, modes[number - 1], linear.full_states)
+    for axes in grid[len(chosen) :]:
+        axes.set_visible(False)
+    return figure
+
+
+def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
+    """Draw how far each state moves, the largest first, and the phase beside it where the mode swings."""
+    size: FloatArray = np.abs(mode.shape)
+    order = np.argsort(-size, kind="stable")[:MOST_STATES]
+    names = [labelled(states[i]) for i in order.tolist()]
+    axes.barh(range(len(order)), size[order], color=COLORS[0])
+    for row, i in enumerate(order.tolist()):
+        if size[i] > 1e-9:
+            angle = round(float(np.degrees(np.angle(mode.shape[i]))))
+            axes.annotate(f" {180 if angle == -180 else angle}°", (size[i], row), va="center", fontsize=8, color=QUIET)
+    axes.set_yticks(range(len(order)), names, fontsize=8)
+    axes.set(xlabel="amplitude, each state in its unit, and phase", xlim=(0, 1.2), ylim=(len(order) - 0.4, -0.6))
+    value = eigenvalue_text(mode.eigenvalue, pair=mode.is_oscillatory)
+    axes.set_title(f"{number}: {value} 1/s", fontsize=10, loc="left")
+    open_sides(axes)
+
+
+def participation_figure(linear: LinearModel) -> Figure:
+    """Return which coordinates take part in which mode, which inputs move it and which outputs show it.
+
+    Raises
+    ------
+    UsageError
+        When there are no modes.
+    """
+    modes_of(linear)
+    analysis = modal_analysis(linear)
+    rows = analysis.groups[:MOST_ROWS]
+    panels = [
+        ("Participation", analysis.participation, linear.states),
+        ("Moved by inputs", analysis.controllability, linear.inputs),
+        ("Seen in outputs", analysis.observability, linear.outputs),
+    ]
+    shown = [(title, values, signals) for title, values, signals in panels if len(signals)]
+    widths = [min(max(len(signals), 3), 40) for *_, signals in shown]  # room for the titles
+    figure = new_figure(3.4 + 0.42 * sum(widths) + 0.9 * len(shown), 2.2 + 0.34 * len(rows), layout="constrained")
+    figure.suptitle(f"Modes of {plain(linear.model.name, 40)}", x=0.01, ha="left", fontweight="bold")
+    grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=widths)[0]
+    images: list[AxesImage] = []
+    for k, (axes, (title, values, signals)) in enumerate(zip(grid, shown, strict=True)):
+        images.append(axes.imshow(values[: len(rows)], vmin=0, vmax=1, cmap="Blues", aspect="auto"))
+        labels = [f"{eigenvalue_text(g.eigenvalue, pair=g.is_pair)}" for g in rows] if k == 0 else [""] * len(rows)
+        named_ticks(axes, labels, signals.names)
+        axes.set_title(title, loc="left", fontsize=10)
+        if len(signals) <= 12:
+            _numbers(axes, values[: len(rows)])
+    grid[0].set_ylabel("eigenvalue [1/s]")
+    figure.colorbar(images[-1], ax=grid.tolist(), label="share (0: not at all)", shrink=0.9)
+    return figure
+
+
+def _numbers(axes: Axes, values: FloatArray) -> None:
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            color = "white" if value > 0.6 else "#202124"
+            axes.annotate(f"{100 * value:.0f}", (j, i), ha="center", va="center", fontsize=7.5, color=color)

@@ -1,0 +1,365 @@
+"""Bode and Nyquist diagrams, drawn by python-control, and steps: linear alone, or beside the nonlinear model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import Signal, Signals
+from fmilin.linear_model.model import LinearModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.output.report.figures import COLORS, INK, QUIET, gridded, labelled, new_figure, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fmilin.motion.simulation.linear_response import Comparison
+
+__all__ = ["bode_figure", "nyquist_figure", "step_against_figure", "step_figure"]
+
+Names = Sequence[str] | None
+
+MOST_CHANNELS = 4
+"""Inputs, and outputs, in one figure where none are named."""
+
+GENTLE = 0.1
+"""How far a step moves the state that moves most, in its size, where no amplitude is given."""
+
+MOST_SAMPLES = 5000
+"""Of a sampled model's step."""
+
+SILENT = 1e-12
+"""A transfer function smaller than this part of its terms is zero."""
+
+LONGEST, SHORTEST = 100.0, 4.0
+"""Of a step's horizon, in fastest and in slowest time constants."""
+
+
+def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
+    """Return Bode diagrams of channels by name, the first four of each by default.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When there is no such channel.
+    """
+    import control
+
+    u, out = _channels(linear, inputs, outputs)
+    figure = new_figure(4.5 * len(u) + 0.5, 4.5 * len(out), layout="constrained")
+    axes = figure.subplots(2 * len(out), len(u), squeeze=False)
+    with warnings.catch_warnings():  # of matplotlib, that zero has no place on a logarithmic axis
+        warnings.simplefilter("ignore")
+        control.frequency_response(linear.to_control()[out, u]).plot(ax=axes)
+    for text in list(figure.texts):  # its own names of channels: ours have units
+        text.remove()
+    figure.suptitle(_title(linear, "Bode diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    for column, j in enumerate(u):
+        axes[0, column].set_title(f"from {labelled(linear.inputs[j])}", fontsize=10)
+    for row, i in enumerate(out):
+        axes[2 * row, 0].set_ylabel(f"{labelled(linear.outputs[i])}\nmagnitude")
+    _restyled(axes)
+    silent = np.array([[not _answers(linear, i, j) for j in u] for i in out])
+    for (row, column), is_silent in np.ndenumerate(silent):
+        if is_silent:
+            for each in axes[2 * row : 2 * row + 2, column]:
+                _say_silent(each)
+            if silent[row].all():
+                axes[2 * row, column].set_yscale("linear")
+    return figure
+
+
+def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
+    """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When there is no such channel.
+    """
+    import control
+
+    u, out = _channels(linear, inputs, outputs)
+    figure = new_figure(4.6 * len(u), 4.4 * len(out), layout="constrained")
+    grid = figure.subplots(len(out), len(u), squeeze=False)
+    figure.suptitle(_title(linear, "Nyquist diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    system = linear.to_control()
+    for (row, column), axes in np.ndenumerate(grid):
+        i, j = out[row], u[column]
+        if _answers(linear, i, j):
+            with warnings.catch_warnings():  # of encirclements that it cannot count: nobody asked
+                warnings.simplefilter("ignore")
+                control.nyquist_plot(system[i, j], ax=axes, title="", color=COLORS[0])
+            _zoomed(axes)
+        else:
+            _say_silent(axes)
+        axes.set_title(f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}", fontsize=10, loc="left")
+        ratio = _ratio(linear.outputs[i], linear.inputs[j])
+        axes.set_xlabel(f"real part [{ratio}]")
+        axes.set_ylabel(f"imaginary part [{ratio}]")
+        if (legend := axes.get_legend()) is not None:
+            legend.remove()
+        gridded(axes)
+    return figure
+
+
+def step_figure(
+    linear: LinearModel,
+    inputs: Names = None,
+    outputs: Names = None,
+    *,
+    amplitude: float | None = None,
+    stop_time: float | None = None,
+) -> Figure:
+    """Return the deviations of outputs from the point after a step of each input, of one unit by default.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When there is no such channel.
+    """
+    import control
+
+    u, out = _channels(linear, inputs, outputs)
+    size = _checked(amplitude, stop_time) or 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        response = control.step_response(linear.to_control()[out, u], T=_times(linear, stop_time), squeeze=False)
+    figure, grid = _step_grid(linear, "Steps", u, out)
+    draw = "steps-post" if linear.sample_time > 0 else "default"
+    for column, j in enumerate(u):
+        source = linear.inputs[j]
+        grid[0, column].set_title(f"{size:g} {source.unit or 'unit'} of {plain(source.name)}", fontsize=10)
+        for row in range(len(out)):
+            grid[row, column].plot(
+                response.time, size * response.outputs[row, column], color=COLORS[0], linewidth=1.8, drawstyle=draw
+            )
+    return figure
+
+
+def step_against_figure(
+    linear: LinearModel,
+    model: Model,
+    inputs: Names = None,
+    outputs: Names = None,
+    *,
+    amplitude: float | None = None,
+    stop_time: float | None = None,
+) -> Figure:
+    """Return steps of the linear model beside those of the nonlinear one on its manifold.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        Continuous.
+    model : Model
+        The one that it was made from.
+    inputs, outputs : sequence of str, optional
+        Channels by name; the first four of each by default.
+    amplitude : float, optional
+        Of the steps, in the unit of each input; by default what moves a state by a tenth of its size.
+    stop_time : float, optional
+        How long, in seconds; by default as python-control finds it best.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When there is no such channel, the linear model is sampled, or of another model.
+    NumericalError
+        When the nonlinear model cannot be integrated so far.
+    """
+    u, out = _channels(linear, inputs, outputs)
+    _checked(amplitude, stop_time)
+    horizon = _horizon(linear) if stop_time is None else stop_time
+    figure, grid = _step_grid(linear, "Linear and nonlinear steps", u, out)
+    for column, j in enumerate(u):
+        source = linear.inputs[j]
+        size = _gentle(linear, j, horizon) if amplitude is None else amplitude
+        seen = _both_steps(linear, model, j, size, horizon)
+        grid[0, column].set_title(f"{size:.3g} {source.unit or 'units'} of {plain(source.name)}", fontsize=10)
+        for row, i in enumerate(out):
+            name, axes = linear.outputs[i].name, grid[row, column]
+            k, start = seen.signals.index_of(name), linear.point.outputs[name]
+            axes.plot(seen.times, seen.nonlinear[:, k] - start, color=COLORS[0], linewidth=2.4, label="nonlinear")
+            axes.plot(
+                seen.times, seen.linear[:, k] - start, color=COLORS[1], linewidth=1.6, linestyle=(0, (4, 2)),
+                label="linear",
+            )  # fmt: skip
+    grid[0, 0].legend(frameon=False, fontsize=9)
+    return figure
+
+
+def _checked(amplitude: float | None, stop_time: float | None) -> float | None:
+    """Return the amplitude.
+
+    Raises
+    ------
+    UsageError
+        When it is 0 or no number, or the time is none.
+    """
+    if amplitude is not None and (amplitude == 0 or not np.isfinite(amplitude)):
+        raise UsageError(f"A step of amplitude {amplitude:g} is none: give another one.")
+    if stop_time is not None and not (np.isfinite(stop_time) and stop_time > 0):
+        raise UsageError(f"A step cannot be followed for {stop_time:g} s: give a positive time.")
+    return amplitude
+
+
+def _both_steps(linear: LinearModel, model: Model, j: int, size: float, horizon: float) -> Comparison:
+    from fmilin.motion.simulation.linear_response import compare
+    from fmilin.motion.simulation.run import simulate
+
+    own = model.with_interface(linear.inputs.names, linear.outputs.names)
+    start = _point(linear, own)
+    stepped = start.inputs.copy()
+    stepped[j] += size
+    moved = OperatingPoint(start.time, start.states, stepped)
+    return compare(simulate(own, moved, stop_time=start.time + horizon), linear)
+
+
+def _point(linear: LinearModel, model: Model) -> OperatingPoint:
+    """Return the point of the linear model as one of the nonlinear model."""
+    states, inputs = linear.point.states, linear.point.inputs
+    if missing := [n for n in model.states.names if n not in states]:
+        raise UsageError(
+            f"The linear model is not of '{model.info.name}': it knows no state '{missing[0]}'. Name the model that it "
+            "was made from."
+        )
+    x = np.array([states[n] for n in model.states.names])
+    return OperatingPoint(linear.point.time, x, np.array([inputs[n] for n in model.inputs.names]))
+
+
+def _times(linear: LinearModel, stop_time: float | None) -> np.ndarray | float | None:
+    """Return the times of a step; None where python-control finds them, which it does well unless something grows."""
+    if stop_time is None and all(m.eigenvalue.real <= 1e-9 * abs(m.eigenvalue) for m in linear.modes()):
+        return None
+    horizon = _horizon(linear) if stop_time is None else stop_time
+    if linear.sample_time == 0:
+        return horizon
+    return linear.sample_time * np.arange(min(max(int(horizon / linear.sample_time), 1), MOST_SAMPLES) + 1)
+
+
+def _horizon(linear: LinearModel) -> float:
+    """Return how long a step is followed, in seconds: as long as its slow modes need, within reason."""
+    s = np.array([m.eigenvalue for m in linear.modes() if np.isfinite(m.eigenvalue)])
+    rates = np.abs(s[np.abs(s) > 1e-9 * np.abs(s).max(initial=0.0)])
+    if not len(rates):
+        return 1.0
+    slow, fast = float(rates.min()), float(rates.max())
+    growing = float(s.real.max())
+    longest = min(4 * np.pi / slow, LONGEST * 2 * np.pi / fast)
+    return min(longest, SHORTEST / growing) if growing > 1e-9 * fast else longest
+
+
+def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
+    """Return an amplitude whose linear response moves no state by more than a tenth of its size."""
+    import control
+
+    x0 = np.array([linear.point.states[n] for n in linear.full_states.names])
+    sizes = linear.full_states.scales(x0)
+    states = control.ss(linear.A, linear.B[:, [j]], linear.T / sizes[:, None], linear.T_u[:, [j]] / sizes[:, None])
+    response = control.forced_response(states, np.linspace(0.0, horizon, 200), np.ones((1, 200)), squeeze=False)
+    largest = float(np.max(np.abs(response.outputs), initial=0.0))
+    size = GENTLE / largest if largest > 0 else 1.0
+    return float(f"{size:.1g}")
+
+
+def _step_grid(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> tuple[Figure, np.ndarray]:
+    figure = new_figure(4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out), layout="constrained")
+    figure.suptitle(_title(linear, what, u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    grid = figure.subplots(len(out), len(u), squeeze=False, sharex="col", sharey="row")
+    for row, i in enumerate(out):
+        grid[row, 0].set_ylabel(_deviation(linear.outputs[i]))
+    for axes in grid.ravel():
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.margins(x=0)
+        gridded(axes)
+    for axes in grid[-1]:
+        axes.set_xlabel("time [s]")
+    return figure, grid
+
+
+def _answers(linear: LinearModel, i: int, j: int) -> bool:
+    """Whether output i answers to input j at all: its transfer function is not zero, as far as rounding lets see."""
+    size = float(np.abs(linear.eigenvalues()).max(initial=0.0)) or 1.0
+    for point in (
+        size * np.exp(1j * np.array([0.0, 0.4, 1.1])) * (1.5 if linear.sample_time == 0 else 3.0 / min(size, 1))
+    ):
+        inverse = np.linalg.inv(point * np.eye(len(linear.A)) - linear.A)
+        value = linear.C[i] @ inverse @ linear.B[:, j] + linear.D[i, j]
+        terms = np.abs(linear.C[i]) @ np.abs(inverse) @ np.abs(linear.B[:, j]) + abs(linear.D[i, j])
+        if abs(value) > SILENT * terms:
+            return True
+    return False
+
+
+def _say_silent(axes: Axes) -> None:
+    """Say that a channel has no response, in the place of its curve."""
+    for line in list(axes.lines):
+        line.remove()
+    axes.relim()
+    axes.text(0.5, 0.5, "no response", transform=axes.transAxes, ha="center", va="center", color=QUIET)
+
+
+def _deviation(signal: Signal) -> str:
+    return f"Δ {labelled(signal)}"
+
+
+def _ratio(output: Signal, source: Signal) -> str:
+    top, below = (f"({unit})" if any(c in unit for c in "/ .*") else unit for unit in (output.unit or "1", source.unit))
+    return top if below in ("", "1") else f"{top}/{below}"
+
+
+def _zoomed(axes: Axes) -> None:
+    """Show the curves; the critical point -1 too, unless it is so far away that they would be a dot beside it."""
+    curves = [np.asarray(line.get_xydata()) for line in axes.lines if len(np.atleast_1d(line.get_xdata())) > 2]
+    points = np.concatenate(curves)
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points) or float(np.ptp(points, axis=0).max()) > 0.2:
+        return
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = 0.08 * float((high - low).max()) or 1e-3
+    axes.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room))
+    axes.ticklabel_format(scilimits=(-2, 3))
+
+
+def _restyled(axes: np.ndarray) -> None:
+    """Give python-control's lines our colours, thick enough for print."""
+    for each in axes.ravel():
+        for line in each.lines:
+            if len(np.atleast_1d(np.asarray(line.get_xdata()))) > 2:
+                line.set(color=COLORS[0], linewidth=1.8)
+            elif line.get_color() != INK:
+                line.set(color=QUIET, linewidth=0.8)
+        _quiet_grid(each)
+
+
+def _quiet_grid(axes: Axes) -> None:
+    axes.grid(visible=True, which="major", color="#c9ccd1", linewidth=0.7)
+    axes.grid(visible=False, which="minor")
+
+
+def _channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[int], list[int]]:
+    u = _positions(linear.inputs, inputs, "an input of the linear model")
+    out = _positions(linear.outputs, outputs, "an output of the linear model")
+    if not u or not out:
+        raise UsageError("There is no channel to draw: that takes at least one input and one output.")
+    return u, out
+
+
+def _positions(signals: Signals, names: Names, what: str) -> list[int]:
+    if names is None:
+        return list(range(min(len(signals), MOST_CHANNELS)))
+    return [signals.index_of(name, what) for name in names]
+
+
+def _title(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> str:
+    left = [
+        f"{len(few)} of {len(all_of)} {word}"
+        for few, all_of, word in ((u, linear.inputs, "inputs"), (out, linear.outputs, "outputs"))
+        if len(few) < len(all_of)
+    ]
+    return f"{what}: {plain(linear.model.name, 40)}" + (f" ({', '.join(left)})" if left else "")

@@ -1,0 +1,290 @@
+"""What is in a model, before anything is computed; of an FMU without running its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from fmilin.ground.signals import Signal, Signals
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.interface import Model, ModelInfo
+from fmilin.output.report.numbers import shortened, value_with_unit
+from fmilin.output.report.table import console_on, fact, simple_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from fmilin.fmi.read.description import Description
+    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.output.report.page import Page
+
+__all__ = [
+    "MOST_ROWS",
+    "Summary",
+    "print_summary",
+    "show_summary",
+    "summary_at_rest",
+    "summary_of_fmu",
+    "summary_of_model",
+]
+
+MOST_ROWS = 40
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A model at a glance.
+
+    Parameters
+    ----------
+    info : ModelInfo
+    interfaces : tuple of str
+        ``"ModelExchange"``, ..., or ``"native"``.
+    states, inputs, outputs : Signals
+    parameters : Signals
+    directional_derivatives : bool or None
+        Whether the model promises exact ones; None where it was not asked.
+    constraints : tuple of Constraint
+        That come with the model.
+    constraints_from : str
+        Where they were found.
+    independent : tuple of str
+        Coordinates that the model's author recommends.
+    platforms : tuple of str
+        For which there is compiled code inside.
+    stepping : tuple of str
+        Of a co-simulation FMU: what its linear model can be made from.
+    capabilities : dict
+        Attributes of the model exchange interface, as written.
+    notes : tuple of str
+        What is strange about the description.
+    start_points : tuple of str
+        Names of the points at which its file offers to start, the one that was taken first.
+    number_of_parameters : int
+        Maybe more than are listed.
+    """
+
+    info: ModelInfo
+    interfaces: tuple[str, ...]
+    states: Signals
+    inputs: Signals
+    outputs: Signals
+    parameters: Signals
+    directional_derivatives: bool | None
+    constraints: tuple[Constraint, ...] = ()
+    constraints_from: str = ""
+    independent: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    capabilities: dict[str, str] | None = None
+    stepping: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    start_points: tuple[str, ...] = ()
+    number_of_parameters: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as plain data, format ``fmilin-info/1``."""
+        return {
+            "name": self.info.name,
+            "guid": self.info.guid,
+            "tool": self.info.tool,
+            "fmi_version": self.info.fmi_version,
+            "interfaces": list(self.interfaces),
+            "platforms": list(self.platforms),
+            "states": [_plain(s) for s in self.states],
+            "inputs": [_plain(s) for s in self.inputs],
+            "outputs": [_plain(s) for s in self.outputs],
+            "parameters": [_plain(s) for s in self.parameters],
+            "directional_derivatives": self.directional_derivatives,
+            "capabilities": self.capabilities or {},
+            "stepping": list(self.stepping),
+            "constraints": [
+                {"expression": c.expression.text, "name": c.name, "level": c.level} for c in self.constraints
+            ],
+            "constraints_from": self.constraints_from,
+            "independent": list(self.independent),
+            "notes": list(self.notes),
+            "start_points": list(self.start_points),
+            "format": "fmilin-info/1",
+        }
+
+
+def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuOptions | None = None) -> Summary:
+    """Return the summary of an FMU; its code is not loaded.
+
+    Parameters
+    ----------
+    path : Path
+    most_parameters : int, optional
+        How many parameters are read; there may be a million.
+    options : FmuOptions, optional
+
+    Raises
+    ------
+    ModelError
+        When it cannot be read.
+    ConstraintError
+        When the constraints that come with it are no constraints.
+    """
+    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.layout import Layout
+    from fmilin.loading.load import constraints_with
+
+    fmu = FmuFile(path, options)
+    description = fmu.description
+    layout = Layout(description)
+    found, where = constraints_with(fmu)
+    parameters = (v for v in description.with_causality("parameter") if v.is_float)
+    return Summary(
+        info=ModelInfo(description.model_name, description.token, description.tool, description.fmi_version),
+        interfaces=description.interfaces,
+        states=layout.signals(layout.states),
+        inputs=layout.signals(layout.inputs),
+        outputs=layout.signals(layout.outputs),
+        parameters=layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters)),
+        number_of_parameters=description.number_with_causality("parameter"),
+        directional_derivatives=description.directional_derivatives,
+        constraints=() if found is None else found.constraints,
+        constraints_from=where,
+        independent=() if found is None else found.independent,
+        platforms=fmu.platforms,
+        capabilities=dict(description.capabilities),
+        stepping=_stepping(description),
+        notes=(*description.notes, *layout.notes),
+    )
+
+
+def summary_of_model(model: Model) -> Summary:
+    """Return the summary of a native model."""
+    t, x, u = model.start.time, model.start.states, model.start.inputs
+    import numpy as np
+
+    nothing = np.zeros((len(x), 0)), np.zeros((len(u), 0))
+    return replace(summary_at_rest(model), directional_derivatives=model.products(t, x, u, *nothing) is not None)
+
+
+def summary_at_rest(model: Model) -> Summary:
+    """Return the summary of an open model of any source; none of its code is run, so it may be closed again."""
+    is_fmu = bool(model.info.fmi_version)  # whose parameters are read from its instance: they are only counted
+    values = () if is_fmu else model.parameters.items()
+    return Summary(
+        info=model.info,
+        interfaces=("native",),
+        states=model.states,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        parameters=Signals(Signal(name, start=value) for name, value in values),
+        number_of_parameters=len(model.parameters),
+        directional_derivatives=None,
+        constraints=model.constraints.declared,
+        constraints_from="the model itself" if len(model.constraints) else "",
+        independent=model.independent,
+        notes=model.notes,
+        start_points=model.start_points,
+    )
+
+
+def print_summary(summary: Summary, stream: TextIO) -> None:
+    """Print ``summary`` for a person."""
+    with console_on(stream) as console:
+        show_summary(summary, console)
+
+
+def show_summary(summary: Summary, page: Console | Page) -> None:
+    """Print the same on a console or a page."""
+    info = summary.info
+    facts: list[tuple[str, Sequence[str]]] = [
+        ("Model", [info.name]),
+        ("Kind", [f"FMI {info.fmi_version}" if info.fmi_version else "native", *_words(summary.interfaces)]),
+        ("Made by", [info.tool or "unknown"]),
+        ("Identity", [info.guid] if info.guid else []),
+        ("Platforms", summary.platforms),
+        ("Derivatives", _derivatives(summary)),
+        ("Stepping", summary.stepping),
+        ("Starts at", [f"{name} (taken)" if i == 0 else name for i, name in enumerate(summary.start_points)]),
+    ]
+    for word, pieces in facts:
+        if pieces:
+            page.print(fact(word, pieces, page.width))
+    for title, signals in (
+        ("State", summary.states),
+        ("Input", summary.inputs),
+        ("Output", summary.outputs),
+        ("Parameter", summary.parameters),
+    ):
+        page.print()
+        number = max(len(signals), summary.number_of_parameters if title == "Parameter" else 0)
+        page.print(_signal_table(title, signals, number) if len(signals) else f"{number or 'No'} {title.lower()}s.")
+    page.print()
+    for line in _constraint_lines(summary):
+        page.print(line)
+    for note in summary.notes:
+        page.print(fact("Note", note.split(), page.width, separator=" "))
+
+
+def _plain(signal: Signal) -> dict[str, Any]:
+    return {
+        "name": signal.name,
+        "unit": signal.unit,
+        "start": signal.start,
+        "nominal": signal.nominal,
+        "description": signal.description,
+    }
+
+
+def _stepping(description: Description) -> tuple[str, ...]:
+    """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
+    if description.interface != "CoSimulation":
+        return ()
+    from fmilin.fmi.read.cosimulation.cadence import cadence_of
+
+    cadence, said = cadence_of(description), description.capabilities
+    saves = any((said.get(f"canGetAndSetFMU{word}") or "").strip() in ("true", "1") for word in ("state", "State"))
+    states = len(description.states)
+    return (
+        f"{states} declared states" if states else "no declared states: the linear model is measured from responses",
+        "saves its state" if saves else "cannot save its state: each run is a fresh instance",
+        *((f"suggests steps of {cadence.step:g} s",) if cadence.step else ()),
+        *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
+        *(("sampled in part: see --lifted",) if cadence.sampled else ()),
+    )
+
+
+def _derivatives(summary: Summary) -> list[str]:
+    if summary.directional_derivatives is None:
+        return []
+    return ["exact, says the model" if summary.directional_derivatives else "by differences"]
+
+
+def _words(interfaces: Sequence[str]) -> list[str]:
+    known = {"ModelExchange": "model exchange", "CoSimulation": "co-simulation"}
+    return [known.get(i, i) for i in interfaces if i != "native"]
+
+
+def _signal_table(title: str, signals: Signals, number: int) -> Table:
+    table = simple_table()
+    table.add_column(f"{title}s ({number})", no_wrap=True)
+    table.add_column("Start", justify="right", no_wrap=True)
+    table.add_column("Description", overflow="fold")
+    for signal in signals[:MOST_ROWS]:
+        table.add_row(shortened(signal.name), value_with_unit(signal.start, signal.unit), signal.description)
+    if number > MOST_ROWS:
+        table.add_row(f"and {number - MOST_ROWS} more", "", "")
+    return table
+
+
+def _constraint_lines(summary: Summary) -> Iterator[str]:
+    if not summary.constraints:
+        yield 'No constraints come with the model. If states depend on each other, name them: --constraint "..."'
+        return
+    yield f"Constraints ({len(summary.constraints)}, from {summary.constraints_from}):"
+    for constraint in summary.constraints[:MOST_ROWS]:
+        name = f"  [{constraint.name}]" if constraint.name else ""
+        yield f"  0 = {constraint.expression.text}   ({constraint.level} level){name}"
+    if len(summary.constraints) > MOST_ROWS:
+        yield f"  and {len(summary.constraints) - MOST_ROWS} more"
+    if summary.independent:
+        yield f"Recommended coordinates: {', '.join(summary.independent)}"

@@ -1,0 +1,153 @@
+"""What is in an SSP file, before anything is computed: no code of its FMUs is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from fmilin.connected.ssp.flattening import Flat
+from fmilin.connected.ssp.opening import SspFile
+from fmilin.output.report.summary import MOST_ROWS, summary_of_fmu
+from fmilin.output.report.table import console_on, fact, simple_table
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.output.report.summary import Summary
+
+__all__ = ["SystemSummary", "print_system_summary", "summary_of_ssp"]
+
+
+@dataclass(frozen=True)
+class SystemSummary:
+    """A system at a glance.
+
+    Parameters
+    ----------
+    name, version : str
+        Of the system, and of the standard.
+    components : dict of str to Summary
+        By path.
+    sources : dict of str to str
+        The file of each.
+    connections : tuple of (str, str, float, float)
+        Source, target, factor and offset between them, units converted.
+    inputs, outputs : tuple of str
+        Connectors of the whole system.
+    parameters : dict of str to value
+        What the file sets, ``component.parameter``.
+    notes : tuple of str
+    """
+
+    name: str
+    version: str
+    components: dict[str, Summary]
+    sources: dict[str, str]
+    connections: tuple[tuple[str, str, float, float], ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as plain data, format ``fmilin-info/1``."""
+        return {
+            "name": self.name,
+            "ssp_version": self.version,
+            "components": {
+                name: summary.document() | {"source": self.sources[name]} for name, summary in self.components.items()
+            },
+            "connections": [
+                {"source": a, "target": b, "factor": factor, "offset": offset}
+                for a, b, factor, offset in self.connections
+            ],
+            "inputs": list(self.inputs),
+            "outputs": list(self.outputs),
+            "parameters": self.parameters,
+            "notes": list(self.notes),
+            "format": "fmilin-info/1",
+        }
+
+
+def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSummary:
+    """Return the summary of an SSP or SSD file.
+
+    Raises
+    ------
+    ModelError
+        When it or one of its FMUs cannot be read.
+    """
+    file = SspFile(path, options)
+    try:
+        flat = file.flat
+        found = {name: summary_of_fmu(file.file_of(p.component), 0, options) for name, p in flat.placed.items()}
+    finally:
+        file.close()
+
+    def unit_of(node: tuple[str, str]) -> str:
+        summary = found[node[0]]
+        for signals in (summary.inputs, summary.outputs, summary.states):
+            if signals.has(node[1]):
+                return signals[signals.positions[node[1]]].unit
+        return ""
+
+    return SystemSummary(
+        name=flat.structure.name,
+        version=flat.structure.version,
+        components=found,
+        sources={name: p.component.source for name, p in flat.placed.items()},
+        connections=tuple(_connections(flat, unit_of)),
+        inputs=tuple(name for (place, name), c in flat.connectors.items() if not place and c.kind == "input"),
+        outputs=tuple(name for (place, name), c in flat.connectors.items() if not place and c.kind == "output"),
+        parameters={_text(node): value for node, (value, _, _) in flat.values.items()},
+        notes=tuple(flat.notes),
+    )
+
+
+def _connections(flat: Flat, unit_of: Any) -> list[tuple[str, str, float, float]]:
+    rows = []
+    for node in flat.drivers:
+        if (node[0] in flat.placed or node[0] == "") and (origin := flat.origin(node, unit_of)) is not None:
+            source, change = origin
+            rows.append((_text(source), _text(node), change.factor, change.offset))
+    return rows
+
+
+def _text(node: tuple[str, str]) -> str:
+    return f"{node[0]}.{node[1]}" if node[0] else node[1]
+
+
+def print_system_summary(summary: SystemSummary, stream: TextIO) -> None:
+    """Print ``summary`` for a person."""
+    with console_on(stream) as console:
+        console.print(fact("System", [summary.name], console.width))
+        console.print(fact("Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"], console.width))
+        console.print()
+        table = simple_table()
+        for title in (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints"):
+            table.add_column(title, no_wrap=True, justify="left" if title.startswith(("Comp", "FMI")) else "right")
+        table.add_column("File", overflow="fold")
+        for name, s in list(summary.components.items())[:MOST_ROWS]:
+            kinds = "+".join({"ModelExchange": "ME", "CoSimulation": "CS"}.get(i, i) for i in s.interfaces)
+            numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
+            table.add_row(name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name])
+        console.print(table)
+        console.print()
+        wires = simple_table()
+        wires.add_column(f"Connections ({len(summary.connections)})", overflow="fold")
+        wires.add_column("Feeds", overflow="fold")
+        wires.add_column("By", no_wrap=True)
+        for source, target, factor, offset in summary.connections[:MOST_ROWS]:
+            change = (
+                "" if (factor, offset) == (1.0, 0.0) else f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
+            )
+            wires.add_row(source, target, change)
+        console.print(wires)
+        for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
+            if names:
+                console.print(fact(word, names, console.width))
+        if summary.parameters:
+            pieces = [f"{name} = {value}" for name, value in list(summary.parameters.items())[:MOST_ROWS]]
+            console.print(fact("Parameters", pieces, console.width))
+        for note in summary.notes:
+            console.print(fact("Note", note.split(), console.width, separator=" "))

@@ -1,0 +1,243 @@
+"""The linear model as a person reads it on a terminal, or in a file of 80 columns."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from fmilin.ground.signals import Signals, rate_unit
+from fmilin.linear_model.model import LinearModel
+from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fmilin.linear_model.modes import Mode
+    from fmilin.output.report.page import Page
+
+__all__ = [
+    "Fact",
+    "console_on",
+    "cut_list",
+    "eigenvalue_table",
+    "fact",
+    "facts_of",
+    "order_text",
+    "print_table",
+    "show_linear",
+    "simple_table",
+]
+
+MOST_SIGNALS = 24
+"""Longer lists are cut, and say how much was left out."""
+
+MOST_ZEROS = 2
+"""Eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen."""
+
+_WORDS = 13
+"""Columns of the words on the left."""
+
+Fact = tuple[str, Sequence[str]]
+"""A word, and the pieces of what is said about it; a line breaks only between pieces."""
+
+
+def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
+    """Print what a person wants to know about ``linear``.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    stream : TextIO
+    adjusted : float
+        How far projection moved the states that were asked for, scaled by nominals.
+    """
+    with console_on(stream) as console:
+        show_linear(linear, console, adjusted=adjusted)
+
+
+def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | None, modes: bool = True) -> None:
+    """Print the same on a console or a page; without ``modes`` no eigenvalues are calculated.
+
+    ``adjusted`` is None where nobody knows any more whether the point was moved.
+    """
+    for word, pieces in _facts(linear, adjusted):
+        page.print(fact(word, pieces, page.width))
+    if len(linear.states):
+        page.print()
+        page.print(
+            eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0)
+            if modes
+            else f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
+        )
+    page.print()
+    for warning in linear.warnings:
+        word = "Note" if warning.is_information else "Warning"
+        page.print(fact(word, str(warning).split(), page.width, separator=" "))
+    if all(warning.is_information for warning in linear.warnings):
+        page.print("No warnings.")
+
+
+@contextmanager
+def console_on(stream: TextIO) -> Iterator[Console]:
+    """Yield a console that writes to ``stream``; to a file or pipe plain text, 80 columns wide or as COLUMNS says."""
+    from rich.console import Console
+
+    if stream.isatty():
+        yield Console(file=stream, highlight=False, emoji=False, markup=False)
+        return
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdigit() and int(columns) >= 40 else 80
+    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        yield console
+    stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") -> Text:
+    """Return a word in bold, and beside it the pieces, broken into lines between them."""
+    from rich.text import Text
+
+    lines = [""]
+    for i, piece in enumerate(pieces):
+        last = i == len(pieces) - 1
+        text = piece if last else piece + separator.rstrip()
+        gap = " " if lines[-1] else ""
+        if lines[-1] and _WORDS + len(lines[-1]) + len(gap) + len(text) > width:
+            lines.append(text)
+        else:
+            lines[-1] += gap + text
+    room = max(width - _WORDS, 20)
+    fitting = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]]
+    indent = "\n" + " " * _WORDS
+    return Text.assemble((f"{word:<{_WORDS}}", "bold"), indent.join(fitting))
+
+
+def simple_table(*heads: str) -> Table:
+    """Return a table with a line below its head; columns with a name stand at the right, others at the left."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(head, justify="right" if head else "left")
+    return table
+
+
+def order_text(linear: LinearModel) -> str:
+    """Return ``2 independent states out of 10``."""
+    P, N = len(linear.states), len(linear.full_states)
+    return f"{P} independent state{'' if P == 1 else 's'} out of {N}"
+
+
+def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
+    """Return one line per real eigenvalue or pair of complex ones, slowest first; many zeros share one."""
+    table = simple_table()
+    table.add_column("Eigenvalue [1/s]" + (" of the sampled motion" if sampled else ""), justify="right", no_wrap=True)
+    for head in ("Frequency [rad/s]", "[Hz]", "Damping ratio"):
+        table.add_column(head, justify="right")
+    zeros = [mode for mode in modes if not rounded(mode.eigenvalue)]
+    if len(zeros) > MOST_ZEROS:
+        table.add_row(f"0 ({len(zeros)} times)", "", "", "")
+        modes = [mode for mode in modes if rounded(mode.eigenvalue)]
+    for mode in modes:
+        pair = mode.is_oscillatory
+        frequency = (f"{mode.frequency:.8g}", f"{mode.frequency_in_hertz:.8g}") if pair else ("", "")
+        damping = f"{-rounded(mode.eigenvalue).real / mode.frequency + 0.0:.6g}" if pair else ""
+        table.add_row(eigenvalue_text(mode.eigenvalue, pair=pair), *frequency, damping)
+    return table
+
+
+def facts_of(linear: LinearModel) -> Iterator[tuple[str, str]]:
+    """Yield the same facts as pairs of a word, empty where the one before goes on, and what is said."""
+    for word, pieces in _facts(linear, None):
+        yield word, ", ".join(pieces)
+
+
+def _facts(linear: LinearModel, adjusted: float | None) -> Iterator[Fact]:
+    point, accuracy, model = linear.point, linear.accuracy, linear.model
+    kind = f"FMI {model.fmi_version}" if model.fmi_version else "native"
+    yield "Model", [f"{shortened(model.name)} ({kind})", *([f"made by {model.tool}"] if model.tool else [])]
+    yield "Order", [order_text(linear)]
+    yield "Coordinates", _names(linear.states)
+    yield "", [f"chosen by {_choice(linear)}", f"condition number {accuracy.conditioning:.3g}"]
+    yield "Inputs", _names(linear.inputs) if linear.inputs or not linear.states else ["none: a free response"]
+    yield "Outputs", _names(linear.outputs)
+    yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_moved(adjusted)])]
+    yield "", _values(point.states, linear.full_states)
+    if point.inputs:
+        yield "", _values(point.inputs, linear.inputs)
+    if point.parameters:
+        yield "Parameters", _values(point.parameters, Signals())
+    yield "Equilibrium", [_equilibrium(linear)]
+    yield "Derivatives", _derivatives(linear)
+    errors = [f"{name} {getattr(accuracy, name):.1e}" for name in "ABCD"]
+    yield "Accuracy", [f"relative errors about {errors[0]}", *errors[1:]]
+    yield "", [f"constraint residual {accuracy.constraint_residual:.1e}"]
+
+
+def _names(signals: Signals) -> list[str]:
+    return cut_list([shortened(name) for name in signals.names]) or ["none"]
+
+
+def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
+    units = dict(zip(signals.names, signals.units, strict=True))
+    return cut_list(
+        [f"{shortened(name)} = {value_with_unit(value, units.get(name, ''))}" for name, value in values.items()]
+    )
+
+
+def cut_list(pieces: list[str]) -> list[str]:
+    """Return a list of names or values, a long one cut with a count."""
+    more = len(pieces) - MOST_SIGNALS
+    return pieces if more <= 0 else [*pieces[:MOST_SIGNALS], f"and {more} more"]
+
+
+def _choice(linear: LinearModel) -> str:
+    words = {
+        "named": "name",
+        "partition": "partition (QR)",
+        "tangent": "tangent space (SVD)",
+        "identified": "the order of the responses",
+        "enlarged": "pivoted QR, enlarged set of velocities",
+    }
+    return words.get(linear.method.coordinates, linear.method.coordinates)
+
+
+def _moved(adjusted: float) -> str:
+    if adjusted == 0:
+        return "not projected"
+    return f"projected onto the constraints, which moved a state by {adjusted:.2g} of its nominal value"
+
+
+def _equilibrium(linear: LinearModel) -> str:
+    if not len(linear.states):
+        return "yes: nothing can move"
+    fastest = int(abs(linear.f0).argmax())
+    kinds = {warning.kind for warning in linear.warnings}
+    if not kinds & {"off-equilibrium", "steady"}:
+        return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second)"
+    name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
+    no = "no, a steady motion" if "steady" in kinds else "no"
+    return f"{no}: {name} changes at {linear.f0[fastest]:.8g} {unit}; f0 is kept"
+
+
+def _derivatives(linear: LinearModel) -> list[str]:
+    words = {
+        "exact": "exact directional derivatives",
+        "differences": "central differences on the manifold",
+        "mixed": "exact where that can be trusted",
+        "steps": "differences over one step of the model's own solver",
+        "responses": "identified from responses to pulses",
+        "multisine": "identified from the frequency response",
+    }
+    method = linear.method
+    pieces = [words.get(method.derivatives, method.derivatives)]
+    if method.derivatives == "mixed":
+        pieces.append("differences elsewhere")
+    pieces.append(f"{method.evaluations} evaluations")
+    return pieces + ([f"{method.products} directions"] if method.products else [])

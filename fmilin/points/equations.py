@@ -1,0 +1,367 @@
+"""What must vanish: the invariants, the rates of the states that rest, and the change of those rates.
+
+An equilibrium satisfies h(t, x) = 0 and f(t, x, u) = 0. In a steady motion the states S may move and the others,
+the resting ones Z, must not:
+
+    h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
+
+The last row says that they stay at rest while S moves; without it a pendulum that swings through its
+lowest point at any speed would pass for a steady motion. Which independent states rest does not decide where
+the dependent ones go: those are dragged along by the constraints (the rolling disk's u4 and u6 turn with its spin).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.manifold.invariants import Invariants
+from fmilin.numerics.differences.differences import slopes
+from fmilin.points.resting import change_of_rates
+from fmilin.points.unknowns import Place, Unknowns
+
+__all__ = ["Equations", "Row"]
+
+FOLLOWING = 32
+"""Steps in which a steady motion is followed."""
+
+STEADY_RATE = 1e-9
+"""Change of a rate along a motion, beside the fastest, that is rounding."""
+
+QUICK_STEP = 2.0**-14
+"""For Jacobians that only show the way, in sizes of the unknowns."""
+
+SEEN = 1e-3
+"""Change of a rate, beside the largest one that there is, at which the size of an input can be told."""
+
+LARGER_STEPS = 6
+"""How often the step of an input is made a thousand times larger until it is seen."""
+
+ALONG = 1e-5
+"""How far along a motion exact slopes are compared, in sizes of the fastest state."""
+
+NEGLIGIBLE = 1e-7
+"""Entries of such a Jacobian below this fraction of their row are noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One equation: its name, and what one unit of its scaled residual means."""
+
+    kind: str
+    """``"constraint"``, ``"rate"`` or ``"change of rate"``."""
+    name: str
+    size: float
+
+
+class Equations:
+    """The scaled residuals r(z) and their Jacobian.
+
+    Parameters
+    ----------
+    unknowns : Unknowns
+    resting : sequence of int
+        The states Z.
+    pairs : mapping of int to int
+        States whose derivative is another state.
+    moving : bool
+        Whether any state may move, so that d/dt f_Z is asked for.
+
+    Attributes
+    ----------
+    resting : array of int
+    rows : tuple of Row
+    first_order : array of bool, shape (m,)
+        All rows but those of d/dt f_Z.
+    state_scales : array, shape (N,)
+    """
+
+    def __init__(self, unknowns: Unknowns, resting: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
+        self.unknowns = unknowns
+        self.pairs = pairs
+        self.moving = moving
+        self.resting = np.array(resting, dtype=np.intp)
+        self._last: Invariants | None = None
+        start = unknowns.start
+        self.state_scales = start.model.states.scales(start.states)
+        invariants = self._invariants(start)
+        sizes = self._constraint_sizes(invariants, start)
+        names = [start.model.states.names[i] for i in resting]
+        rows = [Row("constraint", name, float(size)) for name, size in zip(invariants.names, sizes, strict=True)]
+        for kind in ("rate", "change of rate") if moving else ("rate",):
+            rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, resting, strict=True)]
+        self.rows = tuple(rows)
+        self._sizes = np.array([row.size for row in rows])
+        self.first_order = ~self.kinds("change of rate")
+        self._size_inputs()
+
+    def _size_inputs(self) -> None:
+        """Measure free inputs by what they do: one unit of z is then a force that the residual would show.
+
+        Newtons beside a mass of tons are too small, and an input starts at 0: neither its value nor its unit says
+        how large it is.
+        """
+        unknowns = self.unknowns
+        if not len(unknowns.inputs):
+            return
+        place = unknowns.at(unknowns.z0)
+        r = self.values_at(place)
+        if not np.isfinite(r).all():
+            return
+        wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
+        found = np.array([self._effect(place, int(i), wanted) for i in unknowns.inputs])
+        unknowns.resize_inputs(np.where(found > 0, wanted / np.where(found > 0, found, 1.0), 0.0))
+
+    def _effect(self, place: Place, i: int, wanted: float) -> float:
+        """Return the largest slope of a rate along an input, 0 where it has none: over steps that grow until seen."""
+        step = float(place.model.inputs.scales(place.inputs)[i])
+        base = self.values_at(place)
+        for _ in range(LARGER_STEPS):
+            u = place.inputs.copy()
+            u[i] += step
+            change = np.abs(self.values_at(replace(place, inputs=u)) - base)[self.first_order]
+            size = float(np.max(change, initial=0.0))
+            if not np.isfinite(size):
+                return 0.0
+            if size >= SEEN * wanted:
+                return size / step
+            step *= 1e3
+        return 0.0
+
+    def kinds(self, kind: str) -> NDArray[np.bool_]:
+        """Return which rows are of a kind."""
+        return np.array([row.kind == kind for row in self.rows], dtype=bool)
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
+        return self.values_at(self.unknowns.at(z))
+
+    def values_at(self, place: Place) -> FloatArray:
+        """Return r at a place."""
+        return self._residual(place, first_order=False)
+
+    def balance(self, z: FloatArray) -> FloatArray:
+        """Return the rows of r that are of first order."""
+        return self._residual(self.unknowns.at(z), first_order=True)
+
+    def _residual(self, place: Place, *, first_order: bool) -> FloatArray:
+        sizes = self._sizes[self.first_order] if first_order else self._sizes
+        try:
+            f = self._rates(place, 0.0, place.states)
+            h = self._invariants(place).values(place.time, place.states, place.inputs)
+            parts = [h, f[self.resting]]
+            if self.moving and not first_order:
+                parts.append(change_of_rates(place, f, self.state_scales)[self.resting])
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return np.full(len(sizes), np.nan)
+        r: FloatArray = np.concatenate(parts) / sizes
+        return r
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return dr/dz, shape (m, n), and whether all of its first-order rows are exact.
+
+        Parameters
+        ----------
+        z : array, shape (n,)
+        exact : bool
+            Whether to take the model's own directional derivatives where it has them.
+        quick : bool
+            Whether differences may be plain central ones: good enough to find the way.
+        """
+        n = len(self.unknowns)
+        J = self._exact(z) if exact else None
+        if J is None:
+            return self._measured(z, np.arange(n), quick=quick), False
+        missing = np.flatnonzero(~np.isfinite(J).all(axis=0))
+        if not len(missing):
+            return J, True
+        is_exact = bool(np.isfinite(J[self.first_order]).all())
+        measured = self._measured(z, missing, quick=quick)
+        J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
+        return J, is_exact
+
+    def sizes_beside(self, z: FloatArray) -> FloatArray:
+        """Return the absolute entries of dr/dz for scales alone, NaN where they are not asked for."""
+        J = self._exact(z, first_order=True)
+        return np.abs(self._measured(z, np.arange(len(self.unknowns)), quick=True) if J is None else J)
+
+    def described(self, place: Place) -> tuple[FloatArray, FloatArray | None]:
+        """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
+        f = self._rates(place, 0.0, place.states)
+        return f, change_of_rates(place, f, self.state_scales) if self.moving else None
+
+    def followed(self, place: Place) -> FloatArray | None:
+        """Return the rates after a while, when the fastest state has moved by its size; None where that fails.
+
+        The states that rest are held, so that an unstable motion is followed as well as a stable one: what
+        their rates have become is the answer. Runge and Kutta's formula for the others.
+        """
+        f = self._rates(place, 0.0, place.states)
+        size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
+        if size == 0.0:
+            return f
+        h, x = 1.0 / (size * FOLLOWING), place.states
+        held = np.zeros(len(x), dtype=bool)
+        held[self.resting] = True
+
+        def slope(t: float, x: FloatArray) -> FloatArray:
+            return np.where(held, 0.0, self._rates(place, t, x))
+
+        try:
+            if self._is_uniform(place, f, h * FOLLOWING):
+                return f
+            for t in h * np.arange(FOLLOWING):
+                k1 = slope(t, x)
+                k2 = slope(t + h / 2, x + h / 2 * k1)
+                k3 = slope(t + h / 2, x + h / 2 * k2)
+                x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(t + h, x + h * k3))
+            f = self._rates(place, FOLLOWING * h, x)
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return None
+        return f if np.isfinite(f).all() else None
+
+    def _is_uniform(self, place: Place, f: FloatArray, duration: float) -> bool:
+        """Whether straight on, half the way and all of it, every rate is as it was: nothing need be followed then."""
+        speed = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
+        rest = np.zeros(len(f), dtype=bool)
+        rest[self.resting] = True
+        w, limit = np.where(rest, 0.0, f), STEADY_RATE * speed * self.state_scales
+        try:
+            later = [self._rates(place, s, place.states + s * w) for s in (duration / 2, duration)]
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return False
+        return all(bool((np.abs(rates - f) <= limit).all()) for rates in later)
+
+    # -- the parts -----------------------------------------------------------------------------
+
+    def _rates(self, place: Place, delay: float, x: FloatArray) -> FloatArray:
+        return place.model.evaluate(place.time + delay, x, place.inputs).derivatives
+
+    def _invariants(self, place: Place) -> Invariants:
+        """Return the invariants of a place's model; to be asked with the inputs of the place."""
+        if self._last is None or self._last.model is not place.model:
+            self._last = Invariants(place.model, place.inputs, self.pairs, self.state_scales)
+        return self._last
+
+    def _constraint_sizes(self, invariants: Invariants, start: Place) -> FloatArray:
+        if not len(invariants):
+            return np.empty(0)
+        H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
+        size = np.linalg.norm(np.nan_to_num(H), axis=1)
+        return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
+
+    def _exact(self, z: FloatArray, *, first_order: bool = False) -> FloatArray | None:
+        """Return the Jacobian from the model's own products, NaN where they say nothing; None when there are none.
+
+        ``first_order``: no more than the rows of first order.
+        """
+        unknowns, place = self.unknowns, self.unknowns.at(z)
+        n, nu, k = len(place.states), len(place.inputs), len(unknowns.inputs)
+        dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
+        du[unknowns.inputs, n + np.arange(k)] = 1.0
+        columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
+        kept = np.concatenate((unknowns.states, n + np.arange(k)))
+        try:
+            found = self._first_order(place, dx, du)
+            if found is None:
+                return None
+            h, rates = found
+            parts = [h[:, kept], rates[np.ix_(self.resting, kept)]]
+            if self.moving and first_order:
+                parts.append(np.full((len(self.resting), len(kept)), np.nan))
+            elif self.moving:
+                parts.append(self._change(place, rates, dx, du)[np.ix_(self.resting, kept)])
+        except ModelCrashError:
+            raise
+        except FmilinError:
+            return None
+        J = np.full((len(self.rows), len(unknowns)), np.nan)
+        J[:, columns] = np.concatenate(parts) * unknowns.scales[columns]
+        result: FloatArray = J / self._sizes[:, None]
+        return result
+
+    def _first_order(self, place: Place, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the slopes of the invariants and of all rates along columns, the first ones along the states."""
+        t, x, u, n = place.time, place.states, place.inputs, len(place.states)
+        answer = place.model.products(t, x, u, dx, du)
+        if answer is None:
+            return None
+        invariants = self._invariants(place)
+        if not invariants.hidden and np.isfinite(answer.residuals).all():
+            return answer.residuals, answer.derivatives
+        h = np.full((len(invariants), dx.shape[1]), np.nan)
+        h[:, :n] = invariants.gradient(t, x, u).H
+        if not invariants_see_inputs(invariants):
+            h[:, n:] = 0.0
+        return h, answer.derivatives
+
+    def _change(self, place: Place, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
+        """Return the slopes of d/dt f = f_t + f_x f along columns: f_x times theirs, and f_x as it changes on the way.
+
+        The second part is a difference of exact slopes: good to ten digits.
+        """
+        t, x, u, n = place.time, place.states, place.inputs, len(place.states)
+        f = self._rates(place, 0.0, x)
+        s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
+        ahead = place.model.products(t + s, x + s * f, u, dx, du)
+        behind = place.model.products(t - s, x - s * f, u, dx, du)
+        if ahead is None or behind is None:
+            return np.full_like(rates, np.nan)
+        change: FloatArray = rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
+        return change
+
+    def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
+        """Return some columns of the Jacobian by differences, NaN where that fails.
+
+        Entries that are no larger than their error are zero: noise must not look like a way out.
+        """
+        base = self.values(z)
+        if not np.isfinite(base).all():
+            return np.full((len(base), len(columns)), np.nan)
+
+        def line(j: int, s: float) -> FloatArray:
+            beside = z.copy()
+            beside[columns[j]] += s
+            return self.values(beside)
+
+        if quick:
+            J = np.stack([_slope(line, base, j) for j in range(len(columns))], axis=1)
+            return np.where(np.abs(J) > NEGLIGIBLE * np.max(np.abs(J), axis=1, keepdims=True), J, 0.0)
+        try:
+            found = slopes(line, base, np.ones(len(columns)))
+        except NumericalError:
+            return np.full((len(base), len(columns)), np.nan)
+        return np.where(np.abs(found.J) > 3 * found.error, found.J, 0.0)
+
+
+def _slope(line: Callable[[int, float], FloatArray], base: FloatArray, j: int) -> FloatArray:
+    """Return a column by a plain central difference, or one-sided where the model ends."""
+    ahead, behind = line(j, QUICK_STEP), line(j, -QUICK_STEP)
+    right, left = (ahead - base) / QUICK_STEP, (base - behind) / QUICK_STEP
+    both = np.isfinite(right) & np.isfinite(left)
+    return np.where(both, (right + left) / 2, np.where(np.isfinite(right), right, np.nan_to_num(left)))
+
+
+def invariants_see_inputs(invariants: Invariants) -> bool:
+    """Whether inputs may enter the invariants: in an expression, or through rates that only the model knows."""
+    constraints = invariants.model.constraints
+    if not constraints.analytic.all():
+        return True
+    inputs = set(invariants.model.inputs.positions)
+    if any(inputs.intersection(row.expression.names) for row in constraints.rows):
+        return True
+    seen = constraints.structure[invariants.hidden]
+    unpaired = np.ones(seen.shape[1], dtype=bool)
+    unpaired[list(invariants.pairs)] = False
+    return bool(seen[:, unpaired].any())

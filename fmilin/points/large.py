@@ -1,0 +1,125 @@
+"""The equilibrium of a large model: F(q, 0, u) - G' lambda = 0 and g(q) = 0 by Newton's method on sparse matrices.
+
+Its Jacobian, [[d(F - G' lambda)/dq, -G'], [G, 0]], is as sparse as the equations of motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
+from fmilin.manifold.operating_points import consistent_states
+from fmilin.model.interface import Model
+from fmilin.model.sparse_equations import SparseEquations
+from fmilin.points.request import TrimRequest
+from fmilin.points.result import TrimmedPoint, TrimReport
+
+__all__ = ["answers", "search_sparse"]
+
+ITERATIONS = 60
+
+LONGEST = 0.2
+"""Of a step, in sizes of the coordinates: what lies farther away is another equilibrium."""
+
+
+def answers(model: Model, request: TrimRequest) -> bool:
+    """Whether the states are all that is solved for, and none of them moves or is held."""
+    fixed = all(model.inputs.has(name) for name in request.fixed)
+    return fixed and not (request.steady or request.free or request.bounds)
+
+
+def search_sparse(
+    model: Model, equations: SparseEquations, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
+) -> TrimmedPoint:
+    """Return the equilibrium that Newton's method finds from the guess.
+
+    Raises
+    ------
+    ConstraintError
+        When the guess cannot be brought onto the manifold.
+    NumericalError
+        When there is no equilibrium near the guess.
+    """
+    n, t = equations.n, model.start.time if request.time is None else request.time
+    x, u = model.start.states.copy(), model.start.inputs.copy()
+    held = []
+    for name, value in {**request.fixed, **guess}.items():
+        if model.states.has(name):
+            held.append(model.states.positions[name])
+            x[held[-1]] = value
+        else:
+            u[model.inputs.positions[name]] = value
+    try:
+        x = consistent_states(model, equations, t, x, u, held, project=anywhere)
+    except ConstraintError:
+        if not held:
+            raise
+        x = consistent_states(model, equations, t, x, u, (), project=True)  # a guess need not be kept
+    x[n:] = 0.0
+    sizes = model.states.scales(x)
+    x = _balanced(equations, t, x, u, sizes)
+    rates = np.concatenate((x[n:], _accelerations(equations, t, x, u)))
+    residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
+    if not residual <= EQUILIBRIUM:
+        raise NumericalError(
+            f"No equilibrium of '{model.info.name}' was found near the guess: '"
+            f"{model.states.names[int(np.argmax(np.abs(rates) / sizes))]}' still changes at {residual:.3g} sizes per "
+            "second. Start from another guess (--set), or let an input be solved for."
+        )
+    report = TrimReport(
+        states=model.states,
+        inputs=model.inputs,
+        rates=rates,
+        changes=None,
+        moving=(),
+        varying=(),
+        dragged=(),
+        free_directions=(),
+        at_bounds=(),
+        residual=residual,
+        exact=residual <= BALANCED_EXACTLY,
+        remarks=(),
+    )
+    return TrimmedPoint(time=t, states=x, inputs=u, parameters=dict(model.start.parameters), report=report)
+
+
+def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+    W, r = equations.matrix(t, x, u)
+    found: FloatArray = equations.solver(W).solve(r)[: equations.n]
+    return found
+
+
+def _balanced(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return the states at rest where Newton's method ends.
+
+    The multipliers start as those of the motion from rest: W w = r says which forces the constraints carry.
+    """
+    from scipy import sparse
+
+    n = equations.n
+    W, r = equations.matrix(t, x, u)
+    w = equations.solver(W).solve(r)
+    multipliers, previous = w[n:], np.inf
+    for _ in range(ITERATIONS):
+        W, r = equations.matrix(t, x, u)
+        G = W[n:, :n]
+        unknowns = np.concatenate((np.zeros(n), multipliers))
+        stiffness = equations.slopes(t, x, u, unknowns)[:n, :n]
+        J = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
+        force, gap = r[:n] - G.T @ multipliers, equations.residuals(t, x, u)[: G.shape[0]]
+        step = equations.solver(J).solve(-np.concatenate((force, gap)))
+        last = float(np.max(np.abs(step[:n]) / sizes[:n], initial=0.0))
+        if not np.isfinite(last):
+            break
+        fraction = min(1.0, LONGEST / last) if last > 0 else 1.0
+        x = x.copy()
+        x[:n] += fraction * step[:n]
+        multipliers = multipliers + fraction * step[n:]
+        if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
+            break
+        previous = last
+    return x

@@ -1,0 +1,299 @@
+"""From a request to a point: assemble the guess, solve, and say what was found or what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.operating_points import assembled_from, operating_point
+from fmilin.manifold.projection import project
+from fmilin.model.counting import RememberingModel
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.points.equations import Equations
+from fmilin.points.explanation import no_solution
+from fmilin.points.family import free_directions
+from fmilin.points.large import answers, search_sparse
+from fmilin.points.remarks import remarks_on
+from fmilin.points.request import TrimRequest, quantity
+from fmilin.points.resting import independent_states, invariants_at, recommended
+from fmilin.points.result import TrimmedPoint, TrimReport
+from fmilin.points.sharing import shared
+from fmilin.points.solver import Solution, compromise, solve
+from fmilin.points.unknowns import Place, Unknowns
+
+__all__ = ["guess_from", "search", "search_each", "trim", "trim_each"]
+
+FOLLOWED = 1e-6
+"""A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
+
+
+def trim(
+    model: Model,
+    *,
+    guess: Mapping[str, float] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    steady: Sequence[str] | None = None,
+    free: Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    time: float | None = None,
+) -> TrimmedPoint:
+    """Find an equilibrium, or a steady motion, on the manifold: the one nearest to the guess.
+
+    In an equilibrium no state moves. In a steady motion the states listed in ``steady`` may move (at constant
+    rate, or, like the position on a circular road, at a rate that changes with them), every other independent
+    state rests, and stays at rest while they move. Dependent states go where the constraints take them. A state that
+    is not listed counts as dependent, if the constraints allow, when the model's author does not recommend it as
+    a coordinate and it moves at the guess.
+
+    Parameters
+    ----------
+    model : Model
+    guess : mapping of str to float, optional
+        Where to start: free states, inputs and parameters by name. The rest starts where the model does; a
+        point off the manifold is projected first.
+    fixed : mapping of str to float, optional
+        States, inputs and parameters that keep these values.
+    steady : sequence of str, optional
+        States that may move.
+    free : sequence of str, optional
+        Inputs and parameters to solve for. States are free unless they are fixed; inputs and parameters are
+        held unless they are free.
+    bounds : mapping of str to (float, float), optional
+        Of free quantities; infinite where there is no bound.
+    time : float, optional
+        In seconds; the model's own start time by default.
+
+    Returns
+    -------
+    TrimmedPoint
+        An operating point; its ``report`` has the rates, and the free directions when the solution is one of a family.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request contradicts itself or names what the model does not have.
+    ConstraintError
+        When no state is named and the model's start values violate the constraints.
+    NumericalError
+        When no solution was found near the guess; with the residuals that remain, by name, in ``.residuals``.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> point = fl.trim(cartesian_pendulum(), guess={"y": 0.9})
+    >>> [round(float(x), 9) + 0.0 for x in point.states]
+    [0.0, 1.0, 0.0, 0.0]
+    """
+    request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
+    return search(model, request, guess or {})
+
+
+def trim_each(
+    model: Model,
+    guesses: Sequence[Mapping[str, float]],
+    *,
+    fixed: Mapping[str, float] | None = None,
+    steady: Sequence[str] | None = None,
+    free: Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    time: float | None = None,
+) -> tuple[TrimmedPoint, ...]:
+    """Find several equilibria or steady motions: one search per guess, each solution once, in the order of the guesses.
+
+    Parameters
+    ----------
+    model : Model
+    guesses : sequence of mapping
+        Each as in :func:`trim`; one that leads nowhere is passed over.
+    fixed, steady, free, bounds, time
+        As in :func:`trim`.
+
+    Returns
+    -------
+    tuple of TrimmedPoint
+
+    Raises
+    ------
+    NumericalError
+        When no guess leads to a solution: what :func:`trim` says about the first.
+    """
+    request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
+    return search_each(model, request, guesses)
+
+
+def search_each(
+    model: Model, request: TrimRequest, guesses: Sequence[Mapping[str, float]], *, anywhere: bool = False
+) -> tuple[TrimmedPoint, ...]:
+    """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
+    if not guesses:
+        raise UsageError("There is no guess to start from: give at least one, which may be empty.")
+    found: list[TrimmedPoint] = []
+    failure: NumericalError | None = None
+    for guess in guesses:
+        try:
+            point = search(model, request, guess, anywhere=anywhere)
+        except NumericalError as error:
+            failure = failure or error
+            continue
+        if not any(point.same_place(other) for other in found):
+            found.append(point)
+    if not found and failure is not None:
+        raise failure
+    return tuple(found)
+
+
+def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False) -> TrimmedPoint:
+    """Return the solution of ``request`` nearest to ``guess``.
+
+    Parameters
+    ----------
+    model : Model
+    request : TrimRequest
+    guess : mapping of str to float
+    anywhere : bool
+        Accept start values that are off the manifold although no state is named.
+    """
+    request = request.checked(model)
+    guess = request.checked_guess(model, guess)
+    if not model.sparse:
+        model = RememberingModel(model)
+    equations = model.sparse_equations()
+    if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
+        return search_sparse(model, equations, request, guess, anywhere=anywhere)
+    start, found = _start(model, request, guess, anywhere=anywhere)
+    unknowns = Unknowns(start, request)
+    pairs = kinematic_pairs(start.model, start.model.start)
+    listed = [model.states.positions[name] for name in request.steady]
+    resting = list(range(len(model.states)))
+    if listed:
+        resting = [i for i in independent_states(start, pairs, listed) if i not in listed]
+    balance = Equations(unknowns, resting, pairs, moving=bool(listed))
+    solution = solve(balance, unknowns.z0)
+    if not np.isfinite(solution.residual).all():
+        _refuse_start(balance, unknowns)
+    if not solution.is_zero:
+        tried = solution.tried
+        solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
+    if not solution.is_zero:
+        raise no_solution(balance, solution, request)
+    solution, sharing = shared(balance, solution)
+    found = (*found, *sharing)
+    leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
+    return _point(balance, solution, request, leaders, found)
+
+
+def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dict[str, float]:
+    """Return a solution as the guess for one beside it: what is free in a checked request, at the point's values.
+
+    :func:`search` from there is a predictor and a corrector at once: its first step is along the tangent, T and B, and
+    the last ones are Newton's. ``report.regularity`` falls to zero where a fold is met.
+    """
+    values = {
+        **dict(zip(model.states.names, point.states.tolist(), strict=True)),
+        **{n: v for n, v in zip(model.inputs.names, point.inputs.tolist(), strict=True) if n in request.free},
+        **{n: v for n, v in point.parameters.items() if n in request.free},
+    }
+    return {name: value for name, value in values.items() if name not in request.fixed}
+
+
+def _start(
+    model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
+) -> tuple[Place, tuple[Remark, ...]]:
+    """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
+    named = {**request.fixed, **guess}
+    changed = {n: v for n, v in named.items() if quantity(model, n)[0] == "parameter"}
+    if changed:
+        model = model.with_parameters(changed)
+    held = [n for n in named if model.states.has(n)]
+    t = model.start.time if request.time is None else request.time
+    parameters = {**model.start.parameters, **{n: v for n, v in changed.items() if n in request.fixed}}
+    if not held and not anywhere:
+        values = {n: v for n, v in named.items() if n not in changed}
+        point = operating_point(model, values, time=t)  # refuses start values that are off the manifold
+        return Place(model, t, point.states, point.inputs, parameters), ()
+    x, u = model.start.states.copy(), model.start.inputs.copy()
+    for name, value in named.items():
+        kind, i = quantity(model, name)
+        if kind != "parameter":
+            (x if kind == "state" else u)[i] = value
+    place = Place(model, t, x, u, parameters)
+    if held and len(model.constraints) and len(held) < len(model.states):
+        try:
+            point = assembled_from(model, t, model.start.states, u, {n: named[n] for n in held})
+            return replace(place, states=point.states), point.remarks
+        except (ConstraintError, NumericalError):
+            pass  # a guess need not be kept
+    firm = [model.states.positions[n] for n in held if n in request.fixed]
+    return replace(place, states=_projected(place, firm)), ()
+
+
+def _projected(place: Place, held: Sequence[int]) -> FloatArray:
+    """Return the nearest point of the manifold with these states held, or else the place as it is."""
+    pairs = kinematic_pairs(place.model, place.model.start)
+    try:
+        return project(invariants_at(place, pairs), place.time, place.states, held)
+    except (ConstraintError, NumericalError):
+        return place.states
+
+
+def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
+    """Raise what is wrong with the guess."""
+    place = unknowns.at(unknowns.z0)
+    f = place.model.evaluate(place.time, place.states, place.inputs).derivatives
+    names = [n for n, value in zip(place.model.states.names, f, strict=True) if not np.isfinite(value)]
+    names += [r.name for r, v in zip(equations.rows, equations.values(unknowns.z0), strict=True) if not np.isfinite(v)]
+    raise NumericalError(
+        f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
+        "Start elsewhere with --guess NAME=VALUE.",
+        variable=names[0],
+    )
+
+
+def _point(
+    equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str], found: tuple[Remark, ...]
+) -> TrimmedPoint:
+    unknowns = equations.unknowns
+    place = unknowns.at(solution.z)
+    f, changes = equations.described(place)
+    names = place.model.states.names
+    later = equations.followed(place) if request.steady else None
+    sizes = equations.state_scales
+    rest = sizes * max(EQUILIBRIUM, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
+    speed = float(np.max(np.abs(f) / sizes, initial=0.0))
+    varies = np.abs(later - f) > FOLLOWED * speed * sizes if later is not None else np.zeros(len(f), dtype=bool)
+    moves = (np.abs(f) > rest) | varies if request.steady else np.zeros(len(f), dtype=bool)
+    at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
+    residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
+    moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
+    directions, regularity = free_directions(equations, solution, leaders)
+    report = TrimReport(
+        states=place.model.states,
+        inputs=place.model.inputs,
+        rates=f,
+        changes=changes,
+        moving=moving,
+        varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
+        dragged=tuple(n for n in moving if n not in request.steady),
+        free_directions=directions,
+        at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
+        residual=residual,
+        exact=residual <= BALANCED_EXACTLY,
+        remarks=(),
+        regularity=regularity,
+    )
+    resting = [names[i] for i in equations.resting if varies[i]]
+    point = TrimmedPoint(
+        time=place.time, states=place.states, inputs=place.inputs, parameters=place.parameters, report=report
+    )
+    own = place.model.remarks_at(point)
+    return replace(
+        point, report=replace(report, remarks=(*found, *remarks_on(equations, place, report, resting), *own))
+    )

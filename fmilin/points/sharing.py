@@ -1,0 +1,99 @@
+"""Which of many torques: those that ask least of the ground, where held feet leave a choice.
+
+A robot that stands on several feet can press them against each other: the balance leaves some of its torques open.
+Inputs enter affinely. Of those that keep the point at rest the ones with the smallest contact forces are taken, in the
+sense of least squares; of these the ones with the smallest contact torques, and then the smallest ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.ground.errors import FmilinError, ModelCrashError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import RANK
+from fmilin.points.equations import Equations
+from fmilin.points.solver import Solution
+from fmilin.points.unknowns import Place
+
+__all__ = ["shared"]
+
+STEP = 1e-3
+"""Of the inputs: rates are affine in them up to limits, which are further away."""
+
+
+@dataclass(frozen=True)
+class _Balance:
+    """Rates, contact forces and contact torques at a posture, as functions of the free inputs, u = sizes z."""
+
+    place: Place
+    free: NDArray[np.intp]
+    sizes: FloatArray
+
+    def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the rates of all states, the forces and the torques on all feet."""
+        place, u = self.place, self.place.inputs.copy()
+        u[self.free] = z * self.sizes
+        rates = place.model.evaluate(place.time, place.states, u).derivatives
+        found = place.model.contact_forces(place.time, place.states, u).values()
+        forces, torques = (np.concatenate([wrench[part] for wrench in found]) for part in (slice(3), slice(3, 6)))
+        return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]
+
+
+def shared(equations: Equations, solution: Solution) -> tuple[Solution, tuple[Remark, ...]]:
+    """Return the solution whose contact forces are smallest, and what is to be said of it.
+
+    The solution itself where there are no held feet or no choice, or where a bound or limit of an input is in the way.
+    """
+    unknowns = equations.unknowns
+    place, columns = unknowns.at(solution.z), unknowns.input_columns
+    if not len(columns) or not place.model.contact_forces(place.time, place.states, place.inputs):
+        return solution, ()
+    try:
+        z, choices = _smallest(_Balance(place, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
+    except ModelCrashError:
+        raise
+    except FmilinError:
+        return solution, ()
+    if not choices:
+        return solution, ()
+    said = f"The feet can be pressed against each other: {choices} of {len(columns)} free inputs are redundant. "
+    new = solution.z.copy()
+    new[columns] = z
+    residual = equations.values(new)
+    allowed = np.maximum(solution.allowed, 1e-13 * (np.abs(solution.J) @ np.abs(new)))
+    inside = ((new >= unknowns.low) & (new <= unknowns.high)).all()
+    if not inside or not (np.abs(residual) <= allowed).all():
+        said += "Those nearest to the guess were taken: a bound or limit is in the way of the smallest contact forces."
+        return solution, (Remark("least-squares", said),)
+    said += "Those with the smallest contact forces were taken (least squares), and of these the smallest ones."
+    J, is_exact = equations.jacobian(new, exact=solution.is_exact)
+    found = replace(solution, z=new, residual=residual, allowed=allowed, J=np.nan_to_num(J), is_exact=is_exact)
+    return found, (Remark("least-squares", said),)
+
+
+def _smallest(balance: _Balance, z0: FloatArray) -> tuple[FloatArray, int]:
+    """Return the inputs, and in how many directions they may change."""
+    base = balance.at(z0)
+    h = STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))
+    beside = [balance.at(z0 + h * e) for e in np.eye(len(z0))]
+    slopes = [np.stack([(at[k] - base[k]) / h for at in beside], axis=1) for k in range(3)]
+    open_ = linalg.null_space(slopes[0], rcond=RANK)
+    z, choices = z0, open_.shape[1]
+    firm = linalg.null_space(open_.T) if choices else np.empty((len(z0), 0))
+    for L, wrench in ((slopes[1], base[1]), (slopes[2], base[2]), (np.eye(len(z0)), z0)):
+        if not open_.shape[1] or not len(L):
+            continue
+        U, s, Vh = linalg.svd(L @ open_)
+        rank = int((s > RANK * max(float(np.abs(L).max()), 1e-300)).sum())
+        now = wrench + L @ (z - z0)
+        z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))
+        open_ = open_ @ Vh[rank:].T
+    for _ in range(2 if firm.size else 0):  # what rounding of the slopes has moved
+        z = z - firm @ linalg.lstsq(slopes[0] @ firm, balance.at(z)[0] - base[0])[0]
+    return z, choices

@@ -1,0 +1,335 @@
+"""Solving r(z) = 0: what is affine at once, Newton's method, then other ways to start, and what the result is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, STEADY
+from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.points.balance import balanced
+from fmilin.points.equations import Equations
+from fmilin.points.homotopy import released
+from fmilin.points.newton import Corrected, affine, corrected, rounding_of
+
+__all__ = ["Solution", "compromise", "solve"]
+
+NOISIEST = 1e-6
+"""No noise of a model excuses a larger residual."""
+
+SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
+"""How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
+
+FAR = 0.3
+"""A spread that leaves the neighbourhood of the guess."""
+
+ROUNDS = 12
+"""How often least squares starts again where it stopped, as long as that helps."""
+
+ITERATIONS = 40
+"""Of least squares in one round."""
+
+TOWARDS_GUESS = 1e-4
+"""Weight of the distance from the start of a round among residuals of weight one; the last steps do without."""
+
+LOOKED_AROUND = 1e-3
+"""A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place."""
+
+AT_REST = 1e-3
+"""Rates of positions, in their sizes per second, that count as none where nothing balances."""
+
+TINY = 1e-15
+"""Of the size of an unknown: rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A zero of r, or where the search ended.
+
+    Attributes
+    ----------
+    z : array, shape (n,)
+    residual : array, shape (m,)
+        Without weights.
+    allowed : array, shape (m,)
+        What counts as zero: rounding and the model's own noise included.
+    J : array, shape (m, n)
+        Without weights.
+    is_exact : bool
+        Whether J is, rather than differenced.
+    seen : array, shape (m, n), or None
+        How large the entries of the Jacobian were on the way here; None where there was hardly any.
+    tried : tuple of str
+        What led nowhere before.
+    """
+
+    z: FloatArray
+    residual: FloatArray
+    allowed: FloatArray
+    J: FloatArray
+    is_exact: bool
+    seen: FloatArray | None = None
+    tried: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def nowhere(cls, equations: Equations, z: FloatArray) -> Solution:
+        """Return a point of which nothing but the residual is known."""
+        r = equations.values(z)
+        return cls(z, r, np.zeros_like(r), np.zeros((len(r), len(z))), is_exact=False)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is a solution rather than a compromise."""
+        return bool((np.abs(self.residual) <= self.allowed).all())
+
+    @property
+    def cost(self) -> float:
+        """The Euclidean norm of what is left."""
+        norm = float(np.linalg.norm(self.residual))
+        return norm if np.isfinite(norm) else np.inf
+
+
+def solve(equations: Equations, z0: FloatArray) -> Solution:
+    """Return the zero of r nearest to the guess, or the best point of several attempts.
+
+    The model's own directional derivatives are used first; since they may be wrong, a failure is repeated with
+    differences. Then come other starts: the guess held by forces that are taken away (a homotopy), and points beside
+    the guess, which may itself lie on a ridge (a pendulum held out horizontally).
+    """
+    best = Solution.nowhere(equations, z0)
+    if (np.abs(best.residual) <= NOISIEST).all():
+        best = _assessed(equations, z0, exact=True)
+    if best.is_zero:
+        return best
+    tried: list[str] = []
+    exact = True
+    for name, search in _attempts(equations, z0):
+        found = search(exact=exact)
+        if found is None:
+            continue
+        tried.append(name)
+        there = _assessed(equations, found, exact=exact)
+        best = _better(best, there)
+        if (
+            not best.is_zero
+            and exact
+            and len(tried) == 1
+            and there.is_exact
+            and not _products_agree(equations, there.z)
+        ):
+            exact = False
+            tried.append(f"{name} with measured slopes")
+            best = _better(best, _assessed(equations, search(exact=exact) or found, exact=exact))
+        if best.is_zero:
+            return _tidied(equations, best)
+    best, beside = _searched_beside(equations, z0, best, exact=exact)
+    tried += beside
+    return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
+
+
+class Search(Protocol):
+    """A way from the guess, with the model's own products or without."""
+
+    def __call__(self, *, exact: bool) -> Corrected | None: ...
+
+
+def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Search]]:
+    """Return the ways from the guess, with their names."""
+
+    def balanced_first(*, exact: bool) -> Corrected | None:
+        start = affine(equations, z0, exact=exact)
+        return None if start is None else corrected(equations, start, exact=exact)
+
+    def from_guess(*, exact: bool) -> Corrected:
+        return corrected(equations, z0, exact=exact)
+
+    def least_squares_too(*, exact: bool) -> Corrected:
+        return _least_squares_rounds(equations, z0, _row_weights(equations, z0), exact=exact)
+
+    def homotopy(*, exact: bool) -> Corrected | None:
+        start = affine(equations, z0, exact=exact)
+        end = released(equations, z0 if start is None else start, exact=exact)
+        return None if end is None else corrected(equations, end, exact=exact)
+
+    if len(equations.unknowns.inputs):
+        yield "the free inputs that balance the guess best, by one linear solve", balanced_first
+    yield "Newton's method from the guess", from_guess
+    yield "least squares from the guess", least_squares_too
+    yield "the guess held by forces that were then taken away step by step", homotopy
+
+
+def _searched_beside(
+    equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
+) -> tuple[Solution, list[str]]:
+    """Return the best of searches from points beside the guess."""
+    unknowns = equations.unknowns
+    random = np.random.default_rng(1959)
+    weights, count = _row_weights(equations, z0), 0
+    for spread in SPREADS:
+        beside = z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
+        start = np.clip(beside, unknowns.low, unknowns.high)
+        count += 1
+        found = _assessed(equations, corrected(equations, start, exact=exact), exact=exact)
+        if not found.is_zero:
+            found = _assessed(equations, _least_squares_rounds(equations, found.z, weights, exact=exact), exact=exact)
+        same = abs(found.cost - best.cost) <= 1e-3 * best.cost
+        best = _better(best, found)
+        if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
+            break  # two searches from different places end in the same dead end
+    return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
+
+
+def _at_bound(equations: Equations, z: FloatArray) -> bool:
+    """Whether a bound stopped the search: there may be a solution at another one."""
+    unknowns = equations.unknowns
+    return bool(((z - unknowns.low <= 1e-3) | (unknowns.high - z <= 1e-3)).any())
+
+
+def _better(one: Solution, other: Solution) -> Solution:
+    if one.is_zero:
+        return one
+    return other if other.is_zero or other.cost < one.cost else one
+
+
+def _products_agree(equations: Equations, z: FloatArray) -> bool:
+    """Whether the model's directional derivatives agree with differences."""
+    exact, measured = equations.jacobian(z)[0], equations.jacobian(z, exact=False, quick=True)[0]
+    size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
+    return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, 1e-12)).all())
+
+
+def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
+    """Return the point of the manifold with the smallest rates, for a problem without solution.
+
+    Positions rest there if they can: what remains are accelerations, which no damping of a motion hides.
+    """
+    names = equations.unknowns.start.model.states.names
+    positions = {names[i] for i in equations.pairs}
+    paired = np.array([row.kind == "rate" and row.name in positions for row in equations.rows], dtype=bool)
+    smallest = _smallest(equations, starts, np.ones(len(paired)))
+    at_rest = _smallest(equations, starts, np.where(paired, 1e3, 1.0))
+    rests = (np.abs(at_rest.residual[paired]) <= AT_REST).all() and at_rest.cost <= 10 * smallest.cost
+    return at_rest if rests else smallest
+
+
+def _smallest(equations: Equations, starts: Sequence[FloatArray], weights: FloatArray) -> Solution:
+    weights = np.where(equations.kinds("constraint"), 1e4, weights)
+    found = []
+    for start in starts:
+        best = _least_squares(equations, start, weights, exact=True)
+        found.append(_assessed(equations, _on_manifold(equations, best), exact=True))
+    return min(found, key=lambda solution: solution.cost)
+
+
+def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return z after a few shortest Gauss-Newton steps on the constraints alone."""
+    unknowns, constraints = equations.unknowns, equations.kinds("constraint")
+    for _ in range(6 if constraints.any() else 0):
+        r, J = equations.values(z), equations.jacobian(z, quick=True)[0]
+        if not (np.isfinite(J).all() and np.isfinite(r).all()) or (np.abs(r[constraints]) <= BALANCED_EXACTLY).all():
+            break
+        step = balanced(np.where(constraints[:, None], J, 0.0)).step(r, drop=RANK)
+        z = np.clip(z + step, unknowns.low, unknowns.high)
+    return z
+
+
+def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> Corrected:
+    """Return where least squares and Newton's method end in turn, as long as that helps."""
+    best = Corrected(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0)
+    for _ in range(ROUNDS):
+        before = float(np.linalg.norm(weights * best.r))
+        z = _least_squares(equations, best.z, weights, exact=exact)
+        candidates = [best, replace(best, z=z, r=equations.values(z)), corrected(equations, z, exact=exact)]
+        best = min(candidates, key=lambda c: float(np.nan_to_num(np.linalg.norm(weights * c.r), nan=np.inf)))
+        cost = float(np.linalg.norm(weights * best.r))
+        if not cost <= 0.5 * before or (np.abs(best.r) <= BALANCED_EXACTLY).all():
+            break
+    return best
+
+
+def _tidied(equations: Equations, found: Solution) -> Solution:
+    """Return the solution with 0 for what is only rounding, if it is still one."""
+    z = np.where(np.abs(found.z) < TINY, 0.0, found.z)
+    z = np.clip(z, equations.unknowns.low, equations.unknowns.high)
+    if np.array_equal(z, found.z):
+        return found
+    residual = equations.values(z)
+    return replace(found, z=z, residual=residual) if (np.abs(residual) <= found.allowed).all() else found
+
+
+def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
+    """Return weights that make the rows of the Jacobian about equally long, shape (m,).
+
+    Seen from several points: where a force is largest its slope vanishes, and a row that is short by chance must
+    not be magnified.
+    """
+    size = np.zeros(len(equations.rows))
+    wave = np.cos(np.arange(len(z0)) + 1.0)
+    for amount in (0.0, 0.1, -0.2):
+        J = equations.jacobian(z0 + amount * wave, quick=True)[0]
+        size = np.maximum(size, np.linalg.norm(np.nan_to_num(J), axis=1))
+    weights: FloatArray = 1.0 / np.maximum(size, 1e-14 * max(float(np.max(size, initial=0.0)), 1e-14))
+    return weights
+
+
+def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
+    """Return the nearest local minimum of |W r|, inside the bounds, up to a small pull towards the guess."""
+    unknowns = equations.unknowns
+    if not len(z0) or not np.isfinite(equations.values(z0)).all():
+        return z0
+
+    pull = TOWARDS_GUESS * np.eye(len(z0))  # keeps the solver from wandering where nothing changes
+
+    def weighted(z: FloatArray) -> FloatArray:
+        return np.concatenate((weights * equations.values(z), TOWARDS_GUESS * (z - z0)))
+
+    def jacobian(z: FloatArray) -> FloatArray:
+        return np.vstack((np.nan_to_num(equations.jacobian(z, exact=exact, quick=True)[0]) * weights[:, None], pull))
+
+    result = least_squares(
+        weighted,
+        z0,
+        jac=jacobian,
+        bounds=(unknowns.low, unknowns.high),
+        method="trf",
+        xtol=1e-12,
+        ftol=1e-12,
+        gtol=None,
+        max_nfev=ITERATIONS,
+    )
+    return np.asarray(result.x, dtype=np.float64)
+
+
+def _assessed(equations: Equations, found: FloatArray | Corrected, *, exact: bool) -> Solution:
+    z, seen, way = (found.z, found.seen, found.way) if isinstance(found, Corrected) else (found, None, 0.0)
+    J, is_exact = equations.jacobian(z, exact=exact)
+    residual = equations.values(z)
+    J = np.nan_to_num(J)
+    allowed = rounding_of(J, z)
+    first = equations.first_order
+    if not (np.abs(residual[first]) <= allowed[first]).all():
+        allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))
+    second = ~first
+    if second.any() and np.isfinite(residual).all():
+        allowed[second] = np.maximum(allowed[second], STEADY * _speed(equations, z))
+    return Solution(z, residual, allowed, J, is_exact, seen if way > LOOKED_AROUND else None)
+
+
+def _noise(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return the noise of r at z, shape (m,); 0 where it cannot be measured."""
+    line = np.cos(np.arange(len(z)) + 1.0)
+    values = np.array([equations.values(z + 1e-8 * s * line) for s in range(POINTS)])
+    if not np.isfinite(values).all():
+        return np.zeros(len(equations.rows))
+    return noise_from_table(values)
+
+
+def _speed(equations: Equations, z: FloatArray) -> float:
+    """Return the rate of the fastest state, in sizes per second, squared: the size of terms in d/dt f."""
+    f, _ = equations.described(equations.unknowns.at(z))
+    return max(1.0, float(np.max(np.abs(f) / equations.state_scales, initial=0.0)) ** 2)

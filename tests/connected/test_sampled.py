@@ -1,0 +1,79 @@
+"""Sampled regulators in a loop: against python-control, and the nonlinear loop simulated from sample to sample."""
+
+from __future__ import annotations
+
+import control
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.connected.system import ConnectedModel
+from fmilin.fmi.write import build_fmu
+from fmilin.native.systems import four_bar
+from tests.connected.plants import motor, oscillator
+from tests.shared import shared
+
+DT = 0.1
+
+
+def regulator(dt: float = DT, gain: float = 0.7) -> control.StateSpace:
+    return control.ss([[0.9]], [[0.1]], [[2.0]], [[gain]], dt, inputs=["e"], outputs=["F"])
+
+
+def loop() -> ConnectedModel:
+    wires = [("plant.px", "reg.e", -1.0), ("reg.F", "plant.F")]
+    return fl.connect({"plant": oscillator(damper=0.3), "reg": regulator()}, wires)
+
+
+def test_the_sampled_loop_of_python_control() -> None:
+    found = fl.sampled_loop(loop())
+    plant = control.c2d(fl.linearize(oscillator(damper=0.3), outputs=["px"]).to_control(), DT)
+    expected = control.feedback(plant * regulator(), 1).poles()
+    np.testing.assert_allclose(np.sort_complex(found.eigenvalues()), np.sort_complex(expected), atol=1e-12)
+    assert found.states.names == ("plant.x", "plant.v", "reg.x[0]")
+    assert found.sample_time == DT
+    assert found.point.states["plant.x"] == 1.0
+    np.testing.assert_allclose(found.C[2], [-0.7, 0.0, 2.0], atol=1e-14)  # reg.F at the sample, from e = -x
+
+
+def test_the_simulated_loop_follows_it() -> None:
+    model = loop()
+    found, ran = fl.sampled_loop(model), fl.simulate(model, stop_time=4.0, step=DT)
+    x, rows = np.array([1.0, 0.0, 0.0]), []
+    for _ in range(41):
+        rows.append(x[:2])
+        x = found.A @ x
+    places = [int(np.flatnonzero(np.abs(ran.times - k * DT) < 1e-8)[0]) for k in range(41)]  # events are there twice
+    np.testing.assert_allclose(ran.states[places], rows, atol=1e-6)
+    again = fl.simulate(model, stop_time=4.0, step=DT)  # the regulator begins anew
+    np.testing.assert_array_equal(again.states, ran.states)
+
+
+def test_a_constrained_fmu_under_a_sampled_regulator() -> None:
+    """The four-bar and its motor between two samples are one plant: order 3, discretized exactly."""
+    bar = shared("composition_bar.fmu", lambda path: build_fmu(four_bar(), path))
+    wires = [("motor.torque", "bar.torque"), ("bar.w", "motor.w"), ("bar.phi", "reg.e", -1.0), ("reg.F", "motor.U")]
+    with fl.connect({"bar": fl.load(bar), "motor": motor(), "reg": regulator(0.02)}, wires) as model:
+        found = fl.sampled_loop(model)
+        assert found.states.names == ("bar.phi", "bar.w", "motor.i", "reg.x[0]")
+        plant = fl.connect({"bar": four_bar(), "motor": motor()}, wires[:2], inputs=["motor.U"], outputs=["bar.phi"])
+        P = control.c2d(fl.linearize(plant).to_control(), 0.02)
+        expected = control.feedback(P * regulator(0.02), 1).poles()
+        np.testing.assert_allclose(np.sort_complex(found.eigenvalues()), np.sort_complex(expected), atol=1e-10)
+        assert any("sampled every 0.02 s" in note for note in model.notes)
+
+
+def test_wrong_loops() -> None:
+    with pytest.raises(fl.UsageError, match="No member of 'system' is sampled"):
+        fl.sampled_loop(fl.connect({"m": oscillator()}))
+    with pytest.raises(fl.UsageError, match=r"join plant and regulators with fl\.connect first"):
+        fl.sampled_loop(oscillator())  # type: ignore[arg-type]
+    two = {"a": regulator(), "b": regulator(0.2), "m": oscillator()}
+    with pytest.raises(fl.UsageError, match=r"Sample times differ: 0\.1 s, 0\.2 s"):
+        fl.sampled_loop(fl.connect(two))
+    with pytest.raises(fl.UsageError, match="One sampled regulator feeds another"):
+        fl.sampled_loop(fl.connect({"a": regulator(), "b": regulator()}, [("a.F", "b.e")]))
+    with pytest.raises(fl.UsageError, match="give it a dt"):
+        fl.connect({"a": control.ss([[0.5]], [[1.0]], [[1.0]], [[0.0]], True)})
+    with pytest.raises(fl.UsageError, match="the step is its sample time"):
+        _ = fl.cosimulated(loop(), step=DT).largest_step

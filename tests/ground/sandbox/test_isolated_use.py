@@ -1,0 +1,118 @@
+"""A model used in a child process from Python: results and errors come back, crashes become errors."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.ground.sandbox.isolated_use import isolated
+from fmilin.ground.sandbox.isolation import Limits
+from tests.fmus.make import build
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork()")
+
+
+@pytest.fixture(autouse=True)
+def no_dump_of_the_stack() -> Iterator[None]:
+    """The crashes here are wanted: pytest need not report them."""
+    was_on = faulthandler.is_enabled()
+    faulthandler.disable()
+    yield
+    if was_on:
+        faulthandler.enable(sys.__stderr__ or 2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("isolated")
+    for name in ("pendulum", "discards", "crashes", "hangs", "crashes_at_unload"):
+        build(name, path)
+    return path
+
+
+def test_the_result_is_that_of_this_process(folder: Path) -> None:
+    apart = isolated(partial(fl.load, folder / "pendulum.fmu"), fl.linearize)
+    with fl.load(folder / "pendulum.fmu") as model:
+        here = fl.linearize(model)
+    np.testing.assert_array_equal(apart.A, here.A)
+    assert apart.states.names == here.states.names
+
+
+def test_a_result_larger_than_the_pipe(folder: Path) -> None:
+    found = isolated(partial(fl.load, folder / "pendulum.fmu"), lambda _: np.arange(1_000_000))
+    np.testing.assert_array_equal(found, np.arange(1_000_000))
+
+
+def test_a_sweep_goes_on_after_a_crash(folder: Path) -> None:
+    outcomes = []
+    for name in ("pendulum", "crashes", "hangs", "crashes_at_unload", "pendulum"):
+        try:
+            found = isolated(partial(fl.load, folder / f"{name}.fmu"), fl.linearize, Limits(seconds=0.5))
+            outcomes.append(len(found.full_states))
+        except fl.ModelCrashError as error:
+            outcomes.append("in fmi2" in str(error) or "from fmi2" in str(error))
+    assert outcomes == [4, True, True, 2, 4]
+
+
+class Nothing:
+    def close(self) -> None:
+        pass
+
+
+def many(_: object, *, count: int, size: int) -> None:
+    """Start processes that hold memory of their own, and wait for ever."""
+    for _ in range(count):
+        if os.fork() == 0:
+            kept = b"1" * size
+            time.sleep(1000)
+            os._exit(len(kept) % 2)
+    time.sleep(1000)
+
+
+def test_processes_that_a_model_starts_count_and_so_does_their_memory() -> None:
+    with pytest.raises(fl.ModelCrashError, match=r"took 0\.\d\d GiB of memory, more than the 0\.25 GiB"):
+        isolated(Nothing, partial(many, count=4, size=2**27), Limits(memory=2**28))
+    with pytest.raises(fl.ModelCrashError, match=r"started 1\d processes, more than the 10 it may have"):
+        isolated(Nothing, partial(many, count=12, size=1), Limits(processes=10))
+
+
+def test_from_a_thread() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda n: isolated(Nothing, lambda _: n**2), range(6))) == [0, 1, 4, 9, 16, 25]
+
+
+def test_errors_keep_their_kind_and_their_data(folder: Path) -> None:
+    with pytest.raises(fl.UnknownNameError, match="Did you mean") as caught:
+        isolated(partial(fl.load, folder / "pendulum.fmu"), lambda model: model.with_interface(outputs=["axx"]))
+    assert "ax" in caught.value.suggestions
+    with pytest.raises(ZeroDivisionError):
+        isolated(partial(fl.load, folder / "pendulum.fmu"), lambda _: 1 / 0)
+
+
+def test_a_result_that_cannot_be_sent(folder: Path) -> None:
+    with pytest.raises(fl.UsageError, match="cannot be sent to the parent process"):
+        isolated(partial(fl.load, folder / "pendulum.fmu"), lambda model: model)
+
+
+def test_nothing_stays_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    open_before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
+    for name in ("pendulum", "crashes"):
+        for _ in range(3):
+            try:
+                isolated(partial(fl.load, folder / f"{name}.fmu"), fl.linearize)
+            except fl.ModelCrashError:
+                continue
+    assert list(tmp_path.iterdir()) == []
+    if open_before:
+        assert len(list(Path("/proc/self/fd").iterdir())) == open_before

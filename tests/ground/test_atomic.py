@@ -1,0 +1,107 @@
+"""Writing is all or nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from fmilin.ground.atomic import check_writable, write_atomically
+from fmilin.ground.errors import UsageError
+from fmilin.output.export.registry import check_output
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_a_new_file_gets_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "ordinary").write_bytes(b"")
+    write_atomically(tmp_path / "new", b"content")
+    assert (tmp_path / "new").read_bytes() == b"content"
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+    assert names(tmp_path) == ["new", "ordinary"]
+
+
+def test_an_existing_file_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+def test_a_failure_half_way_leaves_the_old_file_and_nothing_else(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(step, fail)
+    with pytest.raises(UsageError, match="No space left on device"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    for action in (check_writable, check_output):
+        with pytest.raises(UsageError, match=r"there is no folder '.*absent'"):
+            action(tmp_path / "absent" / "plant.mat")
+
+
+def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "plant.mat").mkdir()
+    with pytest.raises(UsageError, match="this is a folder"):
+        check_output(tmp_path / "plant.mat")
+
+
+def test_something_that_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plant.mat")
+    with pytest.raises(UsageError, match="no writable file"):
+        check_output(tmp_path / "plant.mat")
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UsageError, match="there is no folder"):
+        check_output(tmp_path / "file" / "plant.mat")
+
+
+def test_a_name_that_the_system_cannot_have(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Cannot write"):
+        check_output(tmp_path / ("x" * 300 + ".mat"))
+    with pytest.raises(UsageError, match="Cannot write"):
+        check_output("nul\0.mat")
+
+
+def test_the_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "old.mat").write_bytes(b"old")
+    check_output(tmp_path / "old.mat")
+    check_output(tmp_path / "new.mat")
+    assert names(tmp_path) == ["old.mat"]
+    assert (tmp_path / "old.mat").read_bytes() == b"old"
+
+
+def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)  # tests may run as root, whom no folder refuses
+    with pytest.raises(UsageError, match="Permission denied"):
+        check_output(tmp_path / "plant.mat")

@@ -1,0 +1,214 @@
+"""Points where there is no linear model of both sides, and columns that are moved together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.native.systems import cartesian_pendulum, rolling_disk
+from fmilin.numerics.differences.differences import Differences, slopes
+from fmilin.numerics.differences.grouping import column_groups, tangent_pattern
+from tests.by_hand import FunctionModel, Parts, pendulum
+
+
+def kinked(k_left: float, k_right: float, *, at: float = 0.0, exact: bool = False) -> FunctionModel:
+    """A mass between two different springs, x'' = -k(x) (x - at) - x^2, started at x = 0."""
+
+    def stiffness(x: float) -> float:
+        return k_left if x < at else k_right
+
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([[0.0, 1.0], [-stiffness(s[0]) - 2 * s[0], 0.0]]), np.zeros((2, 0))
+
+    return FunctionModel(
+        Parts(
+            ["x", "v"],
+            [0.0, 0.0],
+            lambda t, s, u: np.array([s[1], -stiffness(s[0]) * (s[0] - at) - s[0] ** 2]),
+            jacobians=jacobians if exact else None,
+        )
+    )
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(("left", "right"), [(1.0, 3.0), (2.0, 2.2), (5.0, 0.0), (-1.0, 1.0)])
+def test_a_kink_is_named_with_both_slopes(exact: bool, left: float, right: float) -> None:
+    with pytest.raises(fl.NumericalError, match=r"kink at the point: d der\(v\) / d x is .* --one-sided") as caught:
+        fl.linearize(kinked(left, right, exact=exact))
+    assert caught.value.variable == "x"
+    assert f"{-left:.3g}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("side", "expected"), [("left", -1.0), ("right", -3.0)])
+def test_one_side_may_be_chosen(side: str, expected: float) -> None:
+    lin = fl.linearize(kinked(1.0, 3.0), one_sided=side)  # type: ignore[arg-type]
+    assert lin.A[1, 0] == pytest.approx(expected, abs=1e-9)
+    assert abs(lin.A[1, 0] - expected) <= 10 * lin.accuracy.A * 3.0
+
+
+def test_beside_the_kink_there_is_none() -> None:
+    lin = fl.linearize(kinked(1.0, 3.0, at=1e-4))
+    assert lin.A[1, 0] == pytest.approx(-1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("power", [2, 3, 4, 5])
+def test_smooth_functions_are_no_kinks(power: int) -> None:
+    found = slopes(lambda j, s: np.array([s**power, 1 + s + s**power]), np.array([0.0, 1.0]), np.ones(1))
+    assert not found.jump.any()
+    np.testing.assert_allclose(found.J[:, 0], [0.0, 1.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+def test_a_jump_is_no_slope_of_1e14(derivatives: str) -> None:
+    """The angle of a pendulum that stands upright lies on the cut of atan2."""
+    model = cartesian_pendulum(angle=np.pi)
+    with pytest.raises(fl.NumericalError, match="jumps or has a kink at the point: d angle / d x"):
+        fl.linearize(model, derivatives=derivatives)
+    exact = fl.linearize(model, derivatives="exact")
+    assert exact.C[0] == pytest.approx([-1.0, 0.0], abs=1e-12)
+    without = fl.linearize(model, outputs=["ax"], derivatives=derivatives)
+    np.testing.assert_allclose(without.D, [[1.0]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("derivatives", ["auto", "differences"])
+@pytest.mark.parametrize("coordinates", ["partition", "tangent"])
+@pytest.mark.parametrize(("speed", "radius", "gravity"), [(2.7, 1.0, 1.0), (3.0, 0.3, 9.81), (3.0, 0.1, 9.81)])
+def test_a_row_of_rounding_is_neither_a_kink_nor_a_wrong_derivative(
+    derivatives: str, coordinates: str, speed: float, radius: float, gravity: float
+) -> None:
+    """All terms of the spin acceleration of an upright disk cancel: what is left of its slopes is 1e-16 or nothing."""
+    model = rolling_disk(speed, radius=radius, gravity=gravity)
+    lin = fl.linearize(model, derivatives=derivatives, coordinates=coordinates)
+    assert [w.kind for w in lin.warnings] == ["steady" if coordinates == "partition" else "off-equilibrium"]
+
+
+def test_a_row_of_rounding_beside_fast_rows_hides_no_wrong_derivative() -> None:
+    """Nine decades between the fastest rate and the row whose directional derivative is zero with success."""
+    A = np.array([[-1e6, 0.0], [1e-3, -1e-3]])
+    said = np.array([[-1e6, 0.0], [0.0, 0.0]])
+    model = FunctionModel(
+        Parts(["fast", "slow"], [1.0, 1.0], lambda t, s, u: A @ s, jacobians=lambda t, s, u: (said, np.zeros((2, 0))))
+    )
+    lin = fl.linearize(model)
+    np.testing.assert_allclose(lin.A, A, rtol=1e-6)
+    assert [w.kind for w in lin.warnings].count("directional-derivative") == 2
+
+
+def test_outputs_that_cancel_do_not_spoil_the_estimates_of_others() -> None:
+    """Residuals as outputs: on the manifold they are zero but for rounding, wherever the coordinates go."""
+    model = pendulum(angle=0.7, rate=0.3)
+    model.outputs = Signals(["ax", "residual", "residual_rate"])
+    rates = model.parts.output
+    assert rates is not None
+    model.parts.output = lambda t, s, u: np.array(
+        [*rates(t, s, u), s[0] ** 2 + s[1] ** 2 - 1.3**2, s[0] * s[2] + s[1] * s[3]]
+    )
+    for coordinates in ("partition", "tangent"):
+        lin = fl.linearize(model, coordinates=coordinates, derivatives="differences")
+        assert max(lin.accuracy.A, lin.accuracy.C) <= 1e-9
+        np.testing.assert_allclose(lin.C[1:], 0, atol=1e-12)
+
+
+class Switching(FunctionModel):
+    """x' = -x with an event where x = surface; the equations of the other side are never seen."""
+
+    surface = 1.0
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([1.0, x[0] - self.surface])
+
+
+def switching(surface: float) -> FunctionModel:
+    model = Switching(Parts(["x"], [1.0], lambda t, s, u: -(s**2)))
+    model.surface = surface
+    return model
+
+
+def test_an_event_at_the_point_is_refused_by_name() -> None:
+    with pytest.raises(fl.NumericalError, match="event indicator 2 changes sign as soon as 'x' moves to the right"):
+        fl.linearize(switching(1.0))
+
+
+def test_an_event_beside_the_point_shortens_the_step() -> None:
+    lin = fl.linearize(switching(1.0 + 1e-5))
+    assert lin.A[0, 0] == pytest.approx(-2.0, rel=1e-7)
+
+
+def test_the_side_without_the_event_may_be_chosen() -> None:
+    lin = fl.linearize(switching(1.0), one_sided="left")
+    assert lin.A[0, 0] == pytest.approx(-2.0, rel=1e-8)
+
+
+# -- grouping ---------------------------------------------------------------------------------------
+
+
+def chain(n: int, *, declared: bool = True, lie: bool = False) -> FunctionModel:
+    """n independent pendulums in Cartesian coordinates side by side, each with its own rod."""
+    one = pendulum(angle=0.7, rate=1.5)
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        parts = [one.parts.rates(t, s[4 * i : 4 * i + 4], np.zeros(1)) for i in range(n)]
+        if lie:
+            parts[0][2] += 0.5 * s[4]
+        return np.concatenate(parts)
+
+    model = FunctionModel(
+        Parts(
+            [f"{name}{i}" for i in range(n) for name in ("x", "y", "vx", "vy")],
+            one.start.states.tolist() * n,
+            rates,
+            constraints=[f"x{i}^2 + y{i}^2 - 1.69" for i in range(n)],
+        )
+    )
+    if declared:
+        model.structure = np.kron(np.eye(n), np.ones((4, 4))).astype(bool)
+    return model
+
+
+def test_separate_mechanisms_share_their_perturbations() -> None:
+    together, apart = fl.linearize(chain(5)), fl.linearize(chain(5, declared=False))
+    np.testing.assert_allclose(together.A, apart.A, atol=1e-9)
+    one = fl.linearize(chain(1))
+    np.testing.assert_allclose(np.diag(together.A, 1)[::2], 1.0)
+    assert together.method.evaluations < apart.method.evaluations - 20
+    assert together.method.evaluations <= one.method.evaluations + 10
+
+
+def test_a_false_declaration_of_independence_is_found_out() -> None:
+    parts = dataclasses.replace(chain(2, lie=True).parts, constraints=[])
+    honest = FunctionModel(parts)
+    liar = FunctionModel(parts)
+    liar.structure = np.kron(np.eye(2), np.ones((4, 4))).astype(bool)
+    np.testing.assert_allclose(fl.linearize(liar).A, fl.linearize(honest).A, atol=1e-9)
+
+
+def test_groups_have_disjoint_rows() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        pattern = random.random((12, 9)) < 0.25
+        groups = column_groups(pattern)
+        assert sorted(j for g in groups for j in g) == list(range(9))
+        for group in groups:
+            assert (pattern[:, group].sum(axis=1) <= 1).all()
+
+
+def test_constraints_connect_states() -> None:
+    structure = np.eye(3, dtype=bool)
+    connected = tangent_pattern(
+        structure, np.array([[True, True, False]]), np.array([[1.0], [0.0], [0.0]]), np.zeros((3, 0))
+    )
+    assert connected[:, 0].tolist() == [True, True, False]
+
+
+def test_plain_differences_keep_to_their_bound() -> None:
+    """2 P + 2 nu evaluations and a constant: at every size."""
+    counts = []
+    for n in (2, 6):
+        lin = fl.linearize(chain(n, declared=False), derivatives=Differences(order=2, retries=0))
+        counts.append(lin.method.evaluations - 2 * len(lin.states))
+    assert counts[0] == counts[1]
+    assert counts[0] <= 25

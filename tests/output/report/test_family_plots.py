@@ -1,0 +1,125 @@
+"""Pictures of families: tracked modes, Campbell's diagram, surfaces; all against a plant known in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.families.gathering import family_of
+from fmilin.native.systems import cartesian_pendulum
+from fmilin.output.report.family_surface import quantity_of
+from fmilin.output.report.figures import rendered
+from tests.families.plants import oscillator
+from tests.hand_made import sized
+
+K = np.linspace(1.0, 9.0, 17)
+D = np.linspace(-0.5, 1.0, 7)
+
+
+@pytest.fixture(scope="module")
+def line() -> fl.LinearFamily:
+    return fl.sweep(oscillator(), {"k": K})
+
+
+@pytest.fixture(scope="module")
+def grid() -> fl.LinearFamily:
+    return fl.sweep(oscillator(), {"k": K, "d": D})
+
+
+def curves(axes: object) -> list[np.ndarray]:
+    lines = [np.asarray(x.get_xydata()) for x in axes.lines]  # type: ignore[attr-defined]
+    return [x for x in lines if len(x) == len(K)]
+
+
+def test_eigenvalues_over_the_axis_are_tracked_modes(line: fl.LinearFamily) -> None:
+    real, imaginary = line.plot.eigenvalues().axes
+    for curve in curves(real):
+        np.testing.assert_allclose(curve, np.column_stack((K, np.full(len(K), -0.1))), rtol=1e-7)
+    tops = sorted(curve[-1, 1] for curve in curves(imaginary))
+    np.testing.assert_allclose(tops, [-np.sqrt(9 - 0.01), np.sqrt(9 - 0.01)], rtol=1e-7)
+    assert "[rad/s]" in imaginary.get_ylabel()
+
+
+def test_a_root_locus_has_every_point(grid: fl.LinearFamily) -> None:
+    axes = grid.plot.root_locus().axes[0]
+    points = np.concatenate([np.asarray(c.get_offsets()) for c in axes.collections])
+    assert len(points) == 2 * 6 * len(D)
+    labels = [c.get_label() for c in axes.collections]
+    assert labels[0] == "k = 1"
+    assert labels[-1] == "k = 9"
+
+
+def test_campbell_has_frequencies_and_multiples_of_the_axis(line: fl.LinearFamily) -> None:
+    frequency, damping = line.plot.campbell(orders=[0.25], hertz=True).axes
+    mode, order = curves(frequency)
+    np.testing.assert_allclose(mode[:, 1], np.sqrt(K - 0.01) / (2 * np.pi), rtol=1e-7)
+    np.testing.assert_allclose(order[:, 1], 0.25 * K / (2 * np.pi))
+    assert frequency.get_ylabel() == "frequency [Hz]"
+    np.testing.assert_allclose(curves(damping)[0][:, 1], 0.1 / np.sqrt(K), rtol=1e-7)
+
+
+def test_rounding_of_modes_without_damping_is_no_instability(grid: fl.LinearFamily) -> None:
+    frequency, damping = grid[:, 2].plot.campbell().axes
+    assert D[2] == 0
+    assert damping.get_ylim() == (-0.01, 0.01)
+    assert not damping.patches
+    assert "unstable" not in frequency.get_legend_handles_labels()[1]
+
+
+def test_what_grows_is_marked(grid: fl.LinearFamily) -> None:
+    frequency = grid[:1].plot.campbell().axes[0]
+    (marks,) = [x for x in frequency.lines if x.get_marker() == "o" and len(np.asarray(x.get_xdata()))]
+    assert np.asarray(marks.get_xdata()).tolist() == D[D < 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("quantity", "expected"),
+    [
+        ("growth", lambda k, d: -d / 2 + 0 * k),
+        ("damping", lambda k, d: d / 2 / np.sqrt(k)),
+        ("frequency", lambda k, d: np.sqrt(k - d * d / 4)),
+        ("A[v,q]", lambda k, d: -k + 0 * d),
+        ("A[2,2]", lambda k, d: -d + 0 * k),
+        ("B[v,F]", lambda k, d: 1.0 + 0 * k * d),
+    ],
+)
+def test_surfaces_are_closed_forms(
+    grid: fl.LinearFamily, quantity: str, expected: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> None:
+    values, _ = quantity_of(grid, quantity)
+    k, d = np.meshgrid(K, D, indexing="ij")
+    np.testing.assert_allclose(values, expected(k, d), rtol=1e-6, atol=1e-8)
+    axes = grid.plot.surface(quantity).axes
+    assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("d", "k")
+    assert axes[1].get_ylabel()
+
+
+def test_failed_points_leave_holes() -> None:
+    family = fl.sweep(cartesian_pendulum(), {"x": [0.0, 0.3, 0.6, 1.4], "F": [0.0, 1.0, 2.0]})
+    figure = family.plot.surface("frequency")
+    assert np.ma.asarray(figure.axes[0].collections[0].get_array()).count() == int(family.ok.sum()) == 9
+    assert rendered(family.plot.root_locus(), ".svg").startswith(b"<?xml")
+
+
+def test_what_cannot_be_drawn_is_refused(line: fl.LinearFamily, grid: fl.LinearFamily) -> None:
+    stateless = family_of([sized(0, 0, 1, 1)], {"n": [1.0]})
+    with pytest.raises(fl.UsageError, match="a line of 17"):
+        line.plot.surface()
+    with pytest.raises(fl.UnknownNameError, match="damping"):
+        grid.plot.surface("dampin")
+    with pytest.raises(fl.UsageError, match=r"A\[v,nix\] is no entry"):
+        grid.plot.surface("A[v,nix]")
+    with pytest.raises(fl.UsageError, match="No point of the family"):
+        fl.sweep(cartesian_pendulum(), {"x": [2.0, 3.0]}).plot.root_locus()
+    with pytest.raises(fl.UsageError, match="No mode of the family swings"):
+        fl.sweep(oscillator(), {"d": [10.0, 12.0]}).plot.campbell()
+    with pytest.raises(fl.UsageError, match="have no states"):
+        stateless.plot.eigenvalues()
+
+
+def test_pictures_are_the_same_twice(line: fl.LinearFamily) -> None:
+    one, two = (rendered(line.plot.root_locus(), ".svg") for _ in range(2))
+    assert one == two

@@ -1,0 +1,177 @@
+"""What an interpreter and a notebook show of results: the command line's tables, short, quick and escaped."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.ground.remarks import Remark
+from fmilin.model.interface import ModelInfo
+from fmilin.native.systems import cartesian_pendulum, four_bar_mechanism
+from fmilin.output.export.nonlinear_control import nonlinear_view
+from fmilin.output.report import page
+from fmilin.output.report.page import MOST_LINES, Page, as_html, as_text
+from fmilin.output.report.table import print_table, simple_table
+from tests.families.plants import oscillator
+from tests.hand_made import pendulum, sized
+
+EVIL = '<script>alert(1)</script> & "x"'
+
+
+class Cells(HTMLParser):
+    """Cells and paragraphs of HTML whose elements must be closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.words: list[str] = []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.seen.add(tag)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def squeezed(text: str) -> str:
+    return "".join(c for c in text if not c.isspace() and c != "─")
+
+
+MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
+    "linear model": (pendulum, ("2 independent states out of 4", "±3.132092 i")),
+    "large linear model": (lambda: sized(150, 60, 30, 50), ("150 independent states", ".eigenvalues()")),
+    "long linear model": (
+        lambda: sized(40, 60, 30, 50),
+        ("and 19 more", "More: ", ".modes()", "No warnings."),
+    ),
+    "without anything": (lambda: sized(0, 0, 0, 0), ("0 independent states", "none")),
+    "model": (cartesian_pendulum, ("States (4)", "Constraints (1, from the model itself)", "native")),
+    "mechanism": (four_bar_mechanism, ("More: ", ".outputs")),
+    "description": (lambda: four_bar_mechanism().description, ("Joints (", "Loops (1)", "Mass [kg]", "revolute")),
+    "point": (lambda: fl.operating_point(cartesian_pendulum()), ("x[3]", "States (4)", "t = 0 s")),
+    "trimmed point": (lambda: fl.trim(cartesian_pendulum()), ("an equilibrium", "Residual")),
+    "trim report": (lambda: fl.trim(cartesian_pendulum()).report, ("an equilibrium", "Residual")),
+    "family": (
+        lambda: fl.sweep(oscillator(), {"k": np.linspace(1.0, 9.0, 60)}),
+        ("60 of 60 linear models", "and 36 more", "More: .ok", "-0.1 ± 0.9949874 i"),
+    ),
+    "family with failures": (
+        lambda: fl.sweep(cartesian_pendulum(), {"x": [0.0, 0.6, 1.4], "F": [0.0, 1.0]}),
+        ("4 of 6 linear models", "grid 3 x 2", "failed"),
+    ),
+    "family without any": (
+        lambda: fl.sweep(cartesian_pendulum(), {"x": [2.0, 3.0]}),
+        ("0 of 2 linear models", "failed"),
+    ),
+    "family without channels": (
+        lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0]}, inputs=[], outputs=[]),
+        ("2 of 2 linear models", "none"),
+    ),
+    "part of a family": (
+        lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0, 3.0]})[1:],
+        ("2 of 2 linear models",),
+    ),
+    "verification": (
+        lambda: fl.linearize(cartesian_pendulum()).verify(cartesian_pendulum(), horizon=0.2),
+        ("right to first order", "Channel"),
+    ),
+    "nonlinear view": (lambda: nonlinear_view(cartesian_pendulum()), ("2 independent states out of 4", "nonlinear")),
+}
+
+
+@pytest.mark.parametrize(("make", "said"), MAKERS.values(), ids=MAKERS)
+def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
+    make: Callable[[], Any], said: tuple[str, ...]
+) -> None:
+    result = make()
+    text = repr(result)
+    lines = text.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= 80
+    for words in said:
+        assert words in text
+    html = Cells(result._repr_html_())
+    assert "table" in html.seen
+    assert squeezed("".join(html.words)) == squeezed(text)
+
+
+@pytest.mark.parametrize(("make", "said"), MAKERS.values(), ids=MAKERS)
+def test_tables_are_those_that_rich_prints(
+    make: Callable[[], Any], said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich is the oracle of the quick way."""
+    del said
+    result = make()
+    quick = repr(result)
+    monkeypatch.setattr(page, "plain_lines", lambda _: None)
+    assert repr(result) == quick
+
+
+def test_the_table_is_that_of_the_command_line() -> None:
+    stream = io.StringIO()
+    print_table(pendulum(), stream)
+    assert repr(pendulum()) == stream.getvalue().replace(", not projected", "").rstrip()
+
+
+def test_a_steady_motion_shows_what_moves() -> None:
+    report = fl.trim(oscillator()).report
+    moving = replace(report, moving=("q",), rates=np.array([2.5, 0.0]))
+    assert "a steady motion of q" in repr(moving)
+    assert "2.5" in repr(moving)
+
+
+def test_names_from_a_model_are_escaped() -> None:
+    linear = replace(pendulum(), model=ModelInfo(EVIL), warnings=(Remark("x", EVIL),))
+    assert EVIL in repr(linear)
+    html = linear._repr_html_()
+    assert "script" not in Cells(html).seen
+    assert html.count("&lt;script&gt;") == 2
+
+
+def test_a_cut_table_counts_what_it_leaves_out() -> None:
+    def show(page: Page) -> None:
+        table = simple_table()
+        table.add_column("Name")
+        table.add_column("Value", justify="right")
+        for k in range(100):
+            table.add_row(f"row {k}", str(k))
+        table.add_row("and 900 more", "")
+        page.print(table)
+        page.print("the end")
+
+    lines = as_text(show, "elsewhere").splitlines()
+    shown = sum(line.startswith("row ") for line in lines)
+    assert shown > 30
+    assert f"and {1000 - shown} more" in lines
+    assert lines[-2:] == ["the end", "More: elsewhere"]
+    assert as_html(show).count("<tr>") == 1 + shown + 1
+
+
+def test_a_model_that_is_being_built_can_be_looked_at() -> None:
+    model = object.__new__(type(cartesian_pendulum()))
+    assert "object at" in repr(model)
+
+
+def test_looking_at_a_model_runs_none_of_its_code() -> None:
+    model = cartesian_pendulum()
+
+    def refuses(*_: object) -> None:
+        raise AssertionError
+
+    model.evaluate = model.products = refuses  # type: ignore[method-assign, assignment]
+    assert "States (4)" in repr(model)
