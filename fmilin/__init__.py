@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fmilin.ground.import_paths import resolve, stay_valid
 from fmilin.ground.verbs import hand_in
 from fmilin.ground.version import __version__
 
@@ -142,7 +143,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import fmilin`` stays quick."""
-    if name in ("design", "export"):  # fl.export.ssp
+    if name == "design" or resolve(f"fmilin.{name}"):  # fl.export.ssp, fl.models.OdeModel
         return import_module(f"fmilin.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fmilin' has no attribute '{name}'")
@@ -155,34 +156,35 @@ def __dir__() -> list[str]:
 
 hand_in(  # what people type on a result, by the folders above that do it
     {
-        "Descriptor.load": "fmilin.export.descriptor_file:load",
-        "Descriptor.save": "fmilin.export.descriptor_file:save",
-        "FamilyPlots.campbell": "fmilin.report.family_plots:campbell_figure",
-        "FamilyPlots.eigenvalues": "fmilin.report.family_plots:family_eigenvalue_figure",
-        "FamilyPlots.root_locus": "fmilin.report.family_plots:root_locus_figure",
-        "FamilyPlots.surface": "fmilin.report.family_surface:surface_figure",
-        "LinearFamily.load": "fmilin.export.family_files:load",
-        "LinearFamily.save": "fmilin.export.family_files:save",
-        "LinearFamily.save_report": "fmilin.report.web.saving:save_report",
-        "LinearFamily.to_control": "fmilin.export.python_control:family_to_control",
-        "LinearFamily.to_xarray": "fmilin.export.family_netcdf:to_xarray",
-        "LinearModel.load": "fmilin.export.registry:load",
-        "LinearModel.save": "fmilin.export.registry:save",
-        "LinearModel.save_report": "fmilin.report.web.saving:save_report",
-        "LinearModel.to_control": "fmilin.export.python_control:to_control",
-        "LinearModel.verify": "fmilin.verifying.procedure:verify",
-        "Plots.bode": "fmilin.report.response_plots:bode_figure",
-        "Plots.eigenvalues": "fmilin.report.eigenvalue_plot:eigenvalue_figure",
-        "Plots.errors": "fmilin.report.matrix_plots:error_figure",
-        "Plots.modes": "fmilin.report.mode_plots:mode_figure",
-        "Plots.nyquist": "fmilin.report.response_plots:nyquist_figure",
-        "Plots.participation": "fmilin.report.mode_plots:participation_figure",
-        "Plots.sparsity": "fmilin.report.matrix_plots:sparsity_figure",
-        "Plots.step": "fmilin.report.response_plots:step_figure",
-        "Plots.step_against": "fmilin.report.response_plots:step_against_figure",
-        "Verification.save_picture": "fmilin.report.verification_picture:save_verification",
-        "Verification.table": "fmilin.report.verification_table:verification_text",
-        "html_of": "fmilin.report.notebook:html_of",
-        "text_of": "fmilin.report.notebook:text_of",
+        "Descriptor.load": "fmilin.output.export.descriptor_file:load",
+        "Descriptor.save": "fmilin.output.export.descriptor_file:save",
+        "FamilyPlots.campbell": "fmilin.output.report.family_plots:campbell_figure",
+        "FamilyPlots.eigenvalues": "fmilin.output.report.family_plots:family_eigenvalue_figure",
+        "FamilyPlots.root_locus": "fmilin.output.report.family_plots:root_locus_figure",
+        "FamilyPlots.surface": "fmilin.output.report.family_surface:surface_figure",
+        "LinearFamily.load": "fmilin.output.export.family_files:load",
+        "LinearFamily.save": "fmilin.output.export.family_files:save",
+        "LinearFamily.save_report": "fmilin.output.report.web.saving:save_report",
+        "LinearFamily.to_control": "fmilin.output.export.python_control:family_to_control",
+        "LinearFamily.to_xarray": "fmilin.output.export.family_netcdf:to_xarray",
+        "LinearModel.load": "fmilin.output.export.registry:load",
+        "LinearModel.save": "fmilin.output.export.registry:save",
+        "LinearModel.save_report": "fmilin.output.report.web.saving:save_report",
+        "LinearModel.to_control": "fmilin.output.export.python_control:to_control",
+        "LinearModel.verify": "fmilin.motion.verifying.procedure:verify",
+        "Plots.bode": "fmilin.output.report.response_plots:bode_figure",
+        "Plots.eigenvalues": "fmilin.output.report.eigenvalue_plot:eigenvalue_figure",
+        "Plots.errors": "fmilin.output.report.matrix_plots:error_figure",
+        "Plots.modes": "fmilin.output.report.mode_plots:mode_figure",
+        "Plots.nyquist": "fmilin.output.report.response_plots:nyquist_figure",
+        "Plots.participation": "fmilin.output.report.mode_plots:participation_figure",
+        "Plots.sparsity": "fmilin.output.report.matrix_plots:sparsity_figure",
+        "Plots.step": "fmilin.output.report.response_plots:step_figure",
+        "Plots.step_against": "fmilin.output.report.response_plots:step_against_figure",
+        "Verification.save_picture": "fmilin.output.report.verification_picture:save_verification",
+        "Verification.table": "fmilin.output.report.verification_table:verification_text",
+        "html_of": "fmilin.output.report.notebook:html_of",
+        "text_of": "fmilin.output.report.notebook:text_of",
     }
 )
+stay_valid()

@@ -1,4 +1,9 @@
-"""What python-control has no helper for: sensors of dependent states, noise, sampled Kalman filters, closed loops."""
+"""Regulators, Kalman filters and closed loops around constrained models.
+
+Enters: linear models, weights, noise, the nonlinear model for the loop.
+Leaves: gains, filters, regulators that run, trajectories of closed loops.
+Does not know: files, pictures.
+"""
 
 from __future__ import annotations
 

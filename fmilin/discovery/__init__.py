@@ -1,1 +1,6 @@
-"""Constraints that nobody wrote down: found by asking a model for its rates at states of our choice."""
+"""Constraints that nobody declared, found from the rates of a model.
+
+Enters: a model that can be evaluated at any state.
+Leaves: :class:`~fmilin.Discovery`: expressions, conserved quantities, the order.
+Does not know: why they are wanted.
+"""

@@ -1,1 +1,6 @@
-"""The result: linear models and descriptor systems, data and arithmetic."""
+"""The result: a linear model as data, its arithmetic, its reduction.
+
+Enters: matrices with names, units, a point, accuracy and remarks.
+Leaves: :class:`~fmilin.LinearModel`, modes, Gramians, smaller and sampled models.
+Does not know: how it was made; files, pictures and verification are handed in from above.
+"""

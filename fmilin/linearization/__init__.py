@@ -1,1 +1,6 @@
-"""The procedure: a model, a point, independent coordinates, slopes, a linear model."""
+"""The road from a model at a point to its linear model, and identification where a model only answers in time.
+
+Enters: a model, a point or a stack of points, a request.
+Leaves: :class:`~fmilin.LinearModel` with accuracy and remarks, or a refusal.
+Does not know: how points are searched for, files, families.
+"""

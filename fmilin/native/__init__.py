@@ -1,4 +1,9 @@
-"""Native descriptions of constrained systems, one file per form of the equations."""
+"""Models written as equations: ODEs, Lagrange, Kane, mechanisms with loops; formulations; reference systems.
+
+Enters: equations as texts or symbols, descriptions of bodies and joints, .toml and .urdf files.
+Leaves: models with exact derivatives, the three formulations' spectra (Gonzalez et al.), reference systems.
+Does not know: FMUs.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +52,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: sympy takes a while."""
     if name not in _HOMES:
         raise AttributeError(f"module 'fmilin.native' has no attribute '{name}'")
-    return getattr(import_module(f"fmilin.models.{_HOMES[name]}"), name)
+    return getattr(import_module(f"fmilin.native.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -54,8 +54,8 @@ class LagrangeModel(SymbolicModel):
     the inputs ``der(s)`` and, for position-level constraints, ``der(der(s))`` are added to the model. Outputs may
     contain derivatives of states, ``der(v)`` (:func:`fmilin.models.der` makes the symbol), and the multipliers
     ``lambda[1]``, ``lambda[2]``, ... in the order of the constraints; both can also be asked for as outputs by name.
-    Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.model.constraints.expressions`; names
-    are symbols or text. The symbol named ``time`` is time.
+    Expressions are sympy expressions, numbers, or text in the grammar of
+    :mod:`fmilin.model.constraints.expressions`; names are symbols or text. The symbol named ``time`` is time.
 
     Parameters
     ----------

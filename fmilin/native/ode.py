@@ -34,9 +34,9 @@ _LONGEST_TO_EXPAND = 500
 class OdeModel(SymbolicModel):
     """x' = f(t, x, u, p), or E(t, x, u, p) x' = F(t, x, u, p), with constraints g(t, x, p) = 0.
 
-    Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.model.constraints.expressions`; names
-    are symbols or text. The symbol named ``time`` is time. Outputs and constraints may contain derivatives of
-    states, written ``der(x)`` (:func:`fmilin.models.der` makes the symbol).
+    Expressions are sympy expressions, numbers, or text in the grammar of
+    :mod:`fmilin.model.constraints.expressions`; names are symbols or text. The symbol named ``time`` is time. Outputs
+    and constraints may contain derivatives of states, written ``der(x)`` (:func:`fmilin.models.der` makes the symbol).
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """The nonlinear model as CasADi functions: x', outputs and residuals, and y' = F(y, u), for optimal control.
 
 A model that has a symbolic form (Lagrange's, Kane's and other equations in sympy, mechanisms) is a graph already; see
-:mod:`fmilin.numerics.codegen.implicit` for its equations, in which accelerations and multipliers are solved for, W w = r.
+:mod:`fmilin.numerics.codegen.implicit` for its equations, in which accelerations and multipliers are solved for,
+W w = r.
 
 Where W is symmetric and positive definite at the start, it remains so as far as the model goes without becoming
 singular: an eigenvalue changes its sign at zero only. W = L D L' then needs no pivots, and is written out as scalars.

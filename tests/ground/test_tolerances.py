@@ -28,8 +28,8 @@ def is_text(value: ast.expr) -> bool:
 
 
 def test_every_limit_is_positive_explained_and_exported() -> None:
-    body = TREES["tolerances.py"].body
-    limits = {name for name, _ in assigned(TREES["tolerances.py"])} - {"__all__"}
+    body = TREES["ground/tolerances.py"].body
+    limits = {name for name, _ in assigned(TREES["ground/tolerances.py"])} - {"__all__"}
     assert set(tolerances.__all__) == limits
     assert all(getattr(tolerances, name) > 0 for name in limits)
     for node, after in zip(body, [*body[1:], ast.Pass()], strict=True):
@@ -60,7 +60,7 @@ def test_no_other_file_gives_a_limit_of_this_name_another_value() -> None:
     twice = [
         f"{path}: {name} = {ast.unparse(value)}"
         for path, tree in TREES.items()
-        if path != "tolerances.py"
+        if path != "ground/tolerances.py"
         for name, value in assigned(tree)
         if name.strip("_") in tolerances.__all__ and not is_text(value)
     ]

@@ -1,8 +1,8 @@
 """The equations of a mechanism as a graph, for compiled code: the recursions themselves, written down while they run.
 
 Nothing is derived anew and nothing is expanded. The code of the other modules runs once with numbers that are nodes of
-a graph (:mod:`fmilin.numerics.codegen.scalars`): products, sums, sines become nodes, and what is zero by the structure of the
-mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
+a graph (:mod:`fmilin.numerics.codegen.scalars`): products, sums, sines become nodes, and what is zero by the structure
+of the mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
 
     [ M  G' ] [  vdot  ]   [     F     ]
     [ G  0  ] [ lambda ] = [ -Gdot v   ]

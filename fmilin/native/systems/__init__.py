@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
     """Import a system when it is first used: sympy takes a while."""
     if name not in _HOMES:
         raise AttributeError(f"module 'fmilin.native.systems' has no attribute '{name}'")
-    return getattr(import_module(f"fmilin.systems.{_HOMES[name]}"), name)
+    return getattr(import_module(f"fmilin.native.systems.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

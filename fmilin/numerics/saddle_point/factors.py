@@ -3,8 +3,8 @@
     W w = r:   [ M  G' ] [   v'   ]   [ b1 ]        b1 = F, b2 = -Gdot v
                [ G  0  ] [ lambda ] = [ b2 ]
 
-Members: :class:`~fmilin.numerics.saddle_point.null_space.NullSpaceFactors`, at one point or many, also where rows of G depend on
-each other; :class:`~fmilin.numerics.saddle_point.dense.DenseFactors` for any square W, at one point or many;
+Members: :class:`~fmilin.numerics.saddle_point.null_space.NullSpaceFactors`, at one point or many, also where rows of G
+depend on each other; :class:`~fmilin.numerics.saddle_point.dense.DenseFactors` for any square W, at one point or many;
 :class:`~fmilin.numerics.saddle_point.sparse.SparseFactors` for large ones; and
 :class:`~fmilin.numerics.saddle_point.null_space.MultiplierFactors`, the classical way to compare with.
 """

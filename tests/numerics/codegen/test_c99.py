@@ -288,7 +288,7 @@ def test_dependencies_go_through_the_linear_system() -> None:
 
 HASH = """
 import hashlib
-from tests.codegen.test_c99 import chain, pendulum
+from tests.numerics.codegen.test_c99 import chain, pendulum
 from fmilin.numerics.codegen.c99 import generate
 text = "".join("".join(generate(s.in_graph()).sources.values()) for s in (chain(9), pendulum()))
 print(hashlib.sha256(text.encode()).hexdigest())

@@ -5,7 +5,8 @@ over is independent. The order follows Markowitz: the constraint with the fewest
 coordinates the one that the fewest other constraints contain, among those with an entry of at least a tenth of
 the largest: that bounds what rounding can grow to. In a linkage this walks from joint to joint, and the number of
 operations grows with the number of constraints, not with a power of it. Nothing is solved for here, there is no M: the
-saddle-point system [M G'; G 0] and its null space of orthonormal columns are those of :mod:`fmilin.numerics.saddle_point`.
+saddle-point system [M G'; G 0] and its null space of orthonormal columns are those of
+:mod:`fmilin.numerics.saddle_point`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,70 @@
+"""Import paths that the documentation shows, for folders that stand elsewhere: one table, no second set of files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+__all__ = ["DOCUMENTED", "resolve", "stay_valid"]
+
+DOCUMENTED: Mapping[str, str] = {
+    "fmilin.adapters": "fmilin.loading.adapters",
+    "fmilin.constraints": "fmilin.model.constraints",
+    "fmilin.errors": "fmilin.ground.errors",
+    "fmilin.export": "fmilin.output.export",
+    "fmilin.formulations": "fmilin.native.formulations",
+    "fmilin.lyapunov": "fmilin.motion.lyapunov",
+    "fmilin.models": "fmilin.native",
+    "fmilin.reduction": "fmilin.linear_model.reduction",
+    "fmilin.report": "fmilin.output.report",
+    "fmilin.signals": "fmilin.ground.signals",
+    "fmilin.simulation": "fmilin.motion.simulation",
+    "fmilin.systems": "fmilin.native.systems",
+    "fmilin.testing": "fmilin.loading.testing",
+    "fmilin.wrapping": "fmilin.loading.wrapping",
+}
+"""The documented path of a package or module, and where it stands. What lies deeper follows it."""
+
+
+def resolve(name: str) -> str | None:
+    """Return where a documented path leads, None when it is none: ``fmilin.models.ode`` to ``fmilin.native.ode``."""
+    head = ".".join(name.split(".")[:2])
+    return DOCUMENTED[head] + name.removeprefix(head) if head in DOCUMENTED else None
+
+
+def stay_valid() -> None:
+    """Let the import system know the table; called once, when the package is imported."""
+    if not any(isinstance(finder, _DocumentedPaths) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _DocumentedPaths())  # before files: what lies in a package would be found there twice
+
+
+class _DocumentedPaths(MetaPathFinder, Loader):
+    """Imports a documented path as the very module that stands elsewhere."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec for a path of the table, None for every other name."""
+        del path, target
+        where = resolve(fullname)
+        return None if where is None else ModuleSpec(fullname, self, loader_state=where)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module itself; its own spec is kept for :meth:`exec_module`, since the import overwrites it."""
+        try:
+            module = import_module(spec.loader_state)
+        except ModuleNotFoundError as error:
+            if error.name != spec.loader_state:
+                raise  # something that it needs is missing
+            raise ModuleNotFoundError(f"No module named '{spec.name}'", name=spec.name) from None
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec back; it has run already."""
+        assert module.__spec__ is not None  # noqa: S101 - the import system has just set it
+        module.__spec__ = module.__spec__.loader_state
