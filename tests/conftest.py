@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from fmilin.fmi.write import fmu, linear
+from fmilin.fmi.write.archive import archive_bytes
 from tests.fmus.make import build
 from tests.shared import new_folder, shared
 
@@ -27,3 +31,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def zoo() -> Callable[[str], Path]:
     """Return the FMU of a C file in tests/fmus by name."""
     return lambda name: shared(f"{name}.fmu", lambda path: build(name, path.parent))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fmpy_finds_nothing_wrong_in_what_is_written() -> Iterator[None]:
+    """Let FMPy check every FMU that a test writes in this process, once for each model description."""
+    from fmpy.validation import validate_fmu
+
+    checked: set[bytes] = set()
+
+    def checked_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:
+        archive = archive_bytes(content, packed=packed)
+        digest = hashlib.sha256(content["modelDescription.xml"]).digest()
+        if digest not in checked:
+            assert validate_fmu(io.BytesIO(archive)) == []
+            checked.add(digest)
+        return archive
+
+    with pytest.MonkeyPatch.context() as patch:
+        for writer in (fmu, linear):
+            patch.setattr(writer, "archive_bytes", checked_bytes)
+        yield

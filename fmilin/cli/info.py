@@ -22,6 +22,7 @@ from fmilin.cli.options import (
     is_system,
     json_option,
 )
+from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
 __all__ = ["command"]
@@ -32,11 +33,13 @@ __all__ = ["command"]
     examples=[
         "fmilin info four_bar.fmu",
         "fmilin info loader.toml",
+        "fmilin info four_bar.fmu --check",
     ],
 )
 @MODEL
 @json_option("The same as one JSON document on standard output.")
 @click.option("--run", is_flag=True, help="Run the model, too: do its states depend on each other?")
+@click.option("--check", is_flag=True, help="Of an FMU: list the rules of the standard that its description breaks.")
 @file_options
 @UNPACK_LIMIT
 @VERBOSE
@@ -47,6 +50,7 @@ def command(
     *,
     as_json: bool,
     run: bool,
+    check: bool,
     unpack_limit: float | None,
     verbose: bool,
     debug: bool,
@@ -55,6 +59,8 @@ def command(
 
     The code of an FMU is not loaded, but with --run.
     """
+    if check and not is_fmu(model):
+        raise UsageError(f"--check reads the description of an FMU, which '{model}' is not.")
     opened_with = fmu(unpack_limit)
     options = opened.asked()
 
@@ -73,7 +79,7 @@ def command(
                 print_system_summary(system, runner.results)
             return
         if is_fmu(model):
-            summary = summary_of_fmu(Path(model), None if as_json else MOST_ROWS, opened_with)
+            summary = summary_of_fmu(Path(model), None if as_json else MOST_ROWS, opened_with, check=check)
         else:
             import fmilin as fl
 

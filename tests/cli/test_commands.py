@@ -14,6 +14,7 @@ import pytest
 import fmilin
 from fmilin.linear_model.model import LinearModel
 from tests.cli.conftest import Run, shell
+from tests.fmus.make import description_of, pack
 from tests.hand_made import differences, pendulum
 
 
@@ -77,6 +78,22 @@ def test_info_of_a_native_model_and_of_one_without_constraints(run: Run) -> None
     assert native["constraints"][0]["name"] == "rod length"
     assert native["constraints_from"] == "the model itself"
     assert "No constraints come with the model" in run("info", "pendulum.fmu").out
+
+
+def test_info_checks_a_description_when_asked(run: Run, tmp_path: Path) -> None:
+    by_hand = pack(tmp_path / "by_hand.fmu", {"modelDescription.xml": description_of("pendulum")})
+    sound, flawed = run("info", "four_bar.fmu", "--check"), run("info", by_hand, "--check")
+    assert "FMPy finds nothing wrong in its description" in sound.out
+    assert "Problem      ModelStructure/InitialUnknowns does not contain" in flawed.out
+    assert "Problem" not in run("info", by_hand).out
+    assert json.loads(run("info", "four_bar.fmu", "--check", "--json").out)["problems"] == []
+    assert "problems" not in json.loads(run("info", "four_bar.fmu", "--json").out)
+
+
+def test_info_checks_fmus_only(run: Run) -> None:
+    refused = run("info", "fmilin.systems:cartesian_pendulum", "--check")
+    assert refused.status == 2
+    assert "--check reads the description of an FMU" in refused.err
 
 
 def test_info_runs_no_code_of_the_fmu(run: Run, tmp_path: Path, fmus: Path) -> None:

@@ -66,6 +66,8 @@ class Summary:
         Names of the points at which its file offers to start, the one that was taken first.
     number_of_parameters : int
         Maybe more than are listed.
+    problems : tuple of str or None
+        What FMPy says against the description; None where it was not asked.
     """
 
     info: ModelInfo
@@ -84,6 +86,7 @@ class Summary:
     notes: tuple[str, ...] = ()
     start_points: tuple[str, ...] = ()
     number_of_parameters: int = 0
+    problems: tuple[str, ...] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
@@ -109,10 +112,12 @@ class Summary:
             "notes": list(self.notes),
             "start_points": list(self.start_points),
             "format": "fmilin-info/1",
-        }
+        } | ({} if self.problems is None else {"problems": list(self.problems)})
 
 
-def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuOptions | None = None) -> Summary:
+def summary_of_fmu(
+    path: Path, most_parameters: int | None = None, options: FmuOptions | None = None, *, check: bool = False
+) -> Summary:
     """Return the summary of an FMU; its code is not loaded.
 
     Parameters
@@ -121,6 +126,8 @@ def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuO
     most_parameters : int, optional
         How many parameters are read; there may be a million.
     options : FmuOptions, optional
+    check : bool
+        Whether FMPy is asked what is wrong with the description.
 
     Raises
     ------
@@ -131,6 +138,7 @@ def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuO
     """
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.layout import Layout
+    from fmilin.fmi.read.second_opinion import problems
     from fmilin.loading.load import constraints_with
 
     fmu = FmuFile(path, options)
@@ -154,6 +162,7 @@ def summary_of_fmu(path: Path, most_parameters: int | None = None, options: FmuO
         capabilities=dict(description.capabilities),
         stepping=_stepping(description),
         notes=(*description.notes, *layout.notes),
+        problems=tuple(problems(fmu)) if check else None,
     )
 
 
@@ -223,6 +232,10 @@ def show_summary(summary: Summary, page: Console | Page) -> None:
         page.print(line)
     for note in summary.notes:
         page.print(fact("Note", note.split(), page.width, separator=" "))
+    for problem in summary.problems or ():
+        page.print(fact("Problem", problem.split(), page.width, separator=" "))
+    if summary.problems == ():
+        page.print(fact("Checked", ["FMPy finds nothing wrong in its description"], page.width))
 
 
 def _plain(signal: Signal) -> dict[str, Any]:
