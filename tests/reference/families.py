@@ -12,9 +12,6 @@ from math import cos, sin
 from typing import Any
 
 import numpy as np
-
-import fmilin as fl
-from fmilin.fmi.write import build_fmu
 from fmilin.models import FunctionModel, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import (
@@ -28,6 +25,9 @@ from fmilin.systems import (
     rolling_disk,
     slider_crank,
 )
+
+import fmilin as fl
+from fmilin.fmi.write import build_fmu
 from tests.families.plants import buckling, oscillator
 from tests.shared import shared
 
