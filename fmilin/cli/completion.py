@@ -44,16 +44,7 @@ def completion_option() -> click.Option:
 def install(program: click.Command, shell: str = "") -> str:
     """Write the completion script of a shell, have the shell read it, and return what was done.
 
-    Parameters
-    ----------
-    program : click.Command
-    shell : str
-        ``"bash"``, ``"zsh"`` or ``"fish"``; that of the environment variable SHELL when empty.
-
-    Raises
-    ------
-    UsageError
-        When the shell is another one, or a file cannot be written.
+    ``shell``: ``"bash"``, ``"zsh"`` or ``"fish"``; that of the environment variable SHELL when empty.
     """
     shell = shell or Path(os.environ.get("SHELL", "")).name
     kind = get_completion_class(shell)

@@ -40,13 +40,7 @@ class Coupled:
     plot: Path | None
 
     def asked(self, stepped: Stepped) -> Wanted | None:
-        """Return what was asked for; None when nothing was.
-
-        Raises
-        ------
-        UsageError
-            When the step is missing, or options contradict each other.
-        """
+        """Return what was asked for; None when nothing was."""
         if not self.as_cosimulated:
             if self.master is not None:
                 raise UsageError("--master goes with --as-cosimulated. Add it, or leave it out.")

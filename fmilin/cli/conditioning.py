@@ -32,13 +32,7 @@ class Steps:
     balance: Literal["nominals", "norms"] | None
 
     def asked(self) -> Conditioning | None:
-        """Return what the options ask for; None when they ask for nothing.
-
-        Raises
-        ------
-        UsageError
-            When they contradict each other, or make no sense.
-        """
+        """Return what the options ask for; None when they ask for nothing."""
         chosen = (self.keep_frequencies, self.reduce, self.discretize, self.sample_time, self.balance)
         if not (self.minimal or self.modal) and all(choice is None for choice in chosen):
             return None
@@ -94,15 +88,7 @@ steps_options = grouped(
 
 
 def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:
-    """Return the models after the steps.
-
-    Raises
-    ------
-    UsageError
-        When several models would get coordinates that have nothing to do with each other, or a step does not fit.
-    NumericalError
-        When a step does not come out.
-    """
+    """Return the models after the steps."""
     if steps is None:
         return list(models)
     if len(models) > 1 and (steps.minimal or steps.modal or steps.frequencies is not None or steps.order is not None):

@@ -19,13 +19,7 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def folder_of_examples() -> Path:
-    """Return where the examples lie: inside the installed package, or in the checkout that it runs from.
-
-    Raises
-    ------
-    UsageError
-        When there are none.
-    """
+    """Return where the examples lie: inside the installed package, or in the checkout that it runs from."""
     package = Path(fmilin.__file__).parent
     for folder in (package / "examples", package.parent / "examples"):
         if folder.is_dir():
@@ -77,13 +71,7 @@ def command(name: str | None, to: Path | None, *, debug: bool) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a folder to one that does not exist or is empty.
-
-    Raises
-    ------
-    UsageError
-        When there is something, or it cannot be written.
-    """
+    """Copy a folder to one that does not exist or is empty."""
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise UsageError(f"There is something at '{target}' already. Name another folder with --to, or remove it.")
     try:

@@ -65,13 +65,7 @@ class Command(click.Command):
 
 
 def require_apart(outputs: Sequence[Path]) -> None:
-    """Make sure that files to write are different from each other and from those that the present command reads.
-
-    Raises
-    ------
-    UsageError
-        With both names, through whatever links they lead to the same file.
-    """
+    """Make sure that files to write are different from each other and from those that the present command reads."""
     context = click.get_current_context(silent=True)
     inputs: Sequence[Path] = () if context is None else context.meta.get(_INPUTS, ())
     for i, output in enumerate(outputs):

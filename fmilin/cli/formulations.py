@@ -61,13 +61,7 @@ class Formulated:
     penalty: tuple[float, float, float] | None = None
 
     def asked(self) -> Formulated | None:
-        """Return what was chosen; None without ``--formulation``.
-
-        Raises
-        ------
-        UsageError
-            When an option does not belong to the formulation, or is out of range: before any model is loaded.
-        """
+        """Return what was chosen; None without ``--formulation``."""
         for option, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
             if getattr(self, option) is not None and self.formulation not in (owner, "all"):
                 raise UsageError(f"--{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
@@ -110,13 +104,7 @@ formulation_options = grouped(
 
 
 def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *, wants_model: bool) -> None:
-    """Refuse options that say how the general procedure works.
-
-    Raises
-    ------
-    UsageError
-        With the option that does not go with ``--formulation``.
-    """
+    """Refuse options that say how the general procedure works."""
     contradicting = list(others)
     if request.derivatives == "differences" or request.one_sided is not None:
         contradicting.append("--derivatives differences" if request.one_sided is None else "--one-sided")

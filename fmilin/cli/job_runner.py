@@ -53,23 +53,12 @@ Borrowed = TypeVar("Borrowed", bound=Closable)
 
 @dataclass
 class JobRunner:
-    """What a job needs to deliver.
+    """What a job needs to deliver."""
 
-    Parameters
-    ----------
-    results : TextIO
-        What is written here goes to standard output when the job has ended.
-    borrowed : list
-        What is closed at the end.
-    home : Path or None
-        The working directory at the beginning.
-    instances : str
-        Where the instances of an FMU's code live; see :class:`~fmilin.fmi.read.options.FmuOptions`.
-    """
-
-    results: TextIO
-    borrowed: list[Closable] = field(default_factory=list)
-    home: Path | None = None
+    results: TextIO  # what is written here goes to standard output when the job has ended
+    borrowed: list[Closable] = field(default_factory=list)  # what is closed at the end
+    home: Path | None = None  # the working directory at the beginning
+    # where the instances of an FMU's code live; see :class:`~fmilin.fmi.read.options.FmuOptions`
     instances: str = "shared"
     _files: dict[Path, bytes] = field(default_factory=dict)
     _said: list[str] = field(default_factory=list)

@@ -194,12 +194,7 @@ def command(
 def _check_times(
     request: Request, times: Sequence[float], files: Sequence[Path], table: Path | None, plot: Path | None
 ) -> None:
-    """Make sure that the options go with ``--snapshots``.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Make sure that the options go with ``--snapshots``."""
     if not times:
         if table is not None:
             raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
@@ -212,13 +207,7 @@ def _check_times(
 
 
 def _constraints(constrained: Constraints, asked: dict[str, Any]) -> list[str] | None:
-    """Return the constraints that are declared: none where they are to be found.
-
-    Raises
-    ------
-    UsageError
-        When they are given and to be found.
-    """
+    """Return the constraints that are declared: none where they are to be found."""
     if not (asked["discover"] or asked["tangent_only"]):
         return constrained.asked()
     option = "--discover" if asked["discover"] else "--tangent-only"

@@ -40,10 +40,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What follows the program's name; from the shell by default.
+    ``arguments``: what follows the program's name; from the shell by default.
     """
     open_missing()
     given = list(sys.argv[1:] if arguments is None else arguments)

@@ -184,13 +184,7 @@ class Renamed(click.Option):
 def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator) -> Decorator:
     """Return a decorator for all of ``decorators``; the command gets what they say as one ``kind`` in ``parameter``.
 
-    Parameters
-    ----------
-    parameter : str
-    kind : dataclass
-        Its fields are named like the options.
-    decorators : callable
-        In the order in which the help shows them.
+    ``kind``: its fields are named like the options. ``decorators``: in the order in which the help shows them.
     """
     own = [f.name for f in fields(kind)]  # type: ignore[arg-type]
 
@@ -216,13 +210,7 @@ class Constraints:
     no_constraints: bool
 
     def asked(self) -> list[str] | None:
-        """Return the expressions; None for those that come with the model, the empty list for none at all.
-
-        Raises
-        ------
-        UsageError
-            When constraints are wanted, and none.
-        """
+        """Return the expressions; None for those that come with the model, the empty list for none at all."""
         if self.no_constraints and (self.constraint or self.constraints):
             raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
         return [] if self.no_constraints else list(self.constraint) or None
@@ -324,11 +312,6 @@ def names(text: str | None, option: str) -> list[str] | None:
     ['q[1,2]', 'der(v)', 'a, b']
     >>> names("theta=atan2(abs(x),-y),v", "--independent")
     ['theta=atan2(abs(x),-y)', 'v']
-
-    Raises
-    ------
-    UsageError
-        When a name is missing between two commas, or stands there twice.
     """
     if text is None:
         return None
@@ -356,13 +339,7 @@ def _at_commas(text: str) -> list[str]:
 
 
 def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]:
-    """Return ``NAME=VALUE`` texts as values by name; ``true`` and ``false`` are values of Boolean parameters.
-
-    Raises
-    ------
-    UsageError
-        When one has no '=', no name, no finite number, or the same name stands in two.
-    """
+    """Return ``NAME=VALUE`` texts as values by name; ``true`` and ``false`` are values of Boolean parameters."""
     values: dict[str, float] = {}
     for text in texts:
         name, equals, given = text.rpartition("=")
@@ -378,13 +355,7 @@ def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]
 
 
 def number(text: str, where: str) -> float:
-    """Return the finite number that a text says; true and false are 1 and 0.
-
-    Raises
-    ------
-    UsageError
-        When it is none, or not finite.
-    """
+    """Return the finite number that a text says; true and false are 1 and 0."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
@@ -404,13 +375,7 @@ def finite(value: float | None, option: str) -> float | None:
 
 
 def checked_outputs(paths: Sequence[Path]) -> list[Path]:
-    """Return ``paths`` after making sure that every one can be written.
-
-    Raises
-    ------
-    UsageError
-        When a suffix is unknown, a place not writable, or a file is named twice or read by the same command.
-    """
+    """Return ``paths`` after making sure that every one can be written."""
     for path in paths:
         check_output(path)
     require_apart(paths)
@@ -418,13 +383,7 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
 
 
 def _limits(timeout: float, memory: float | None) -> Limits:
-    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB.
-
-    Raises
-    ------
-    UsageError
-        When one is negative or no number, or the memory is none.
-    """
+    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB."""
     if not (math.isfinite(timeout) and timeout >= 0):
         raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
     if memory is not None and not (math.isfinite(memory) and memory > 0):
@@ -435,13 +394,7 @@ def _limits(timeout: float, memory: float | None) -> Limits:
 def fmu(
     unpack_limit: float | None, solver_tolerance: float | None = None, *, compile_sources: bool = False
 ) -> FmuOptions | None:
-    """Return how an FMU is opened; None as usual.
-
-    Raises
-    ------
-    UsageError
-        When the limit is no positive number, or the tolerance negative or none.
-    """
+    """Return how an FMU is opened; None as usual."""
     if unpack_limit is None and solver_tolerance is None and not compile_sources:
         return None
     from fmilin.fmi.read.options import GIB, FmuOptions

@@ -82,12 +82,7 @@ class Drawing:
     hertz: bool
 
     def check(self) -> None:
-        """Make sure that the options go with the kind of picture.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Make sure that the options go with the kind of picture."""
         given = {
             "--mode": (self.mode is not None, ("modes",)),
             "--amplitude": (self.amplitude is not None, ("step",)),

@@ -45,13 +45,7 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
 
 
 def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
-    """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then.
-
-    Raises
-    ------
-    UsageError
-        When that is before the start.
-    """
+    """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then."""
     import fmilin as fl
 
     if to < point.time:
@@ -70,14 +64,8 @@ def assembled(
 ) -> OperatingPoint:
     """Return the point of ``model``.
 
-    Parameters
-    ----------
-    model : Model
-    values : mapping of str to float
-        States and inputs of ``--set``.
-    request : Request
-    saved : SavedPoint, optional
-        Of ``--point``: where the point is, or where ``--trim`` starts.
+    ``values``: states and inputs of ``--set``. ``saved``: of ``--point``: where the point is, or where ``--trim``
+    starts.
     """
     if request.trim:
         return _nearest(model, values, request, saved)

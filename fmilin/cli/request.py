@@ -17,35 +17,13 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """Which model, where, and how it is to be linearized.
+    """Which model, where, and how it is to be linearized."""
 
-    Parameters
-    ----------
-    source : str
-        The model: an FMU, ``path/to/file.py:name`` or ``package.module:name``.
-    settings : mapping of str to float
-        States, inputs and parameters by name.
-    constraints : sequence of str or None
-        None: those that come with the model; empty: none at all.
-    options : mapping
-        What its file is asked for; as for :func:`fmilin.load`.
-    wishes : Wishes or None
-        Of the point that ``trim`` finds; inputs are held without any.
-    descriptor : bool
-        Whether the descriptor system is wanted, too: where it goes into a file that carries one.
-    discover : bool
-        Whether constraints are looked for first, and used.
-    tangent_only : bool
-        Whether the tangent space is to be found from numbers alone, without constraints.
-    keep_inaccurate : bool
-        Whether a linear model is wanted whose entries cannot be told well.
-    """
-
-    source: str
-    settings: dict[str, float]
-    constraints: Sequence[str] | None = None
+    source: str  # the model: an FMU, ``path/to/file.py:name`` or ``package.module:name``
+    settings: dict[str, float]  # states, inputs and parameters by name
+    constraints: Sequence[str] | None = None  # None: those that come with the model; empty: none at all
     constraints_file: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # what its file is asked for; as for :func:`fmilin.load`
     independent: Sequence[str] | None = None
     coordinates: str = "partition"
     inputs: Sequence[str] | None = None
@@ -57,15 +35,15 @@ class Request:
     at_singularity: bool = False
     point: Path | None = None
     trim: bool = False
-    wishes: Wishes | None = None
+    wishes: Wishes | None = None  # of the point that ``trim`` finds; inputs are held without any
     simulate_to: float | None = None
     interface: str | None = None
     stepping: Stepping | None = None
     fmu: FmuOptions | None = None
-    descriptor: bool = False
-    discover: bool = False
-    tangent_only: bool = False
-    keep_inaccurate: bool = False
+    descriptor: bool = False  # whether the descriptor system is wanted, too: where it goes into a file that carries one
+    discover: bool = False  # whether constraints are looked for first, and used
+    tangent_only: bool = False  # whether the tangent space is to be found from numbers alone, without constraints
+    keep_inaccurate: bool = False  # whether a linear model is wanted whose entries cannot be told well
 
     def how(self) -> dict[str, Any]:
         """Return what one linearization and many along a motion are asked for alike."""

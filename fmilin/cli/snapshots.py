@@ -25,13 +25,7 @@ __all__ = ["check_files", "deliver_each", "file_at", "linear_models", "snapshot_
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
-    """Return the times of ``0.5,1,2``, in seconds.
-
-    Raises
-    ------
-    UsageError
-        When one is no finite number, or they do not increase.
-    """
+    """Return the times of ``0.5,1,2``, in seconds."""
     if text is None:
         return ()
     try:
@@ -120,13 +114,7 @@ def deliver_each(
 
 
 def check_files(paths: Sequence[Path], times: Sequence[float]) -> None:
-    """Make sure that every file that snapshots at these times go into can be written.
-
-    Raises
-    ------
-    UsageError
-        When a suffix is unknown, a place not writable, or a file is named twice or read by the same command.
-    """
+    """Make sure that every file that snapshots at these times go into can be written."""
     families = [path for path in paths if holds_family(path)]
     for path in families:
         check_family(path)

@@ -19,15 +19,7 @@ WRITTEN_ONLY = {".m": "a program", ".mo": "a Modelica model", ".tex": "a text", 
 
 
 def opened_result(source: str) -> LinearModel | LinearFamily | None:
-    """Return the linear model or the family in a file; None where ``source`` names a model.
-
-    Raises
-    ------
-    UsageError
-        When fmilin writes files with this suffix, and reads none.
-    ModelError
-        When the file is missing, damaged or something else.
-    """
+    """Return the linear model or the family in a file; None where ``source`` names a model."""
     path = Path(source)
     suffix = path.suffix.lower()
     if ":" in source and not path.exists():
@@ -64,18 +56,8 @@ def _opened(path: Path) -> LinearModel | LinearFamily:
 def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
     """Refuse what says where to linearize a model: a linear model stands where it was made.
 
-    Parameters
-    ----------
-    source : str
-    request : Request
-    against : str or None
-        The nonlinear model beside the file: parameters and constraints are for it.
-    channels : bool
-        Whether inputs and outputs may be chosen all the same.
-
-    Raises
-    ------
-    UsageError
+    ``against``: the nonlinear model beside the file: parameters and constraints are for it. ``channels``: whether
+    inputs and outputs may be chosen all the same.
     """
     given = {
         "--set": request.settings and against is None,

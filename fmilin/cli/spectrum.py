@@ -108,10 +108,6 @@ def _require_regular(asked: Asked, found: Spectrum) -> None:
     """Refuse minimal coordinates where constraints depend on each other at the point, but not beside it.
 
     Equations without a model know nothing beside their point: there a remark has to do.
-
-    Raises
-    ------
-    NumericalError
     """
     if found.sizes["rank"] == found.sizes["m"] or asked.model is None or asked.point is None:
         return
@@ -155,13 +151,7 @@ def _form(source: str, values: dict[str, float]) -> Asked:
 
 
 def _mechanism(source: str) -> Model:
-    """Return the mechanism in a file.
-
-    Raises
-    ------
-    UsageError
-        When it is of another kind.
-    """
+    """Return the mechanism in a file."""
     if not source.lower().endswith((".toml", ".urdf")):
         raise UsageError(
             f"'{source}' does not give its equations of motion, which 'fmilin spectrum' needs: name a mechanism in a "

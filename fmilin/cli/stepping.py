@@ -26,13 +26,7 @@ class Stepped:
     order: str | None
 
     def asked(self) -> Stepping | None:
-        """Return what was asked for; None when nothing was.
-
-        Raises
-        ------
-        UsageError
-            When a number is not positive, or the options contradict each other.
-        """
+        """Return what was asked for; None when nothing was."""
         if self.method == "auto" and self.step is None and self.order is None and not self.lifted:
             return None
         order = None if self.order is None else _number(self.order)

@@ -58,11 +58,6 @@ def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[floa
 
     >>> axes_of(["v=0:1:3", "q[1]=[1,2.5]"])
     {'v': [0.0, 0.5, 1.0], 'q[1]': [1.0, 2.5]}
-
-    Raises
-    ------
-    UsageError
-        When one cannot be read, is empty or runs backwards, or a name stands there twice.
     """
     axes: dict[str, list[float]] = {}
     for text in texts:
@@ -309,13 +304,7 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
 
 
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:
-    """Write JSON or, without files, a table; count what failed.
-
-    Raises
-    ------
-    NumericalError
-        When no point is good, or, with ``--strict``, one is not.
-    """
+    """Write JSON or, without files, a table; count what failed."""
     if delivery.as_json:
         from fmilin.output.export.family_json import pieces
 

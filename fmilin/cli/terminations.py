@@ -11,13 +11,7 @@ __all__ = ["Terminated", "termination_raises"]
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal asks the process to end; like an interrupt, nothing but the end of the program handles it.
-
-    Parameters
-    ----------
-    number : int
-        Of the signal.
-    """
+    """A signal asks the process to end; like an interrupt, nothing but the end of the program handles it."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

@@ -20,44 +20,23 @@ __all__ = ["WISHES", "Wishes"]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What stands on the command line about the point that is looked for.
+    """What stands on the command line about the point that is looked for."""
 
-    Parameters
-    ----------
-    fix : mapping of str to float
-        States, inputs and parameters.
-    free, steady : sequence of str or None
-    bound : mapping of str to (float, float)
-    guess : sequence of mapping
-        One search each; empty: one search from where the model starts.
-    """
-
-    fix: Mapping[str, float]
+    fix: Mapping[str, float]  # states, inputs and parameters
     free: Sequence[str] | None
     steady: Sequence[str] | None
     bound: Mapping[str, tuple[float, float]]
-    guess: Sequence[Mapping[str, float]]
+    guess: Sequence[Mapping[str, float]]  # one search each; empty: one search from where the model starts
 
     def require_trim(self, *, trim: bool) -> None:
-        """Make sure that there is one trimmed point for what is wished.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Make sure that there is one trimmed point for what is wished."""
         if not trim and (self.free or self.steady or self.bound or self.guess):
             raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
         if len(self.guess) > 1:
             raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
 
     def beside(self, settings: Mapping[str, float]) -> dict[str, float]:
-        """Return what ``--set`` and ``--fix`` say together.
-
-        Raises
-        ------
-        UsageError
-            When a name stands in both.
-        """
+        """Return what ``--set`` and ``--fix`` say together."""
         if both := sorted(settings.keys() & self.fix.keys()):
             raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
         return dict(settings) | dict(self.fix)

@@ -89,13 +89,7 @@ def connect(
 
 
 def member_of(name: str, source: Any) -> Model:
-    """Return what is connected as a model.
-
-    Raises
-    ------
-    UsageError
-        When it is no model and no linear system.
-    """
+    """Return what is connected as a model."""
     if isinstance(source, LinearModel):
         return SampledMember(source) if source.sample_time else from_linear(source)
     if isinstance(source, Stepped):

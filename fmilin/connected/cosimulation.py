@@ -49,24 +49,12 @@ Complex = NDArray[np.complex128]
 
 
 class Mode(NamedTuple):
-    """What the co-simulation makes of a mode of the coupled plant.
+    """What the co-simulation makes of a mode of the coupled plant."""
 
-    Attributes
-    ----------
-    plant : complex
-        s, in 1/s.
-    multiplier : complex
-        z of the co-simulation.
-    seen : complex
-        log(z)/h, in 1/s.
-    resolved : bool
-        Whether the step is short enough to see the mode at all: |Im s| h < pi.
-    """
-
-    plant: complex
-    multiplier: complex
-    seen: complex
-    resolved: bool
+    plant: complex  # s, in 1/s
+    multiplier: complex  # z of the co-simulation
+    seen: complex  # log(z)/h, in 1/s
+    resolved: bool  # whether the step is short enough to see the mode at all: |Im s| h < pi
 
     @property
     def damping(self) -> tuple[float, float]:
@@ -78,23 +66,14 @@ class Mode(NamedTuple):
 class Cosimulation:
     """A co-simulation of a connected system, linearized.
 
-    Attributes
-    ----------
-    model : ConnectedModel
-    master : Master
-    step : float
-        In seconds.
-    linear : LinearModel
-        The discrete system, ``sample_time`` = step.
-    plant : LinearModel
-        The coupled plant, as it is without any co-simulation.
+    ``linear``: the discrete system, ``sample_time`` = step.
     """
 
     model: ConnectedModel
     point: OperatingPoint
     master: Master
-    step: float
-    plant: LinearModel
+    step: float  # in seconds
+    plant: LinearModel  # the coupled plant, as it is without any co-simulation
     members: tuple[Member, ...]
 
     @cached_property
@@ -141,13 +120,6 @@ class Cosimulation:
         """The step up to which the co-simulation is stable, in seconds, by bisection; None where no step is.
 
         Infinite where no step that was looked at (up to a thousand times the slowest time of the plant) is unstable.
-
-        Raises
-        ------
-        NumericalError
-            When the coupled plant is unstable itself.
-        UsageError
-            When a member is sampled: its step is given.
         """
         if any(m.linear.sample_time for m in self.members):
             raise UsageError("A member is sampled: the step is its sample time.")

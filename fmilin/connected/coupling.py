@@ -31,13 +31,7 @@ REMEMBERED = 256
 
 
 class Coupling(Members):
-    """Members and wires.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-    wires : Wires
-    """
+    """Members and wires."""
 
     def __init__(self, parts: Sequence[Part], wires: Wires) -> None:
         super().__init__(parts)
@@ -79,13 +73,7 @@ class Coupling(Members):
     # -- values ------------------------------------------------------------------------------------------
 
     def settle(self, t: float, x: FloatArray, w: FloatArray) -> Settled:
-        """Find all inputs at a point, loops included, and visit every member there.
-
-        Raises
-        ------
-        NumericalError
-            When an algebraic loop has no solution near the last one.
-        """
+        """Find all inputs at a point, loops included, and visit every member there."""
         key = (t, x.tobytes(), w.tobytes())
         v = self.wires.external(w)
         if self._loops:
@@ -195,13 +183,7 @@ class Coupling(Members):
     # -- slopes ------------------------------------------------------------------------------------------
 
     def jacobians(self, t: float, x: FloatArray, w: FloatArray) -> Jacobians | None:
-        """Return the exact slopes of all members at a point; None where one of them has none.
-
-        Raises
-        ------
-        NumericalError
-            When det(I - K D) = 0.
-        """
+        """Return the exact slopes of all members at a point; None where one of them has none."""
         key = (t, x.tobytes(), w.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = (key, self._jacobians(self._settled_at(key, w), t, x))
@@ -244,13 +226,7 @@ class Coupling(Members):
         return sparse.csr_array((data, (at, columns)), shape=(nv, nv))
 
     def require_solvable(self, t: float, x: FloatArray, w: FloatArray) -> None:
-        """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes.
-
-        Raises
-        ------
-        NumericalError
-            That names the inputs.
-        """
+        """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes."""
         if self.jacobians(t, x, w) is not None:
             return
         visit = Visits(self, t, x, self.settle(t, x, w).inputs.copy())

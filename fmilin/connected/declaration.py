@@ -70,15 +70,7 @@ class Wanted:
 
 
 def links_of(members: Mapping[str, Model], connections: Iterable[Connection | Sequence[object]]) -> list[Link]:
-    """Return every scalar connection, checked.
-
-    Raises
-    ------
-    UnknownNameError
-        When a member or an input does not exist.
-    UsageError
-        When arrays have different sizes, units do not fit, or an input is fed twice.
-    """
+    """Return every scalar connection, checked."""
     links: list[Link] = []
     for given in connections:
         connection = given if isinstance(given, Connection) else _from_tuple(given)
@@ -138,13 +130,7 @@ def _link(members: Mapping[str, Model], connection: Connection, a: tuple[str, st
 
 
 def signal_of(model: Model, variable: tuple[str, str]) -> Signal:
-    """Return what a member says of one of its variables.
-
-    Raises
-    ------
-    UnknownNameError
-        When it has none of that name.
-    """
+    """Return what a member says of one of its variables."""
     member, name = variable
     for signals in (model.outputs, model.states):
         if signals.has(name):
@@ -169,16 +155,7 @@ def inputs_of(
 ) -> list[Feed]:
     """Return the inputs of the system; all that nothing feeds where none are named.
 
-    Parameters
-    ----------
-    members, links
-    asked : sequence of str, mapping of str to str or sequence of str, or None
-        Inputs of members; under other names, or for several members at once, as a mapping.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When an input is fed by a connection as well, or does not exist.
+    ``asked``: inputs of members; under other names, or for several members at once, as a mapping.
     """
     taken = {link.target: qualified(*link.source) for link in links}
     if asked is None:
@@ -223,13 +200,7 @@ def _listed(what: str, names: object) -> list[str]:
 
 
 def outputs_of(members: Mapping[str, Model], asked: Sequence[str] | Mapping[str, str] | None) -> list[Wanted]:
-    """Return the outputs of the system; all outputs of its members where none are named.
-
-    Raises
-    ------
-    UnknownNameError
-        When a member has no such variable.
-    """
+    """Return the outputs of the system; all outputs of its members where none are named."""
     if asked is None:
         return [Wanted(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
     pairs = asked.items() if isinstance(asked, Mapping) else [(name, name) for name in _listed("outputs", asked)]

@@ -25,35 +25,17 @@ SX = Any
 
 @dataclass(frozen=True)
 class Drawn:
-    """A system that becomes a graph.
-
-    Parameters
-    ----------
-    name : str
-    coupling : Coupling
-    signals : tuple of Signals
-        States, inputs and outputs.
-    shown : sequence of (int, float, float)
-        Of every output: which output of a member it is, its factor and its offset.
-    observed : mapping of str to int
-        Which outputs of members constraints observe.
-    """
+    """A system that becomes a graph."""
 
     name: str
     coupling: Coupling
-    signals: tuple[Signals, Signals, Signals]
-    shown: FloatArray
-    observed: Mapping[str, int]
+    signals: tuple[Signals, Signals, Signals]  # states, inputs and outputs
+    shown: FloatArray  # of every output: which output of a member it is, its factor and its offset
+    observed: Mapping[str, int]  # which outputs of members constraints observe
 
 
 def in_graph(model: Drawn) -> ImplicitSystem | None:
-    """Return the equations of a system; None where a member has no graph.
-
-    Raises
-    ------
-    UsageError
-        When a connection carries something that the unknowns do not enter linearly.
-    """
+    """Return the equations of a system; None where a member has no graph."""
     import casadi as ca
 
     graphs = []

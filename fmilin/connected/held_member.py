@@ -38,19 +38,11 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Actuator:
-    """What lies between a regulator and the plant.
+    """What lies between a regulator and the plant."""
 
-    Parameters
-    ----------
-    lower, upper : array, shape (outputs,), optional
-        Limits.
-    delay : float
-        From a sample to its effect, in seconds.
-    """
-
-    lower: FloatArray | None = None
-    upper: FloatArray | None = None
-    delay: float = 0.0
+    lower: FloatArray | None = None  # (outputs,), limits
+    upper: FloatArray | None = None  # (outputs,), limits
+    delay: float = 0.0  # from a sample to its effect, in seconds
 
 
 @dataclass(frozen=True)
@@ -73,16 +65,8 @@ class _Mode:
 class HeldMember(Model, Hybrid):
     """A law between its samples: no continuous states, outputs held.
 
-    Parameters
-    ----------
-    info : ModelInfo
-    law : Law
-    schedule : Schedule
-    inputs, outputs : Signals
-        Outputs hold their start values until the first sample.
-    actuator : Actuator, optional
-    shown : sequence of int, optional
-        Which outputs this view has.
+    ``inputs``, ``outputs``: outputs hold their start values until the first sample. ``shown``: which outputs this view
+    has.
     """
 
     def __init__(
@@ -159,13 +143,7 @@ class HeldMember(Model, Hybrid):
         return Passage(x)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same regulator with chosen outputs; it needs all its inputs.
-
-        Raises
-        ------
-        UsageError
-            When inputs are chosen.
-        """
+        """Return the same regulator with chosen outputs; it needs all its inputs."""
         if inputs is not None and list(inputs) != list(self.inputs.names):
             raise UsageError(f"The sampled regulator '{self.info.name}' takes all its inputs.")
         if outputs is None:
@@ -186,13 +164,7 @@ class HeldMember(Model, Hybrid):
         )
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
-        """Return the same: it has no states that constraints could be about.
-
-        Raises
-        ------
-        UsageError
-            When there are any.
-        """
+        """Return the same: it has no states that constraints could be about."""
         if constraints:
             raise UsageError(f"The sampled regulator '{self.info.name}' has no continuous states to constrain.")
         return self

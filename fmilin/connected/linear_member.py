@@ -26,17 +26,8 @@ __all__ = ["LinearEngine", "LinearMember", "from_linear", "linear_from_control"]
 class LinearEngine(Engine):
     """``x' = f0 + A (x - x0) + B (u - u0)``, quantities ``g0 + C (x - x0) + D (u - u0)``.
 
-    Parameters
-    ----------
-    info : ModelInfo
-    signals : tuple of Signals
-        States, inputs and quantities; where states and inputs start are x0 and u0, where quantities start is g0.
-    matrices : tuple of array
-        A, B, C, D.
-    rates : array, shape (N,)
-        f0.
-    outputs : sequence of str
-        Which quantities are outputs.
+    Shapes: rates (N,), f0. ``signals``: states, inputs and quantities; where states and inputs start are x0 and u0,
+    where quantities start is g0.
     """
 
     compilable = True
@@ -165,13 +156,7 @@ def from_linear(linear: LinearModel) -> EngineModel:
 
 
 def linear_from_control(name: str, system: Any) -> LinearModel:
-    """Return a linear system of python-control, continuous or sampled, as a linear model at rest at zero.
-
-    Raises
-    ------
-    UsageError
-        When it is none, or sampled without saying how often.
-    """
+    """Return a linear system of python-control, continuous or sampled, as a linear model at rest at zero."""
     info, (states, inputs, outputs), (A, B, C, D), step = control_parts(name, system)
     n, k, p = len(states), len(inputs), len(outputs)
     zeros = tuple(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs))
@@ -185,13 +170,7 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
 def control_parts(
     name: str, system: Any
 ) -> tuple[ModelInfo, tuple[Signals, Signals, Signals], tuple[FloatArray, FloatArray, FloatArray, FloatArray], float]:
-    """Return identity, signals, matrices and sample time (0: continuous) of a linear system of python-control.
-
-    Raises
-    ------
-    UsageError
-        When it is none, or sampled without saying how often.
-    """
+    """Return identity, signals, matrices and sample time (0: continuous) of a linear system of python-control."""
     import control
 
     if isinstance(system, control.TransferFunction):

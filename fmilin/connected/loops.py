@@ -25,10 +25,7 @@ Function = Callable[[FloatArray], FloatArray]
 class LoopSolver:
     """Newton's method for one loop; the slopes of the last point serve as long as they close the gap quickly.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the inputs in the loop.
+    ``names``: of the inputs in the loop.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -38,18 +35,7 @@ class LoopSolver:
     def solve(self, v: FloatArray, answer: Function, slopes: Function) -> FloatArray:
         """Return the solution of v = answer(v) that Newton's method finds from ``v``.
 
-        Parameters
-        ----------
-        v : array, shape (k,)
-        answer : callable
-            What comes back around the loop.
-        slopes : callable
-            K D at a point, shape (k, k).
-
-        Raises
-        ------
-        NumericalError
-            When it finds none.
+        Shapes: v (k,). ``answer``: what comes back around the loop. ``slopes``: K D at a point, shape (k, k).
         """
         found = answer(v)
         gap = found - v
@@ -124,13 +110,7 @@ def _solved(J: FloatArray, gap: FloatArray) -> FloatArray:
 
 
 def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
-    """Refuse a loop with det(I - K D) = 0.
-
-    Raises
-    ------
-    NumericalError
-        That names the inputs which the singular direction moves.
-    """
+    """Refuse a loop with det(I - K D) = 0."""
     if not np.isfinite(KD).all():
         return
     balanced = matrix_balance(KD, permute=False)[0]  # units must not decide

@@ -23,21 +23,10 @@ MASTERS = ("jacobi", "gauss-seidel")
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """How values are passed on.
-
-    Parameters
-    ----------
-    kind : {"jacobi", "gauss-seidel"}
-    order : sequence of str
-        Of the members that a Gauss-Seidel master steps one after the other; as they were connected by default.
-
-    Raises
-    ------
-    UsageError
-        When the kind is unknown, or an order is given to a Jacobi master.
-    """
+    """How values are passed on."""
 
     kind: str = "jacobi"
+    # of the members that a Gauss-Seidel master steps one after the other; as they were connected by default
     order: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -47,13 +36,7 @@ class Master:
             raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
 
     def places(self, members: Sequence[str]) -> list[int]:
-        """Return the members' numbers in the order of their steps.
-
-        Raises
-        ------
-        UsageError
-            When the order misses a member, or names one twice or an unknown one.
-        """
+        """Return the members' numbers in the order of their steps."""
         if not self.order:
             return list(range(len(members)))
         if sorted(self.order) != sorted(members):
@@ -91,33 +74,19 @@ def _held(linear: LinearModel, step: float) -> _Held:
 
 
 class OneStep(NamedTuple):
-    """A step of the whole, in deviations from the point.
+    """A step of the whole, in deviations from the point."""
 
-    Attributes
-    ----------
-    states : array, shape (n, n + nu + 1)
-        A, B and the drift of what is remembered: states of the members, and outputs that hold their last input.
-    outputs : array, shape (ny, n + nu + 1)
-    held : list of str
-        Those outputs.
-    """
-
+    # (n, n + nu + 1), A, B and the drift of what is remembered: states of the members, and outputs that hold their last
+    # input
     states: FloatArray
-    outputs: FloatArray
-    held: list[str]
+    outputs: FloatArray  # shape (ny, n + nu + 1)
+    held: list[str]  # those outputs
 
 
 def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], step: float) -> OneStep:
     """Let the master go one step with unit states, and read off the matrices.
 
-    Parameters
-    ----------
-    model : ConnectedModel
-    master : Master
-    members : sequence of Member
-        In the order of the model.
-    step : float
-        In seconds.
+    ``members``: in the order of the model. ``step``: in seconds.
     """
     coupling = model.coupling
     own = [_held(m.linear, step) for m in members]

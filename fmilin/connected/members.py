@@ -23,18 +23,8 @@ class Part(NamedTuple):
 class Members:
     """Members side by side.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-
-    Attributes
-    ----------
-    states, inputs, outputs : list of slice
-        Of each member.
-    size : tuple of int
-        How many states, inputs and outputs they have together.
-    copies : array of int, shape (2, k)
-        Outputs that are states, and those states.
+    ``size``: how many states, inputs and outputs they have together. ``copies`` (2, k): outputs that are states, and
+    those states.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:

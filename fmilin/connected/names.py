@@ -32,11 +32,6 @@ def split(name: str, members: Collection[str], what: str = "a variable of the sy
 
     >>> split("der(a.b.x)", ["a", "a.b"])
     ('a.b', 'der(x)')
-
-    Raises
-    ------
-    UnknownNameError
-        When no member fits.
     """
     if (rate := _RATE.fullmatch(name)) is not None:
         member, own = split(rate[1], members, what)
@@ -73,13 +68,7 @@ def elements(name: str, known: Iterable[str]) -> list[str]:
 
 
 class Prefixed(Mapping[str, float]):
-    """The values of all members by their names in the system, read when they are asked for.
-
-    Parameters
-    ----------
-    parts : mapping of str to mapping
-        By member.
-    """
+    """The values of all members by their names in the system, read when they are asked for."""
 
     def __init__(self, parts: Mapping[str, Mapping[str, float]]) -> None:
         self._parts = parts
@@ -124,13 +113,7 @@ def in_member(name: str) -> Iterator[None]:
 
 
 def parameters_by_member(values: Mapping[str, float], members: Mapping[str, Model]) -> dict[str, dict[str, float]]:
-    """Return values by member and own name.
-
-    Raises
-    ------
-    UnknownNameError
-        When a name begins with no member.
-    """
+    """Return values by member and own name."""
     found: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         member, own = split(name, members, "a parameter of the system")

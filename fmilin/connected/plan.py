@@ -22,39 +22,20 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Loop:
-    """Inputs that are found together, by Newton's method.
+    """Inputs that are found together, by Newton's method."""
 
-    Attributes
-    ----------
-    inputs : array of int
-        Among all inputs of all members.
-    members : tuple of int
-        Those visited for it.
-    """
-
-    inputs: Indices
-    members: tuple[int, ...]
+    inputs: Indices  # among all inputs of all members
+    members: tuple[int, ...]  # those visited for it
 
 
 @dataclass(frozen=True)
 class Step:
-    """Visit a member, or solve a loop; then some inputs are known.
+    """Visit a member, or solve a loop; then some inputs are known."""
 
-    Attributes
-    ----------
-    member : int
-        -1 for a loop, and for the beginning.
-    final : bool
-        Whether all inputs of the member are known.
-    loop : Loop or None
-    known : array of int
-        Connected inputs that can be computed after it.
-    """
-
-    member: int
-    final: bool
+    member: int  # -1 for a loop, and for the beginning
+    final: bool  # whether all inputs of the member are known
     loop: Loop | None
-    known: Indices
+    known: Indices  # connected inputs that can be computed after it
 
 
 def planned(
@@ -62,16 +43,9 @@ def planned(
 ) -> list[Step]:
     """Return the steps that end with every member visited at its right inputs.
 
-    Parameters
-    ----------
-    owners : tuple of array of int, shapes (nv,) and (ny,)
-        The member of every input, and of every output.
-    sources : array of int, shape (nv,)
-        Which output feeds an input; -1 where none does.
-    depends : sequence of array of bool, shape (ny_i, nv_i)
-        By member: which of its outputs depend on which of its inputs at once.
-    free : array of bool, shape (ny,)
-        Outputs that are states: known without a visit.
+    ``owners`` (nv,) and (ny,): the member of every input, and of every output. ``sources`` (nv,): which output feeds an
+    input; -1 where none does. ``depends``, each (ny_i, nv_i): by member: which of its outputs depend on which of its
+    inputs at once. ``free`` (ny,): outputs that are states: known without a visit.
     """
     planner = _Planner(owners, sources, depends, free)
     return planner.steps()

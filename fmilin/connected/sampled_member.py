@@ -22,13 +22,7 @@ __all__ = ["LinearLaw", "SampledMember"]
 
 
 class LinearLaw:
-    """A sampled linear model, which answers and moves on at each sample.
-
-    Parameters
-    ----------
-    linear : LinearModel
-        With a ``sample_time``.
-    """
+    """A sampled linear model, which answers and moves on at each sample."""
 
     def __init__(self, linear: LinearModel) -> None:
         self.linear = linear
@@ -56,13 +50,7 @@ class LinearLaw:
 
 
 class SampledMember(HeldMember):
-    """A sampled linear model between its samples.
-
-    Parameters
-    ----------
-    linear : LinearModel
-        With a ``sample_time``.
-    """
+    """A sampled linear model between its samples."""
 
     def __init__(
         self, linear: LinearModel, *, actuator: Actuator | None = None, shown: Sequence[int] | None = None,

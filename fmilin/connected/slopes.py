@@ -21,19 +21,10 @@ Solve = Callable[[FloatArray], FloatArray]
 
 
 class MemberSlopes(NamedTuple):
-    """What one member says of itself, and where it stands among all.
+    """What one member says of itself, and where it stands among all."""
 
-    Attributes
-    ----------
-    over_states : array, shape (n + ny, n)
-        A above C.
-    over_inputs : array, shape (n + ny, nv)
-        B above D.
-    states, inputs, outputs : slice
-    """
-
-    over_states: FloatArray
-    over_inputs: FloatArray
+    over_states: FloatArray  # (n + ny, n), A above C
+    over_inputs: FloatArray  # (n + ny, nv), B above D
     states: slice
     inputs: slice
     outputs: slice
@@ -74,26 +65,13 @@ def _product(matrix: FloatArray, along: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Jacobians:
-    """All slopes at one point.
-
-    Attributes
-    ----------
-    members : sequence of MemberSlopes
-    feeds : callable
-        K times columns of outputs, shape (nv, k).
-    leads : callable
-        L times columns of inputs of the system.
-    closed : callable
-        (I - K D)^-1 times columns.
-    sizes : tuple of int
-        States, inputs and outputs of all members.
-    """
+    """All slopes at one point."""
 
     members: Sequence[MemberSlopes]
-    feeds: Solve
-    leads: Solve
-    closed: Solve
-    sizes: tuple[int, int, int]
+    feeds: Solve  # K times columns of outputs, shape (nv, k)
+    leads: Solve  # L times columns of inputs of the system
+    closed: Solve  # (I - K D)^-1 times columns
+    sizes: tuple[int, int, int]  # states, inputs and outputs of all members
 
     def through(self, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how all rates, outputs and inputs of members change, shapes (N, k), (ny, k) and (nv, k)."""

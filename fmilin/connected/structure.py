@@ -20,10 +20,7 @@ def structure_of(
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Return which entries A, B, C, D may have, and which inputs of members hang on which (states, inputs w).
 
-    Returns
-    -------
-    tuple of sparse arrays of 0 and 1
-        A, B, C, D and an array of shape (nv, N + count).
+    Returns tuple of sparse arrays of 0 and 1: A, B, C, D and an array of shape (nv, N + count).
     """
     blocks: list[list[NDArray[np.bool_]]] = [[], [], [], []]
     for part, at_once in zip(members.parts, depends, strict=True):

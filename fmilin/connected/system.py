@@ -32,30 +32,15 @@ __all__ = ["ConnectedModel", "Declaration"]
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a connected model is made of.
-
-    Parameters
-    ----------
-    name : str
-    members : mapping of str to Model
-    links : sequence of Link
-    feeds : sequence of Feed
-        All inputs of the system.
-    wanted : sequence of Wanted
-    constraints : sequence of Constraint or None
-        None: those of the members.
-    chosen : sequence of int or None
-        Which feeds are inputs now; the others stay at their start values.
-    notes : sequence of str
-    """
+    """What a connected model is made of."""
 
     name: str
     members: Mapping[str, Model]
     links: Sequence[Link]
-    feeds: Sequence[Feed]
+    feeds: Sequence[Feed]  # all inputs of the system
     wanted: Sequence[Wanted]
-    constraints: Sequence[Constraint] | None = None
-    chosen: Sequence[int] | None = None
+    constraints: Sequence[Constraint] | None = None  # None: those of the members
+    chosen: Sequence[int] | None = None  # which feeds are inputs now; the others stay at their start values
     notes: Sequence[str] = ()
 
 
@@ -64,10 +49,6 @@ class ConnectedModel(Model):
 
     States, parameters and whatever is no output of the system are called ``member.name``. Closing the model that was
     made first closes its members.
-
-    Attributes
-    ----------
-    members : mapping of str to Model
     """
 
     def __init__(self, declaration: Declaration, *, owner: bool = True) -> None:
@@ -267,13 +248,7 @@ class ConnectedModel(Model):
     # -- the Model ---------------------------------------------------------------------------------------
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
-
-        Raises
-        ------
-        NumericalError
-            When an algebraic loop has no solution near the last one.
-        """
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`."""
         at = self.coupling.settle(t, x, u)
         z = at.outputs[self._observed]
         return Evaluation(at.rates, self._converted(at.outputs[self._shown]), self.constraints.residuals(t, x, u, z))
@@ -350,13 +325,7 @@ class ConnectedModel(Model):
         return {qualified(name, n): text for name, m in self.members.items() for n, text in m.discrete_states().items()}
 
     def in_graph(self) -> ImplicitSystem | None:
-        """Return the equations of all members as one graph, algebraic loops among its linear unknowns.
-
-        Raises
-        ------
-        UsageError
-            When a loop is not linear in what it carries.
-        """
+        """Return the equations of all members as one graph, algebraic loops among its linear unknowns."""
         if not self.compilable:
             return None
         from fmilin.connected.graph import Drawn, in_graph

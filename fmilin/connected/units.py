@@ -44,19 +44,8 @@ _WITH_OFFSET = {
 def conversion(source: str, target: str, where: str, declared: Mapping[str, AbsoluteUnit] | None = None) -> Affine:
     """Return what makes a number in the unit ``source`` one in ``target``; nothing where one of them is not known.
 
-    Parameters
-    ----------
-    source, target : str
-        As the models write them.
-    where : str
-        The connection, for messages.
-    declared : mapping of str to AbsoluteUnit, optional
-        Units that a file defines; they go before those that are known here.
-
-    Raises
-    ------
-    UsageError
-        When they measure different things, or differ and one of them is not understood.
+    ``source``, ``target``: as the models write them. ``declared``: units that a file defines; they go before those that
+    are known here.
     """
     if not source or not target or source == target:
         return Affine()

@@ -16,19 +16,11 @@ __all__ = ["Settled", "Visits"]
 
 @dataclass(frozen=True)
 class Settled:
-    """A point with all inputs known.
+    """A point with all inputs known."""
 
-    Attributes
-    ----------
-    inputs : array, shape (nv,)
-        Of all members.
-    outputs : array, shape (ny,)
-    rates : array, shape (N,)
-    """
-
-    inputs: FloatArray
-    outputs: FloatArray
-    rates: FloatArray
+    inputs: FloatArray  # (nv,), of all members
+    outputs: FloatArray  # shape (ny,)
+    rates: FloatArray  # shape (N,)
 
 
 class Visits:

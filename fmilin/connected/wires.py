@@ -16,25 +16,14 @@ __all__ = ["Wires"]
 
 @dataclass(frozen=True)
 class Wires:
-    """What feeds every input of every member, all arrays of shape (nv,).
+    """What feeds every input of every member, all arrays of shape (nv,)."""
 
-    Attributes
-    ----------
-    sources : array of int
-        The output that does; -1 where none does.
-    inputs : array of int
-        The input of the system that does; -1 where none does.
-    factors, offsets : array
-        Of the one or the other; where neither does the offset is the value itself.
-    names : tuple of str
-        Of the inputs, for messages.
-    """
-
-    sources: Indices
-    inputs: Indices
+    sources: Indices  # the output that does; -1 where none does
+    inputs: Indices  # the input of the system that does; -1 where none does
+    # factors, offsets: of the one or the other; where neither does the offset is the value itself
     factors: FloatArray
     offsets: FloatArray
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the inputs, for messages
 
     def external(self, w: FloatArray) -> FloatArray:
         """Return the inputs with nothing but those of the system in them, shape (nv,)."""

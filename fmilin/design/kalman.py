@@ -25,18 +25,10 @@ __all__ = ["Estimates", "KalmanFilter", "kalman_filter"]
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What a filter made of measured data.
+    """What a filter made of measured data."""
 
-    Attributes
-    ----------
-    states : array, shape (K, P)
-        Of the independent coordinates after each measurement, absolute.
-    innovations : array, shape (K, m)
-        Measurement less its prediction.
-    """
-
-    states: FloatArray
-    innovations: FloatArray
+    states: FloatArray  # (K, P), of the independent coordinates after each measurement, absolute
+    innovations: FloatArray  # (K, m), measurement less its prediction
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,19 +19,12 @@ __all__ = ["FunctionRegulator", "KalmanRegulator", "LinearRegulator", "Regulator
 
 
 class Regulator(Protocol):
-    """What :func:`fmilin.closed_loop` runs.
+    """What :func:`fmilin.closed_loop` runs."""
 
-    Attributes
-    ----------
-    reads, drives : tuple of str
-        Variables of the plant that it reads at a sample, and inputs of the plant that it sets.
-    sample_time : float
-        In seconds.
-    """
-
+    # reads, drives: variables of the plant that it reads at a sample, and inputs of the plant that it sets
     reads: tuple[str, ...]
     drives: tuple[str, ...]
-    sample_time: float
+    sample_time: float  # in seconds
 
     def restart(self) -> None:
         """Go back to before the first sample."""
@@ -123,13 +116,7 @@ class KalmanRegulator:
 
 
 class LinearRegulator(LinearLaw):
-    """A sampled linear system in deviations from the plant's operating point.
-
-    Parameters
-    ----------
-    linear : LinearModel
-        Sampled.
-    """
+    """A sampled linear system in deviations from the plant's operating point."""
 
     def __init__(self, linear: LinearModel) -> None:
         super().__init__(linear)
@@ -199,16 +186,7 @@ def state_feedback(
 def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
     """Return what the user gave as a regulator; linear ones work in deviations from the operating point.
 
-    Parameters
-    ----------
-    source : regulator, LinearModel or control.StateSpace
-    y0, u0 : callable
-        Values of variables and of inputs of the plant at the operating point, by name.
-
-    Raises
-    ------
-    UsageError
-        When it is none, or not sampled.
+    ``y0``, ``u0``: values of variables and of inputs of the plant at the operating point, by name.
     """
     if all(hasattr(source, name) for name in ("reads", "drives", "sample_time", "answer")):
         return source  # type: ignore[return-value]

@@ -29,36 +29,18 @@ SAME_AGAIN = 1e-7
 
 @dataclass(frozen=True)
 class Character:
-    """What the states are.
+    """What the states are."""
 
-    Attributes
-    ----------
-    constant : frozenset of int
-        Their rates are zero wherever the states are and whatever the inputs do: parameters, in truth.
-    cyclic : frozenset of int
-        No rate depends on them.
-    angles : frozenset of int
-        A whole turn changes no rate, a part of it does.
-    speeds : frozenset of int
-        Inputs act on their rates, or they are the rates of other states, or make the rates of positions.
-    driven : frozenset of int
-        Inputs act on their rates.
-    reached : frozenset of int
-        Inputs act on their rates, or on what their rates depend on.
-    rate_of : dict of int to int
-        States whose rate is a state, and that state.
-    groups : tuple of tuple of int
-        States that can meet in one constraint; constant ones in none.
-    """
-
+    # their rates are zero wherever the states are and whatever the inputs do: parameters, in truth
     constant: frozenset[int]
-    cyclic: frozenset[int]
-    angles: frozenset[int]
+    cyclic: frozenset[int]  # no rate depends on them
+    angles: frozenset[int]  # a whole turn changes no rate, a part of it does
+    # inputs act on their rates, or they are the rates of other states, or make the rates of positions
     speeds: frozenset[int]
-    driven: frozenset[int]
-    reached: frozenset[int]
-    rate_of: dict[int, int]
-    groups: tuple[tuple[int, ...], ...]
+    driven: frozenset[int]  # inputs act on their rates
+    reached: frozenset[int]  # inputs act on their rates, or on what their rates depend on
+    rate_of: dict[int, int]  # states whose rate is a state, and that state
+    groups: tuple[tuple[int, ...], ...]  # states that can meet in one constraint; constant ones in none
 
 
 def character_of(sampler: Sampler) -> Character:

@@ -22,20 +22,11 @@ LEVEL = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Invariant:
-    """h(x) = c . phi(x) - level.
+    """h(x) = c . phi(x) - level."""
 
-    Parameters
-    ----------
-    library : Library
-        The terms in it, K of them.
-    coefficients : array, shape (K,)
-    level : float
-        What c . phi is at the point.
-    """
-
-    library: Library
-    coefficients: FloatArray
-    level: float = 0.0
+    library: Library  # the terms in it, K of them
+    coefficients: FloatArray  # shape (K,)
+    level: float = 0.0  # what c . phi is at the point
 
     @cached_property
     def states(self) -> frozenset[int]:

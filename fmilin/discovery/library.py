@@ -29,16 +29,9 @@ ONE: Harmonic = ("", ())
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """x_i^p x_j^q ... times 1, cos(k x) or sin(k x).
+    """x_i^p x_j^q ... times 1, cos(k x) or sin(k x)."""
 
-    Parameters
-    ----------
-    powers : tuple of (int, int)
-        States and their exponents, in the order of the states.
-    harmonic : Harmonic
-    """
-
-    powers: tuple[tuple[int, int], ...]
+    powers: tuple[tuple[int, int], ...]  # states and their exponents, in the order of the states
     harmonic: Harmonic = ONE
 
     @property
@@ -67,12 +60,7 @@ class Term:
 
 
 class Library:
-    """K terms, evaluated at many points at once.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-    """
+    """K terms, evaluated at many points at once."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
         self.terms = tuple(dict.fromkeys(terms))

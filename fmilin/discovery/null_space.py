@@ -24,32 +24,17 @@ LARGEST_SUPPORT = 40
 
 @dataclass(frozen=True)
 class NullSpace:
-    """The null space of rows with normalized columns.
+    """The null space of rows with normalized columns."""
 
-    Attributes
-    ----------
-    basis : array, shape (K, r)
-        Orthonormal, for normalized columns.
-    sizes : array, shape (K,)
-        Norms of the columns.
-    error : float
-        The last singular value that counts as zero over the first that does not: the error of the basis.
-    """
-
-    basis: FloatArray
-    sizes: FloatArray
-    error: float
+    basis: FloatArray  # (K, r), orthonormal, for normalized columns
+    sizes: FloatArray  # (K,), norms of the columns
+    error: float  # the last singular value that counts as zero over the first that does not: the error of the basis
 
 
 def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     """Return the null space where there is a gap behind it, and none where singular values just fade away.
 
-    Parameters
-    ----------
-    rows : array, shape (m, K)
-        m > K; of comparable sizes.
-    noise : float
-        Of the entries, relative to the largest of their row.
+    ``rows`` (m, K): m > K; of comparable sizes. ``noise``: of the entries, relative to the largest of their row.
     """
     k = rows.shape[1]
     nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
@@ -97,11 +82,7 @@ def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]
 
     Row reduction: every vector has a leading term, as far back in the order as its kind allows, that no other has.
 
-    Parameters
-    ----------
-    space : NullSpace
-    order : sequence of int
-        The K rows, from terms that are welcome to those that are not.
+    ``order``: the K rows, from terms that are welcome to those that are not.
     """
     work = space.basis.T.copy()
     tolerance = max(1e-9, 100 * space.error)

@@ -23,11 +23,7 @@ MOST_PARAMETERS = 60
 class Numbers:
     """Writes numbers; a parameter whose value another parameter, an integer or a half has, too, is not guessed at.
 
-    Parameters
-    ----------
-    parameters : mapping of str to float
-    accuracy : float
-        Of the numbers, relative.
+    ``accuracy``: of the numbers, relative.
     """
 
     def __init__(self, parameters: Mapping[str, float], accuracy: float = AGREES) -> None:

@@ -27,12 +27,7 @@ INDEPENDENT = 1e-6
 def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray) -> FloatArray:
     """Return points near x (m, N) where all invariants are zero; those that get there, shape (<= m, N).
 
-    Parameters
-    ----------
-    x : array, shape (m, N)
-    invariants : sequence of Invariant
-    sizes : array, shape (N,)
-        Of the states.
+    Shapes: sizes (N,), of the states.
     """
     if not invariants or not len(x):
         return x

@@ -13,23 +13,14 @@ __all__ = ["Discovery", "Finding", "KeptOut"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A constraint that nobody wrote down.
-
-    Attributes
-    ----------
-    expression : str
-    level : {"position", "velocity"}
-    states : tuple of str
-    value : float
-        The largest value along a motion with inputs that jump, relative to the size of the terms.
-    along_motion, along_inputs : float
-        H f and H f_u at consistent points that the search had not seen, relative to the size of their terms.
-    """
+    """A constraint that nobody wrote down."""
 
     expression: str
     level: Level
     states: tuple[str, ...]
-    value: float
+    value: float  # the largest value along a motion with inputs that jump, relative to the size of the terms
+    # along_motion, along_inputs: H f and H f_u at consistent points that the search had not seen, relative to the size
+    # of their terms
     along_motion: float
     along_inputs: float
 

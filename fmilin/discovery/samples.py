@@ -24,31 +24,18 @@ EXCITED = 16
 
 @dataclass(frozen=True)
 class ExcitedRates:
-    """What inputs do at some points: f(x, u) - f(x, u0).
+    """What inputs do at some points: f(x, u) - f(x, u0)."""
 
-    Attributes
-    ----------
-    x : array, shape (m, N)
-    f : array, shape (m, N)
-    """
-
-    x: FloatArray
-    f: FloatArray
+    x: FloatArray  # shape (m, N)
+    f: FloatArray  # shape (m, N)
 
 
 @dataclass
 class Samples:
-    """Random states and the rates there, with the inputs of the point and with others.
-
-    Parameters
-    ----------
-    sampler : Sampler
-    manifold : sequence of Invariant
-        Zero at all samples; none: samples everywhere.
-    """
+    """Random states and the rates there, with the inputs of the point and with others."""
 
     sampler: Sampler
-    manifold: Sequence[Invariant] = ()
+    manifold: Sequence[Invariant] = ()  # zero at all samples; none: samples everywhere
     x: FloatArray = field(init=False)
     f: FloatArray = field(init=False)
 

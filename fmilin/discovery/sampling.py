@@ -28,32 +28,16 @@ TURNED = 2.0
 
 @dataclass
 class Sampler:
-    """Asks a model for its rates around a point, and counts.
-
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint
-    excite : float
-        How far inputs are moved, in their sizes.
-
-    Attributes
-    ----------
-    reach : array, shape (N,)
-        How far around the point each state is sampled, in its unit.
-    visits, refused : int
-        Points that were asked for, and those at which the model had no answer.
-    noise : float
-        Of the rates, relative to the largest one; rounding where the model has none of its own.
-    """
+    """Asks a model for its rates around a point, and counts."""
 
     model: Model
     point: OperatingPoint
-    excite: float = 1.0
+    excite: float = 1.0  # how far inputs are moved, in their sizes
+    # visits, refused: points that were asked for, and those at which the model had no answer
     visits: int = 0
     refused: int = 0
-    noise: float = 0.0
-    reach: FloatArray = field(init=False)
+    noise: float = 0.0  # of the rates, relative to the largest one; rounding where the model has none of its own
+    reach: FloatArray = field(init=False)  # (N,), how far around the point each state is sampled, in its unit
     random: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:

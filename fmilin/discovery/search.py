@@ -34,38 +34,19 @@ class Kept:
 
 @dataclass
 class Search:
-    """What was found so far.
-
-    Parameters
-    ----------
-    sampler : Sampler
-    character : Character
-    said : callable
-        Told each find at once: a model may crash half-way.
-
-    Attributes
-    ----------
-    candidates : list of Invariant
-        Functions g of positions, whose rates are zero where ``speeds`` are; more than are independent.
-    norms : list of Invariant
-        Constraints that are kept by every motion, on the manifold or off it, and contain no speed.
-    speeds : list of Invariant
-        Constraints of the speeds, those that are rates of ``positions`` among them.
-    open : list of Invariant
-        They count where positions follow from them.
-    decaying : list of Decaying
-        Constraints of positions that are stabilized.
-    kept_out : list of Kept
-    """
+    """What was found so far."""
 
     sampler: Sampler
     character: Character
-    said: Callable[[Invariant], None]
+    said: Callable[[Invariant], None]  # told each find at once: a model may crash half-way
+    # functions g of positions, whose rates are zero where ``speeds`` are; more than are independent
     candidates: list[Invariant] = field(default_factory=list)
+    # constraints that are kept by every motion, on the manifold or off it, and contain no speed
     norms: list[Invariant] = field(default_factory=list)
+    # constraints of the speeds, those that are rates of ``positions`` among them
     speeds: list[Invariant] = field(default_factory=list)
-    open: list[Invariant] = field(default_factory=list)
-    decaying: list[Decaying] = field(default_factory=list)
+    open: list[Invariant] = field(default_factory=list)  # they count where positions follow from them
+    decaying: list[Decaying] = field(default_factory=list)  # constraints of positions that are stabilized
     kept_out: list[Kept] = field(default_factory=list)
 
     def __post_init__(self) -> None:

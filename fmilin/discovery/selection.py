@@ -29,20 +29,11 @@ APART = 1e-2
 
 @dataclass(frozen=True)
 class Selected:
-    """What is declared.
-
-    Attributes
-    ----------
-    constraints : list of (Invariant, Level)
-    manifold : list of Invariant
-        All that is zero at a consistent point, rates of positions' constraints too.
-    order : int
-        States that are independent then.
-    """
+    """What is declared."""
 
     constraints: list[tuple[Invariant, Level]]
-    manifold: list[Invariant]
-    order: int
+    manifold: list[Invariant]  # all that is zero at a consistent point, rates of positions' constraints too
+    order: int  # states that are independent then
 
 
 def chosen(search: Search) -> Selected:

@@ -28,18 +28,12 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class Decaying:
-    """A function g of positions that decays by itself, and its rate.
+    """A function g of positions that decays by itself, and its rate."""
 
-    Attributes
-    ----------
-    g, rate : Invariant
-        With levels of their own: they decay to zero.
-    alpha, beta : float
-        g'' = -2 alpha g' - beta^2 g, or g' = -alpha g where beta is NaN.
-    """
-
+    # g, rate: with levels of their own: they decay to zero
     g: Invariant
     rate: Invariant
+    # alpha, beta: g'' = -2 alpha g' - beta^2 g, or g' = -alpha g where beta is NaN
     alpha: float
     beta: float
 
@@ -49,17 +43,8 @@ def decaying(
 ) -> Iterator[Decaying]:
     """Yield functions without speeds that decay, the simplest first.
 
-    Parameters
-    ----------
-    library : Library
-        K terms, no constant among them.
-    x, f : array, shape (m, N)
-        States, and rates there; m > K + 1.
-    speeds : frozenset of int
-    order : sequence of int
-        The terms, from welcome to unwelcome ones.
-    noise : float
-        Of the rates, relative.
+    ``library``: K terms, no constant among them. ``x``, ``f`` (m, N): states, and rates there; m > K + 1. ``order``:
+    the terms, from welcome to unwelcome ones. ``noise``: of the rates, relative.
     """
     values, rates = library.values(x), library.rates(x, f)
     sizes = np.maximum(np.linalg.norm(values, axis=0), TINY)

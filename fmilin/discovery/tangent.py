@@ -41,21 +41,9 @@ def linearize_on_tangent(
 ) -> LinearModel:
     """Return a linear model in as many states as can move independently, found from numbers at the point alone.
 
-    Parameters
-    ----------
-    model : Model
-        Its constraints are left out.
-    point : OperatingPoint, optional
-        An equilibrium; where the model starts by default.
-    independent, inputs, outputs, derivatives
-        As for :func:`fmilin.linearize`; ``independent`` names states.
-
-    Raises
-    ------
-    NumericalError
-        When the point is no equilibrium, or ``independent`` does not determine the other states.
-    UsageError
-        When ``independent`` has the wrong length.
+    ``model``: its constraints are left out. ``point``: an equilibrium; where the model starts by default.
+    ``independent``, ``inputs``, ``outputs``, ``derivatives``: as for :func:`fmilin.linearize`; ``independent`` names
+    states.
     """
     free = model.with_constraints([])
     point = free.start if point is None else point

@@ -24,18 +24,10 @@ HELD_AT_START = 1e-6
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an invariant is taken for.
+    """What an invariant is taken for."""
 
-    Attributes
-    ----------
-    kind : {"constraint", "open", "conserved"}
-        ``"open"``: a constraint if positions follow from it.
-    reason : str
-        What a conserved quantity looks like.
-    """
-
-    kind: Kind
-    reason: str = ""
+    kind: Kind  # ``"open"``: a constraint if positions follow from it
+    reason: str = ""  # what a conserved quantity looks like
 
 
 CONSTRAINT, OPEN = Verdict("constraint"), Verdict("open")

@@ -39,13 +39,7 @@ class Residuals(NamedTuple):
 
 
 class Verification:
-    """Consistent points that no search has seen, and a short motion with inputs that jump.
-
-    Parameters
-    ----------
-    sampler : Sampler
-    manifold : sequence of Invariant
-    """
+    """Consistent points that no search has seen, and a short motion with inputs that jump."""
 
     def __init__(self, sampler: Sampler, manifold: Sequence[Invariant]) -> None:
         self._sampler = sampler

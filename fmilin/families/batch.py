@@ -45,35 +45,19 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Solved:
-    """Points of a batch that are solved.
+    """Points of a batch that are solved."""
 
-    Attributes
-    ----------
-    x, u : array, shapes (k, N), (k, nu)
-    parts : mapping of str to array
-        ``A`` to ``T``, ``f0``, ``y0``, ``out0``, ``accuracy`` and ``error_A``, ..., (k, ...)
-    fine : array of bool, shape (k,)
-    """
-
-    x: FloatArray
-    u: FloatArray
+    x: FloatArray  # shape (k, N)
+    u: FloatArray  # shape (k, nu)
+    # ``A`` to ``T``, ``f0``, ``y0``, ``out0``, ``accuracy`` and ``error_A``, ..., (k, ...)
     parts: Mapping[str, FloatArray]
-    fine: NDArray[np.bool_]
+    fine: NDArray[np.bool_]  # shape (k,)
 
 
 class Batch:
     """Solves points beside a seed.
 
-    Parameters
-    ----------
-    graph : BatchGraph
-    model : Model
-    seed : Seed
-        With linear coordinates.
-    request : TrimRequest or None
-        Checked; None: assemble only.
-    held : sequence of int
-        States whose values are given.
+    ``held``: states whose values are given.
     """
 
     def __init__(
@@ -126,13 +110,8 @@ class Batch:
     ) -> Solved:
         """Return the points nearest to a guess.
 
-        Parameters
-        ----------
-        guess : (array, array), shapes (k, N), (k, nu)
-        values : mapping of str to array, shape (k,)
-            What varies, by name: states that are held, and parameters.
-        inputs : mapping of int to array, shape (k,)
-            Inputs that vary, by position.
+        Shapes: guess (k, N), (k, nu). ``values``, each (k,): what varies, by name: states that are held, and
+        parameters. ``inputs``, each (k,): inputs that vary, by position.
         """
         x, u = guess[0].copy(), guess[1].copy()
         for j, given in inputs.items():

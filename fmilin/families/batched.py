@@ -32,13 +32,7 @@ OF_THE_POINT = frozenset({"off-equilibrium", "coordinates-switched", "branch", "
 class Batches:
     """Runs of points of one plan, computed in batches.
 
-    Parameters
-    ----------
-    model : Model
-        With the outputs that are wanted.
-    grid : Grid
-    parameters : sequence of str
-        Those that vary.
+    ``model``: with the outputs that are wanted.
     """
 
     def __init__(self, model: Model, grid: Grid, parameters: Sequence[str]) -> None:
@@ -53,13 +47,7 @@ class Batches:
     ) -> Iterator[tuple[list[Outcome], Seed]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as batches go; the seed behind each.
 
-        Parameters
-        ----------
-        numbers : sequence of int
-        seed : Seed
-            What the first of them starts from.
-        request : TrimRequest or None
-            Checked; None: assemble only.
+        ``seed``: what the first of them starts from.
         """
         held = self._held(request)
         if not self._tried:

@@ -33,30 +33,15 @@ RETRIES = 3
 
 @dataclass(frozen=True)
 class Parcel:
-    """A plan and the files that it needs, for a machine that has neither.
-
-    Parameters
-    ----------
-    plan : Plan
-    files : tuple of (str, bytes)
-        The model's file first.
-    key : str
-        The same for the same content.
-    """
+    """A plan and the files that it needs, for a machine that has neither."""
 
     plan: Plan
-    files: tuple[tuple[str, bytes], ...]
-    key: str
+    files: tuple[tuple[str, bytes], ...]  # the model's file first
+    key: str  # the same for the same content
 
     @classmethod
     def of(cls, plan: Plan) -> Parcel:
-        """Return a plan with its model's file, what declares its constraints beside it, and nothing else.
-
-        Raises
-        ------
-        UsageError
-            When the model is not in a file and in no package either.
-        """
+        """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
         if not isinstance(plan.source, str):
             raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
         path = _file_of(plan.source)
@@ -128,19 +113,7 @@ def forget(key: str) -> None:
 
 
 class Cluster(Engine):
-    """Hands tasks to the workers of a Dask cluster.
-
-    Parameters
-    ----------
-    plan : Plan
-    address : str
-        Of its scheduler.
-
-    Raises
-    ------
-    UsageError
-        When dask.distributed is not installed, no cluster answers, or the model is in no file.
-    """
+    """Hands tasks to the workers of a Dask cluster."""
 
     def __init__(self, plan: Plan, address: str) -> None:
         if find_spec("distributed") is None:
@@ -175,13 +148,7 @@ class Cluster(Engine):
         future.add_done_callback(self._done.put)
 
     def reports(self) -> Iterator[Report]:
-        """Yield what the workers report, after waiting for it.
-
-        Raises
-        ------
-        ModelCrashError
-            When the scheduler is gone.
-        """
+        """Yield what the workers report, after waiting for it."""
         for future in self._finished():
             task = self._tasks.pop(future)
             try:

@@ -41,36 +41,16 @@ SETTLED = 1e-11
 
 @dataclass(frozen=True)
 class Seed:
-    """A point that others start from.
+    """A point that others start from."""
 
-    Attributes
-    ----------
-    values : mapping of str to float
-        What varies, there.
-    point : OperatingPoint
-    linear : LinearModel
-        With all inputs of the model.
-    selection : Selection or None
-        Its coordinates, to be carried on.
-    """
-
-    values: Mapping[str, float]
+    values: Mapping[str, float]  # what varies, there
     point: OperatingPoint
-    linear: LinearModel
-    selection: Selection | None
+    linear: LinearModel  # with all inputs of the model
+    selection: Selection | None  # its coordinates, to be carried on
 
 
 class Balance:
-    """The equations of a trimmed point in the coordinates of a linear model: which rates vanish, what is held.
-
-    Parameters
-    ----------
-    model : Model
-    request : TrimRequest
-        Checked.
-    linear : LinearModel
-    selection : Selection
-    """
+    """The equations of a trimmed point in the coordinates of a linear model: which rates vanish, what is held."""
 
     def __init__(self, model: Model, request: TrimRequest, linear: LinearModel, selection: Selection) -> None:
         states = model.states
@@ -117,15 +97,8 @@ def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) 
 
     Each step goes along the tangent of the seed, T dy, and back to the manifold along its normals, -D (H D)^+ h.
 
-    Parameters
-    ----------
-    model : Model
-        With the parameters of the point.
-    request : TrimRequest
-        Checked, at the new values; without free parameters and without bounds.
-    seed : Seed
-    balance : Balance
-        Of the seed's linear model.
+    ``model``: with the parameters of the point. ``request``: checked, at the new values; without free parameters and
+    without bounds. ``balance``: of the seed's linear model.
     """
     t, x, u = seed.point.time, seed.point.states.copy(), seed.point.inputs.copy()
     wanted = np.array([request.fixed[n] for n in request.fixed if model.states.has(n)])

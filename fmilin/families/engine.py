@@ -19,52 +19,27 @@ __all__ = ["Engine", "Here", "Report", "Task"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A run of points.
+    """A run of points."""
 
-    Parameters
-    ----------
-    numbers : tuple of int
-        Each point starts from the one before it.
-    seed : Seed or None
-        What the first one starts from.
-    start : bool
-        The start of a run, which others wait for.
-    """
-
-    numbers: tuple[int, ...]
-    seed: Seed | None
-    start: bool = False
+    numbers: tuple[int, ...]  # each point starts from the one before it
+    seed: Seed | None  # what the first one starts from
+    start: bool = False  # the start of a run, which others wait for
 
 
 @dataclass(slots=True)
 class Report:
-    """What an engine says: some points of a task are done.
-
-    Attributes
-    ----------
-    task : Task
-    outcomes : list of Outcome
-    seed : Seed or None
-        For the points after the task; of its last report.
-    finished : bool
-    """
+    """What an engine says: some points of a task are done."""
 
     task: Task
     outcomes: list[Outcome] = field(default_factory=list)
-    seed: Seed | None = None
+    seed: Seed | None = None  # for the points after the task; of its last report
     finished: bool = True
 
 
 class Engine(ABC):
-    """Computes tasks, in any order.
+    """Computes tasks, in any order."""
 
-    Attributes
-    ----------
-    capacity : int
-        How many tasks it wants to have at a time.
-    """
-
-    capacity: int = 1
+    capacity: int = 1  # how many tasks it wants to have at a time
 
     @abstractmethod
     def submit(self, task: Task) -> None:
@@ -87,12 +62,7 @@ class Engine(ABC):
 
 
 class Here(Engine):
-    """Computes in this process, one task after the other.
-
-    Parameters
-    ----------
-    plan : Plan
-    """
+    """Computes in this process, one task after the other."""
 
     def __init__(self, plan: Plan) -> None:
         self._solver = Solver(plan)

@@ -15,22 +15,8 @@ def engine_for(
 ) -> Engine:
     """Return who computes the points.
 
-    Parameters
-    ----------
-    plan : Plan
-    jobs : int
-        Processes on this machine.
-    scheduler : str, optional
-        Address of a Dask cluster instead.
-    isolate : bool
-        Whether an FMU is kept out of this process even for a single job.
-    limits : Limits, optional
-        What the model may take in each process.
-
-    Raises
-    ------
-    UsageError
-        When the number of jobs is none, or there is no such cluster.
+    ``scheduler``: address of a Dask cluster instead. ``isolate``: whether an FMU is kept out of this process even for a
+    single job. ``limits``: what the model may take in each process.
     """
     if jobs < 1:
         raise UsageError(f"{jobs} jobs do no work: give --jobs 1 or more.")

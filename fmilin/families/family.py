@@ -37,13 +37,7 @@ __all__ = ["Choice", "LinearFamily"]
 
 
 class Quantity:
-    """A property of a family: the array of its name.
-
-    Parameters
-    ----------
-    text : str
-        What it is.
-    """
+    """A property of a family: the array of its name."""
 
     def __init__(self, text: str) -> None:
         self.__doc__ = text
@@ -61,18 +55,10 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Choice:
-    """What may differ between the points of a family and is no number.
+    """What may differ between the points of a family and is no number."""
 
-    Attributes
-    ----------
-    states : Signals
-        The independent coordinates.
-    method : (str, str)
-        How derivatives were taken and coordinates chosen.
-    """
-
-    states: Signals
-    method: tuple[str, str]
+    states: Signals  # the independent coordinates
+    method: tuple[str, str]  # how derivatives were taken and coordinates chosen
 
 
 @dataclass(frozen=True, eq=False)

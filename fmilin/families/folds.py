@@ -27,12 +27,7 @@ TURNED = 0.05
 class FoldError(NumericalError):
     """No solution beyond a fold was found.
 
-    Parameters
-    ----------
-    place : str
-        Where the branch turns back, one sentence.
-    otherwise : str
-        Why no other solution was found.
+    ``place``: where the branch turns back, one sentence. ``otherwise``: why no other solution was found.
     """
 
     def __init__(self, place: str, otherwise: str) -> None:
@@ -50,15 +45,8 @@ def fold_between(
     The branch is followed towards the place where it ends. Near a fold at p* the determinant of the equations goes
     as the root of p* - p, so that two points on the way tell p*; the next one is taken before it.
 
-    Parameters
-    ----------
-    seed : Seed
-    values : mapping of str to float
-        Of a point that was not reached.
-    onward : callable
-        (values, seed) -> the point there on the branch of the seed, or None.
-    volume : callable
-        The product of the singular values of the equations at a point.
+    ``values``: of a point that was not reached. ``onward``: (values, seed) -> the point there on the branch of the
+    seed, or None. ``volume``: the product of the singular values of the equations at a point.
     """
     start = {name: seed.values[name] for name in values}
 

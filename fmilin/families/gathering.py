@@ -39,12 +39,7 @@ def outcome_of(number: int, linear: LinearModel, template: Template | None = Non
 
 
 class Gathering:
-    """A family that grows point by point.
-
-    Parameters
-    ----------
-    grid : Grid
-    """
+    """A family that grows point by point."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -147,17 +142,8 @@ def family_of(
     Where several things vary and every combination of their values is there once, the family is a grid over them; else
     it is a list of points.
 
-    Parameters
-    ----------
-    models : sequence of LinearModel
-        At least one; a list keeps their order.
-    axes : mapping of str to sequence of float, optional
-        What varies, and its value at every model; by default the time where it differs, else the number of the point.
-
-    Raises
-    ------
-    UsageError
-        When they do not fit together.
+    ``models``: at least one; a list keeps their order. ``axes``: what varies, and its value at every model; by default
+    the time where it differs, else the number of the point.
     """
     if not models:
         raise UsageError("A family of linear models needs at least one of them.")

@@ -16,18 +16,10 @@ __all__ = ["Grid", "grid_over", "grid_through"]
 
 @dataclass(frozen=True)
 class Grid:
-    """Points of a sweep, numbered in the order of a row-major array: the last axis runs fastest.
+    """Points of a sweep, numbered in the order of a row-major array: the last axis runs fastest."""
 
-    Parameters
-    ----------
-    axes : mapping of str to array, shape (n,)
-        Values by name, in the order given.
-    zipped : bool
-        The axes are walked together, all of one length: the shape is (n,).
-    """
-
-    axes: Mapping[str, FloatArray]
-    zipped: bool = False
+    axes: Mapping[str, FloatArray]  # each (n,), values by name, in the order given
+    zipped: bool = False  # the axes are walked together, all of one length: the shape is (n,)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -75,14 +67,7 @@ class Grid:
 
 
 def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool = False) -> Grid:
-    """Return the grid over these values, checked.
-
-    Raises
-    ------
-    UsageError
-        When there is nothing to vary, an axis is empty, has a value that is no finite number or the same one twice in a
-        row, or zipped axes have different lengths.
-    """
+    """Return the grid over these values, checked."""
     if not vary:
         raise UsageError(
             "There is nothing to vary: give at least one name with its values (--vary NAME=FROM:TO:COUNT)."
@@ -111,11 +96,8 @@ def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool 
 def grid_through(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
     """Return the grid that points lie on, and the number of each on it.
 
-    Parameters
-    ----------
-    columns : mapping of str to array, shape (n,)
-        The value of every axis at every point. Of one axis, and where not every combination is there once, the grid is
-        the list of points as it is given.
+    ``columns``, each (n,): the value of every axis at every point. Of one axis, and where not every combination is
+    there once, the grid is the list of points as it is given.
     """
     table = np.column_stack(list(columns.values()))
     found = [np.unique(values, return_inverse=True) for values in columns.values()]

@@ -18,15 +18,11 @@ __all__ = ["LeftOut", "around", "entry_errors", "left_out"]
 
 @dataclass(frozen=True)
 class LeftOut:
-    r"""Interpolation at points of the grid from the points on both sides, against the linear model there.
+    r"""Interpolation at points of the grid from the points on both sides, against the linear model there."""
 
-    Attributes
-    ----------
-    A, B, C, D : array, shape (\\*shape)
-        Largest error over the largest entry of the matrix, the largest over all axes; NaN at the ends of all axes and
-        beside failed points. With half as many points as the family has: of the family itself it is a bound.
-    """
-
+    # A, B, C, D: (\\*shape), largest error over the largest entry of the matrix, the largest over all axes; NaN at the
+    # ends of all axes and beside failed points. With half as many points as the family has: of the family itself it is
+    # a bound
     A: FloatArray
     B: FloatArray
     C: FloatArray
@@ -42,13 +38,8 @@ class LeftOut:
 def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
     r"""Return the error of linear interpolation at every point inside the grid.
 
-    Parameters
-    ----------
-    matrices : mapping of str to array, shape (\*shape, ...)
-        A, B, C and D.
-    grid : Grid
-    kinds : array of int, shape (\*shape)
-        The same number where points have the same coordinates, -1 where there is no linear model.
+    ``matrices``, each (\*shape, ...): A, B, C and D. ``kinds`` (\*shape): the same number where points have the same
+    coordinates, -1 where there is no linear model.
     """
     found = {name: np.full(grid.shape, np.nan) for name in matrices}
     for d, values in enumerate(_lines(grid)):
@@ -77,18 +68,8 @@ def entry_errors(
 ) -> dict[str, FloatArray]:
     r"""Return the largest error of linear interpolation at some points when each is left out, entry by entry.
 
-    Parameters
-    ----------
-    matrices : mapping of str to array, shape (\*shape, ...)
-    grid, kinds
-        As in :func:`left_out`.
-    numbers : sequence of int
-        Of the points.
-
-    Returns
-    -------
-    dict of str to array
-        NaN where none of the points lies between two others.
+    Shapes: matrices, each (\*shape, ...). Returns dict of str to array: NaN where none of the points lies between two
+    others.
     """
     worst = {name: np.full(given.shape[len(grid.shape) :], np.nan) for name, given in matrices.items()}
     for number in numbers:
@@ -108,13 +89,7 @@ def entry_errors(
 
 
 def around(grid: Grid, values: Mapping[str, float]) -> dict[int, float]:
-    """Return the points of the grid around a place, and their weights, which are linear in every axis.
-
-    Raises
-    ------
-    UsageError
-        When a value is missing or outside the grid, or the grid is a list of points.
-    """
+    """Return the points of the grid around a place, and their weights, which are linear in every axis."""
     for name in values:
         if name not in grid.axes:
             raise UnknownNameError.among(name, grid.axes, "an axis of the family")

@@ -23,22 +23,14 @@ APART = 2
 
 @dataclass(frozen=True, order=True)
 class ModeEvent:
-    """Two modes meet between two points of the grid.
+    """Two modes meet between two points of the grid."""
 
-    Attributes
-    ----------
-    between : (int, int)
-        Numbers of the two points; what lies between them has no linear model, or is where they meet.
-    modes : (int, int)
-        Columns of ``eigenvalues``; of modes that are pairs, those in the upper half plane.
-    kind : {"crossing", "coalescence"}
-        Real eigenvalues, or the frequencies of two pairs, pass each other; or two eigenvalues become one and part at
-        right angles: two real ones become a pair, or two pairs of the same damping (as in flutter) become one of
-        larger and one of smaller damping, or the other way around.
-    """
-
+    # numbers of the two points; what lies between them has no linear model, or is where they meet
     between: tuple[int, int]
-    modes: tuple[int, int]
+    modes: tuple[int, int]  # columns of ``eigenvalues``; of modes that are pairs, those in the upper half plane
+    # real eigenvalues, or the frequencies of two pairs, pass each other; or two eigenvalues become one and part at
+    # right angles: two real ones become a pair, or two pairs of the same damping (as in flutter) become one of larger
+    # and one of smaller damping, or the other way around
     kind: Literal["crossing", "coalescence"]
 
 

@@ -31,12 +31,8 @@ LONGEST_RUN = 1024
 def runs_of(grid: Grid, *, whole_lines: bool = False) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Return the runs of a grid: by their first point, the first point that it starts from, and the other points.
 
-    Parameters
-    ----------
-    grid : Grid
-    whole_lines : bool
-        Cut no line along the last axis: a tangent basis turns a little less on many short ways than on a long one, and
-        would jump where a run ends.
+    ``whole_lines``: cut no line along the last axis: a tangent basis turns a little less on many short ways than on a
+    long one, and would jump where a run ends.
     """
     length = grid.shape[-1]
     size = length if whole_lines else min(max(RUN, grid.size // RUNS), LONGEST_RUN)
@@ -50,14 +46,7 @@ def runs_of(grid: Grid, *, whole_lines: bool = False) -> dict[int, tuple[int | N
 
 
 class Progress:
-    """Tells how many points are done, ten times a second at most.
-
-    Parameters
-    ----------
-    tell : callable or None
-        (done, total).
-    total : int
-    """
+    """Tells how many points are done, ten times a second at most."""
 
     def __init__(self, tell: Callable[[int, int], None] | None, total: int) -> None:
         self._tell, self._total, self._done, self._last = tell, total, 0, 0.0
@@ -80,15 +69,7 @@ def run(
 ) -> None:
     """Compute all points of the plan.
 
-    Parameters
-    ----------
-    plan : Plan
-    engine : Engine
-    take : callable
-        Is given what comes of the points, as it comes.
-    progress : Progress
-    done : callable
-        Whether a point needs no computing.
+    ``take``: is given what comes of the points, as it comes. ``done``: whether a point needs no computing.
     """
     runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent")
     waiting: dict[int | None, list[int]] = {}

@@ -15,35 +15,16 @@ _NONE = Signals()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One point that was tried.
+    """One point that was tried."""
 
-    Attributes
-    ----------
-    number : int
-        Of the point on the grid.
-    reason : str
-        Why there is no linear model, one paragraph; empty where there is one.
-    row : array or None
-        The linear model as :meth:`fmilin.families.rows.Layout.packed` made it.
-    template : Template or None
-        What it shares with others.
-    states : Signals
-        The independent coordinates.
-    method : (str, str)
-        How derivatives were taken and coordinates chosen.
-    remarks : tuple of Remark
-    kind : str
-        Of a failure, for programs: the name of the error's class, ``"fold"`` for a fold.
-    """
-
-    number: int
-    reason: str = ""
-    row: FloatArray | None = None
-    template: Template | None = None
-    states: Signals = _NONE
-    method: tuple[str, str] = ("", "")
+    number: int  # of the point on the grid
+    reason: str = ""  # why there is no linear model, one paragraph; empty where there is one
+    row: FloatArray | None = None  # the linear model as :meth:`fmilin.families.rows.Layout.packed` made it
+    template: Template | None = None  # what it shares with others
+    states: Signals = _NONE  # the independent coordinates
+    method: tuple[str, str] = ("", "")  # how derivatives were taken and coordinates chosen
     remarks: tuple[Remark, ...] = ()
-    kind: str = ""
+    kind: str = ""  # of a failure, for programs: the name of the error's class, ``"fold"`` for a fold
 
     @property
     def ok(self) -> bool:

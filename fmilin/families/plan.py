@@ -20,39 +20,21 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep, but for who computes it.
+    """A sweep, but for who computes it."""
 
-    Parameters
-    ----------
-    source : str or Model
-        As :func:`fmilin.load` takes it, or a model that is open already.
-    grid : Grid
-    load : LoadRequest
-        How the source is loaded; its settings are those of the sweep.
-    settings : mapping of str to float
-        States, inputs and parameters that are the same at all points.
-    trim : TrimRequest, optional
-        Look for an equilibrium or a steady motion at every point; what varies is fixed.
-    guess : mapping of str to float
-        Where the search starts at the first point.
-    time : float, optional
-    project : bool
-    inputs, outputs : sequence of str, optional
-    how : Request
-        How each point is linearized.
-    """
-
-    source: str | Model
+    source: str | Model  # as :func:`fmilin.load` takes it, or a model that is open already
     grid: Grid
+    # how the source is loaded; its settings are those of the sweep
     load: LoadRequest = field(default_factory=LoadRequest)
+    # states, inputs and parameters that are the same at all points
     settings: Mapping[str, float] = field(default_factory=dict)
-    trim: TrimRequest | None = None
-    guess: Mapping[str, float] = field(default_factory=dict)
+    trim: TrimRequest | None = None  # look for an equilibrium or a steady motion at every point; what varies is fixed
+    guess: Mapping[str, float] = field(default_factory=dict)  # where the search starts at the first point
     time: float | None = None
     project: bool = False
     inputs: Sequence[str] | None = None
     outputs: Sequence[str] | None = None
-    how: Request = field(default_factory=Request)
+    how: Request = field(default_factory=Request)  # how each point is linearized
 
     def __post_init__(self) -> None:
         for other, what in ((self.trim.fixed if self.trim else {}, "fixed"), (self.settings, "set")):

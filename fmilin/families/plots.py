@@ -21,53 +21,25 @@ class FamilyPlots(Pictures):
         """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line.
 
         Of a grid of several axes the first is drawn at its first value; pick others as ``family[3].plot``.
-
-        Raises
-        ------
-        UsageError
-            When there is nothing to draw.
         """
         return perform("FamilyPlots.eigenvalues", self._drawn)
 
     def root_locus(self) -> Figure:
-        """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
-
-        Raises
-        ------
-        UsageError
-            When there is nothing to draw.
-        """
+        """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
         return perform("FamilyPlots.root_locus", self._drawn)
 
     def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
         """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram).
 
-        Parameters
-        ----------
-        orders : sequence of float, optional
-            Straight lines at these multiples of the axis, in rad/s: where a rotor of that speed excites.
-        hertz : bool
-            Frequencies in Hz; the lines are then multiples divided by 2 pi.
-
-        Raises
-        ------
-        UsageError
-            When there is nothing to draw.
+        ``orders``: straight lines at these multiples of the axis, in rad/s: where a rotor of that speed excites.
+        ``hertz``: frequencies in Hz; the lines are then multiples divided by 2 pi.
         """
         return perform("FamilyPlots.campbell", self._drawn, orders=orders, hertz=hertz)
 
     def surface(self, quantity: str = "growth") -> Figure:
         """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 
-        Parameters
-        ----------
-        quantity : str
-            ``"growth"`` (largest real part), ``"damping"`` (smallest damping ratio), ``"frequency"`` (slowest of the
-            modes that swing), ``"accuracy"`` (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When the grid has no two axes, or there is no such quantity.
+        ``quantity``: ``"growth"`` (largest real part), ``"damping"`` (smallest damping ratio), ``"frequency"`` (slowest
+        of the modes that swing), ``"accuracy"`` (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
         """
         return perform("FamilyPlots.surface", self._drawn, quantity)

@@ -101,18 +101,7 @@ class _Worker:
 class Processes(Engine):
     """Computes tasks in child processes.
 
-    Parameters
-    ----------
-    plan : Plan
-    jobs : int
-    limits : Limits, optional
-    program : bool
-        Start children as programs, not by fork: where this process has threads.
-
-    Raises
-    ------
-    FmilinError
-        When the model cannot be opened, or the request does not fit it.
+    ``program``: start children as programs, not by fork: where this process has threads.
     """
 
     def __init__(self, plan: Plan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:

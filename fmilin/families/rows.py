@@ -27,24 +27,13 @@ _ACCURACY = tuple(f.name for f in fields(Accuracy))
 
 @dataclass(frozen=True)
 class Template:
-    """What all linear models of a family share.
+    """What all linear models of a family share."""
 
-    Attributes
-    ----------
-    order : int
-        P.
-    full_states, inputs, outputs : Signals
-    parameters : tuple of str
-        Those that differ from the model's own values somewhere.
-    model : ModelInfo
-    sample_time : float
-    """
-
-    order: int
+    order: int  # P
     full_states: Signals
     inputs: Signals
     outputs: Signals
-    parameters: tuple[str, ...]
+    parameters: tuple[str, ...]  # those that differ from the model's own values somewhere
     model: ModelInfo
     sample_time: float = 0.0
 
@@ -72,12 +61,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each quantity stands in the row of a linear model.
-
-    Parameters
-    ----------
-    template : Template
-    """
+    """Where each quantity stands in the row of a linear model."""
 
     template: Template
 
@@ -130,14 +114,7 @@ class Layout:
     ) -> LinearModel:
         """Return the linear model of a row.
 
-        Parameters
-        ----------
-        row : array, shape (width,)
-        states : Signals
-            The independent coordinates.
-        method : (str, str)
-            How derivatives were taken and coordinates chosen.
-        warnings : tuple of Remark
+        Shapes: row (width,). ``method``: how derivatives were taken and coordinates chosen.
         """
         t = self.template
         v = {name: np.array(row[place]).reshape(self.shapes[name]) for name, place in self.places.items()}
@@ -162,9 +139,7 @@ class Layout:
     def blocks(self, rows: FloatArray) -> Iterator[slice]:
         """Yield runs of points whose rows take about 8 MiB; rows that lie in a file are let go of behind each.
 
-        Parameters
-        ----------
-        rows : array, shape (n, width)
+        Shapes: rows (n, width).
         """
         step = max(1, 2**20 // max(self.width, 1))
         for begin in range(0, len(rows), step):

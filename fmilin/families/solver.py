@@ -47,17 +47,7 @@ class _Reached:
 
 
 class Solver:
-    """What computes points: it holds the open model.
-
-    Parameters
-    ----------
-    plan : Plan
-
-    Raises
-    ------
-    FmilinError
-        When the model cannot be opened.
-    """
+    """What computes points: it holds the open model."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -80,13 +70,7 @@ class Solver:
         return Batches(self.base, plan.grid, varied)
 
     def check(self) -> None:
-        """Refuse what can be seen to be wrong before the first point.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When a name is unknown, or a parameter cannot be changed.
-        """
+        """Refuse what can be seen to be wrong before the first point."""
         plan, first = self.plan, self.plan.grid.values(0)
         for name in first:
             if self._kind(name) == "parameter":

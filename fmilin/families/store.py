@@ -43,18 +43,7 @@ def folder_of(path: Path) -> Path:
 class Store(Gathering):
     """A family that grows on the disk.
 
-    Parameters
-    ----------
-    plan : Plan
-    path : Path
-        The file that the family will go into.
-    resume : bool
-        Go on with what is there.
-
-    Raises
-    ------
-    UsageError
-        When the folder cannot be written, or holds another sweep, or one that nobody wants to go on with.
+    ``path``: the file that the family will go into. ``resume``: go on with what is there.
     """
 
     def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
@@ -98,13 +87,7 @@ class Store(Gathering):
     # -- growing -----------------------------------------------------------------------------------------
 
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
-        """Take in what came of some points, and write it.
-
-        Raises
-        ------
-        UsageError
-            When that fails; what was written before stays.
-        """
+        """Take in what came of some points, and write it."""
         points = []
         try:
             for outcome in outcomes:

@@ -24,18 +24,10 @@ ROUNDING_OF_VECTORS = 16.0
 
 @dataclass(frozen=True)
 class Tracks:
-    """Eigenvalues of a family.
+    """Eigenvalues of a family."""
 
-    Attributes
-    ----------
-    eigenvalues : array of complex, shape (n, P)
-        A column is one mode; NaN where there is no linear model.
-    errors : array, shape (n, P)
-        How far rounding may have moved each: closer ones are not told apart.
-    """
-
-    eigenvalues: Complex
-    errors: FloatArray
+    eigenvalues: Complex  # (n, P), a column is one mode; NaN where there is no linear model
+    errors: FloatArray  # (n, P), how far rounding may have moved each: closer ones are not told apart
 
 
 def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
@@ -46,11 +38,7 @@ def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
     distances between eigenvalues. The first point has them sorted by real part, then imaginary part. Where eigenvalues
     coincide their eigenvectors say nothing, and those of the point before stay.
 
-    Parameters
-    ----------
-    rows : array, shape (n, width)
-    layout : Layout
-    ok : array of bool, shape (\*shape)
+    Shapes: rows (n, width), ok (\*shape).
     """
     order, scales = layout.template.order, layout.template.full_states.scales
     values = np.full((len(rows), order), np.nan, dtype=np.complex128)

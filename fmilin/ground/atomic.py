@@ -14,13 +14,7 @@ __all__ = ["check_writable", "replaced_when_complete", "write_all", "write_atomi
 
 
 def check_writable(path: str | Path) -> Path:
-    """Return where ``path`` really lies, after trying that a file can be created there; leaves nothing behind.
-
-    Raises
-    ------
-    UsageError
-        When the folder is missing or not writable, or something other than a writable file has that name.
-    """
+    """Return where ``path`` really lies, after trying that a file can be created there; leaves nothing behind."""
     target = _target(path)
     descriptor, probe = _new_file_beside(target)
     os.close(descriptor)
@@ -29,25 +23,12 @@ def check_writable(path: str | Path) -> Path:
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to ``path``: an old file stays as it was until the new one is complete on the disk.
-
-    Raises
-    ------
-    UsageError
-        When the file cannot be written; an old file is then unharmed.
-    """
+    """Write ``content`` to ``path``: an old file stays as it was until the new one is complete on the disk."""
     write_all({path: content})
 
 
 def write_all(contents: Mapping[str | Path, bytes] | Mapping[Path, bytes]) -> None:
-    """Write several files: none takes the place of an old one until all are complete on the disk.
-
-    Raises
-    ------
-    UsageError
-        When one cannot be written; all old files are then unharmed, unless the system refuses the last step, the
-        renaming, after others have passed it.
-    """
+    """Write several files: none takes the place of an old one until all are complete on the disk."""
     staged: list[tuple[Path, Path]] = []
     try:
         for path, content in contents.items():
@@ -93,13 +74,7 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def replaced_when_complete(path: str | Path) -> Iterator[Path]:
-    """Yield the name of a file to fill; it takes the place of ``path`` when the block ends well, and is gone otherwise.
-
-    Raises
-    ------
-    UsageError
-        When the place cannot be written.
-    """
+    """Yield the name of a file to fill; it takes the place of ``path`` when the block ends well, else it is gone."""
     target = _target(path)
     descriptor, temporary = _new_file_beside(target)
     os.close(descriptor)

@@ -21,20 +21,15 @@ _OF_OLDER_FILES = frozenset({"way", "detour"})
 class Remark:
     """One warning or note that travels with a result.
 
-    Parameters
-    ----------
-    kind : str
-        What a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
+    kind: what a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
         ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"contact"`` (a foot that
         would have to be pulled, slides or tips over), ``"model"``; of a measured model also ``"sampled"``, and as mere
         information ``"steady"``, ``"standing"``, ``"least-squares"``, ``"held"``, ``"method"``, ``"other-method"``,
         ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
-    message : str
-        One sentence or two.
     """
 
     kind: str
-    message: str
+    message: str  # one sentence or two
 
     @property
     def is_information(self) -> bool:
@@ -53,10 +48,7 @@ class Remark:
 def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
     """Return the remark about what stays as it is between two events; none when nothing does.
 
-    Parameters
-    ----------
-    states : mapping of str to str
-        Values by name, as :meth:`fmilin.Model.discrete_states` returns them.
+    ``states``: values by name, as :meth:`fmilin.Model.discrete_states` returns them.
     """
     if not states:
         return []
@@ -71,11 +63,7 @@ def off_equilibrium(
 ) -> Remark:
     """Return the remark on a point that is no equilibrium.
 
-    Parameters
-    ----------
-    what : str
-        What moves there, or what was done about it: half a sentence.
-    meaning : str
-        What that means for the result: sentences, or none.
+    ``what``: what moves there, or what was done about it: half a sentence. ``meaning``: what that means for the result:
+    sentences, or none.
     """
     return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())

@@ -28,11 +28,6 @@ def new_folder() -> Path:
     """Return a new folder for temporary files that only this user can read; the caller removes it.
 
     Folders of processes that have ended without doing so are removed.
-
-    Raises
-    ------
-    UsageError
-        When there is no place for it.
     """
     try:
         parent = temporary_place()
@@ -45,13 +40,7 @@ def new_folder() -> Path:
 
 
 def temporary_file() -> IO[bytes]:
-    """Return a new file without a name, which ends with its use.
-
-    Raises
-    ------
-    UsageError
-        When there is no place for it.
-    """
+    """Return a new file without a name, which ends with its use."""
     try:
         return tempfile.TemporaryFile(dir=temporary_place())
     except OSError as error:

@@ -57,31 +57,18 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class IndependentCoordinates:
-    """P coordinates y at a point of N states, ``x - x0 = T (y - y0) + T_u (u - u0)``.
+    """P coordinates y at a point of N states, ``x - x0 = T (y - y0) + T_u (u - u0)``."""
 
-    Attributes
-    ----------
-    states, full_states : Signals
-        The P coordinates, and all N states.
-    y0 : array, shape (P,)
-    T : array, shape (N, P)
-    T_error : array, shape (N, P)
-    kind : str
-        As in :class:`~fmilin.linear_model.model.Method`.
-    condition_number, residual : float
-    T_u : array, shape (N, nu), or None
-        None: zeros.
-    """
-
+    # states, full_states: the P coordinates, and all N states
     states: Signals
     full_states: Signals
-    y0: FloatArray
-    T: FloatArray
-    T_error: FloatArray
-    kind: str
+    y0: FloatArray  # shape (P,)
+    T: FloatArray  # shape (N, P)
+    T_error: FloatArray  # shape (N, P)
+    kind: str  # as in :class:`~fmilin.linear_model.model.Method`
     condition_number: float = 1.0
     residual: float = 0.0
-    T_u: FloatArray | None = None
+    T_u: FloatArray | None = None  # (N, nu), None: zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +105,8 @@ def built(
 ) -> LinearModel:
     """Return the linear model, with the accuracy that follows from the errors of its entries.
 
-    Parameters
-    ----------
-    interface : Interface
-    coordinates : IndependentCoordinates
-    slopes : Slopes
-    point : Point
-    method : (str, int, int)
-        How derivatives were taken, visits to the model, exact directional derivatives.
-    remarks : sequence of Remark
-    sample_time : float
-        In seconds; 0: continuous.
+    ``method``: how derivatives were taken, visits to the model, exact directional derivatives. ``sample_time``: in
+    seconds; 0: continuous.
     """
     errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T

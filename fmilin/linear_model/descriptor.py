@@ -28,37 +28,22 @@ __all__ = ["Descriptor"]
 
 @dataclass(frozen=True, eq=False)
 class Descriptor:
-    """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point.
+    """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point."""
 
-    Parameters
-    ----------
-    E, A : array, shape (k, k)
-    B : array, shape (k, nu)
-    C : array, shape (ny, k)
-    D : array, shape (ny, nu)
-    f0 : array, shape (k,)
-        Zero at an equilibrium.
-    states : tuple of str
-        Names of z: coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations that an
-        output needs. The last two kinds are algebraic.
-    inputs, outputs : tuple of str
-    order : int
-        The number of finite eigenvalues, that of the linear model in independent coordinates.
-    difference : float
-        How well the eigenvalues and modes of that linear model solve ``s E z = A z``: the largest residual of a row
-        over the terms in it. NaN when there was no linear model to compare with.
-    """
-
-    E: FloatArray
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
-    f0: FloatArray
+    E: FloatArray  # shape (k, k)
+    A: FloatArray  # shape (k, k)
+    B: FloatArray  # shape (k, nu)
+    C: FloatArray  # shape (ny, k)
+    D: FloatArray  # shape (ny, nu)
+    f0: FloatArray  # (k,), zero at an equilibrium
+    # names of z: coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations that an output
+    # needs. The last two kinds are algebraic
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    order: int
+    order: int  # the number of finite eigenvalues, that of the linear model in independent coordinates
+    # how well the eigenvalues and modes of that linear model solve ``s E z = A z``: the largest residual of a row over
+    # the terms in it. NaN when there was no linear model to compare with
     difference: float = float("nan")
 
     def eigenvalues(self) -> NDArray[np.complex128]:
@@ -79,13 +64,7 @@ class Descriptor:
         return finite[np.lexsort((finite.imag, finite.real))]
 
     def with_interface(self, inputs: Sequence[str], outputs: Sequence[str]) -> Descriptor:
-        """Return the same system with some of its inputs and outputs, in the given order.
-
-        Raises
-        ------
-        UsageError
-            When it does not have one of them.
-        """
+        """Return the same system with some of its inputs and outputs, in the given order."""
         missing = [n for n in inputs if n not in self.inputs] + [n for n in outputs if n not in self.outputs]
         if missing:
             raise UsageError(f"The descriptor system has no input or output '{missing[0]}'.")
@@ -103,25 +82,11 @@ class Descriptor:
     def save(self, path: str | Path) -> None:
         """Write E, A, B, C, D, f0 and the names to a .mat or .npz file, for ``dss(A, B, C, D, E)``.
 
-        Parameters
-        ----------
-        path : str or Path
-            An existing file is replaced when the new one is complete.
-
-        Raises
-        ------
-        UsageError
-            When the suffix is another, or the file cannot be written.
+        ``path``: an existing file is replaced when the new one is complete.
         """
         perform("Descriptor.save", self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Descriptor:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        UsageError, ModelError
-            When the suffix is another; when the file is missing or something else.
-        """
+        """Read what :meth:`save` wrote."""
         return perform("Descriptor.load", path)

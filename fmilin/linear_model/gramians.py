@@ -24,11 +24,7 @@ def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tup
 
     With x - x0 = Re(shape z) and z' = lambda z + beta u, Gramians of Re z and Im z are 2 x 2 (1 x 1 of a real mode).
 
-    Parameters
-    ----------
-    linear : LinearModel
-    single : sequence of (complex, bool)
-        Eigenvalues of A, and whether each is single; NaN for the others, infinite where a mode does not decay.
+    ``single``: eigenvalues of A, and whether each is single; NaN for the others, infinite where a mode does not decay.
     """
     values, left, right = eigenvectors(linear.A)
     nu, ny = len(linear.inputs), len(linear.outputs)

@@ -18,13 +18,7 @@ __all__ = ["chosen_inputs", "with_inputs", "with_parameters_as_inputs"]
 def with_parameters_as_inputs(
     model: Model, point: OperatingPoint, names: Sequence[str]
 ) -> tuple[Model, OperatingPoint]:
-    """Return the model with those of ``names`` as further inputs that are none yet, and the point with their values.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the model has no such parameter, or cannot move it.
-    """
+    """Return the model with those of ``names`` as further inputs that are none yet, and the point with their values."""
     further = [name for name in dict.fromkeys(names) if not model.inputs.has(name)]
     if not further or not model.moves_parameters:
         return model, point
@@ -39,13 +33,7 @@ def with_parameters_as_inputs(
 
 
 def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
-    """Return which inputs are wanted, by number.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown or named twice.
-    """
+    """Return which inputs are wanted, by number."""
     chosen = [inputs.index_of(name, "an input of the model") for name in names]
     if len(set(chosen)) != len(chosen):
         raise UsageError(f"An input is named twice in {', '.join(names)}.")

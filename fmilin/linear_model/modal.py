@@ -40,59 +40,38 @@ UNANSWERED = 1e-9
 
 @dataclass(frozen=True)
 class ModeGroup:
-    """An eigenvalue, or a pair of complex ones; several where they cannot be told from each other.
+    """An eigenvalue, or a pair of complex ones; several where they cannot be told from each other."""
 
-    Attributes
-    ----------
-    eigenvalue : complex
-        In 1/s; the one of a pair with positive imaginary part, the mean of several. Of a sampled model log(z) / T.
-    count : int
-        Eigenvalues that are equal as far as they are known, a pair counting once: 1 as a rule.
-    is_pair : bool
-    """
-
+    # in 1/s; the one of a pair with positive imaginary part, the mean of several. Of a sampled model log(z) / T
     eigenvalue: complex
-    count: int
+    count: int  # eigenvalues that are equal as far as they are known, a pair counting once: 1 as a rule
     is_pair: bool
 
 
 @dataclass(frozen=True, eq=False)
 class ModalAnalysis:
-    """How modes, coordinates, inputs and outputs belong together. Rows are groups, slowest first.
-
-    Attributes
-    ----------
-    groups : tuple of ModeGroup
-    participation : array, shape (groups, P)
-        Participation factors of the coordinates, of every group with the sum 1.
-    controllability : array, shape (groups, nu)
-        The share of the mode in the impulse response of the coordinate in which it is largest; 0: not moved.
-    observability : array, shape (groups, ny)
-        The share of the mode in an output's free response from that coordinate for which it is largest.
-    unmoved, unseen : array of int, shape (groups, nu) and (groups, ny)
-        How many eigenvalues of the group this input alone cannot move, this output alone does not show; by the test of
-        Popov, Belevitch and Hautus.
-    uncontrollable, unobservable : array of int, shape (groups,)
-        The same for all inputs, all outputs together.
-    reached : array, shape (groups, nu)
-        Amplitude of the mode that an input of unit energy (the integral of u^2 is 1) can reach, in the unit of the
-        state that moves most: from the controllability Gramian. Infinite without damping; NaN for groups of several.
-    shown : array, shape (groups, ny)
-        Root of the energy of an output (the integral of its square) while the mode decays from amplitude 1.
-    hankel : array
-        Hankel singular values of the part that decays, of inputs and outputs in their sizes, largest first.
-    """
+    """How modes, coordinates, inputs and outputs belong together. Rows are groups, slowest first."""
 
     groups: tuple[ModeGroup, ...]
-    participation: FloatArray
+    participation: FloatArray  # (groups, P), participation factors of the coordinates, of every group with the sum 1
+    # (groups, nu), the share of the mode in the impulse response of the coordinate in which it is largest; 0: not moved
     controllability: FloatArray
+    # (groups, ny), the share of the mode in an output's free response from that coordinate for which it is largest
     observability: FloatArray
-    unmoved: NDArray[np.intp]
-    unseen: NDArray[np.intp]
+    # unmoved, unseen: how many eigenvalues of the group this input alone cannot move, this output alone does not show;
+    # by the test of Popov, Belevitch and Hautus
+    unmoved: NDArray[np.intp]  # shape (groups, nu)
+    unseen: NDArray[np.intp]  # shape (groups, ny)
+    # uncontrollable, unobservable: (groups,), the same for all inputs, all outputs together
     uncontrollable: NDArray[np.intp]
     unobservable: NDArray[np.intp]
+    # (groups, nu), amplitude of the mode that an input of unit energy (the integral of u^2 is 1) can reach, in the unit
+    # of the state that moves most: from the controllability Gramian. Infinite without damping; NaN for groups of
+    # several
     reached: FloatArray
+    # (groups, ny), root of the energy of an output (the integral of its square) while the mode decays from amplitude 1
     shown: FloatArray
+    # Hankel singular values of the part that decays, of inputs and outputs in their sizes, largest first
     hankel: FloatArray
 
 
@@ -117,12 +96,6 @@ class _Subspace:
 def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     """Return how modes, coordinates, inputs and outputs of a linear model belong together.
 
-    Parameters
-    ----------
-    linear : LinearModel
-
-    References
-    ----------
     I. J. Perez-Arriaga, G. C. Verghese, F. C. Schweppe: Selective modal analysis, IEEE Trans. PAS 101 (1982).
     A. M. A. Hamdan, A. H. Nayfeh: Measures of modal controllability and observability, J. Guidance 12 (1989).
     """
@@ -229,12 +202,8 @@ def _schur(A: FloatArray, inside: Complex, outside: Complex) -> tuple[Complex, C
 def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) -> FloatArray:
     """Return the largest share of each group over the coordinates, shape (groups, channels).
 
-    Parameters
-    ----------
-    parts, terms : list of array, shape (P, channels)
-        What each group adds, and the sum of the sizes of what it is made of.
-    twice : array, shape (groups,)
-        2 for pairs.
+    Shapes: twice (groups,), 2 for pairs. ``parts``, ``terms``, each (P, channels): what each group adds, and the sum of
+    the sizes of what it is made of.
     """
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))

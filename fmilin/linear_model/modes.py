@@ -14,18 +14,12 @@ __all__ = ["Mode", "modes_of", "rate_of", "shape_of"]
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """One real eigenvalue, or one pair of complex ones.
+    """One real eigenvalue, or one pair of complex ones."""
 
-    Parameters
-    ----------
-    eigenvalue : complex
-        In 1/s, the one of a pair with positive imaginary part. Of a sampled model: ``log(z) / sample_time``.
-    shape : array of complex, shape (N,)
-        How all N states move, dependent ones included: ``x - x0 = Re(shape exp(eigenvalue t))`` to first
-        order. Its largest entry is 1.
-    """
-
+    # in 1/s, the one of a pair with positive imaginary part. Of a sampled model: ``log(z) / sample_time``
     eigenvalue: complex
+    # (N,), how all N states move, dependent ones included: ``x - x0 = Re(shape exp(eigenvalue t))`` to first order. Its
+    # largest entry is 1
     shape: NDArray[np.complex128]
 
     @property
@@ -52,12 +46,7 @@ class Mode:
 def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mode, ...]:
     """Return the modes of ``dy/dt = A (y - y0)`` seen in ``x - x0 = T (y - y0)``, slowest first.
 
-    Parameters
-    ----------
-    A : array, shape (P, P)
-    T : array, shape (N, P)
-    sample_time : float
-        In seconds; when positive, A maps one sample to the next.
+    Shapes: A (P, P), T (N, P). ``sample_time``: in seconds; when positive, A maps one sample to the next.
     """
     if not len(A):
         return ()

@@ -34,71 +34,33 @@ class Plots(Pictures, Generic[Linear]):
     def eigenvalues(self, naive: Linear | None = None) -> Figure:
         """Return the eigenvalues in the complex plane, with rays of equal damping; of a sampled model log(z) / T.
 
-        Parameters
-        ----------
-        naive : LinearModel, optional
-            The same plant with all states as if they were independent: what that adds belongs to no motion, and is
-            grey.
-
-        Raises
-        ------
-        UsageError
-            When there are none.
+        ``naive``: the same plant with all states as if they were independent: what that adds belongs to no motion, and
+        is grey.
         """
         return perform("Plots.eigenvalues", self._drawn, naive)
 
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return the shapes of modes as bars with their phase, the states that move most.
 
-        Parameters
-        ----------
-        numbers : sequence of int, optional
-            Which ones, counted from 1 in the order of ``lin.modes()``; the six slowest by default.
-
-        Raises
-        ------
-        UsageError
-            When there are none, or no such one.
+        ``numbers``: which ones, counted from 1 in the order of ``lin.modes()``; the six slowest by default.
         """
         return perform("Plots.modes", self._drawn, numbers)
 
     def participation(self) -> Figure:
-        """Return which coordinates take part in which mode, which inputs move it, which outputs show it.
-
-        Raises
-        ------
-        UsageError
-            When there are no modes.
-        """
+        """Return which coordinates take part in which mode, which inputs move it, which outputs show it."""
         return perform("Plots.participation", self._drawn)
 
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams, drawn by python-control.
 
-        Parameters
-        ----------
-        inputs, outputs : sequence of str, optional
-            Channels by name; the first four of each by default.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When there is no such channel.
+        ``inputs``, ``outputs``: channels by name; the first four of each by default.
         """
         return perform("Plots.bode", self._drawn, inputs, outputs)
 
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, drawn by python-control: one panel for each channel.
 
-        Parameters
-        ----------
-        inputs, outputs : sequence of str, optional
-            Channels by name; the first four of each by default.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When there is no such channel.
+        ``inputs``, ``outputs``: channels by name; the first four of each by default.
         """
         return perform("Plots.nyquist", self._drawn, inputs, outputs)
 
@@ -113,24 +75,11 @@ class Plots(Pictures, Generic[Linear]):
     ) -> Figure:
         """Return the deviations of outputs from the point after a step of each input.
 
-        Parameters
-        ----------
-        inputs, outputs : sequence of str, optional
-            Channels by name; the first four of each by default.
-        against : Model, optional
-            The nonlinear model, which makes the same steps on its manifold. Without it each step is one unit.
-        amplitude : float, optional
-            Of the steps beside ``against``, in the unit of each input; by default what moves a state by a tenth of its
-            size.
-        stop_time : float, optional
-            How long they are followed, in seconds.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When there is no such channel, or ``against`` is another model.
-        NumericalError
-            When the nonlinear model cannot be integrated so far.
+        inputs, outputs: channels by name; the first four of each by default.
+        against: the nonlinear model, which makes the same steps on its manifold. Without it each step is one unit.
+        amplitude: of the steps beside ``against``, in the unit of each input; by default what moves a state by a tenth
+            of its size.
+        stop_time: how long they are followed, in seconds.
         """
         length = {"amplitude": amplitude, "stop_time": stop_time}
         if against is None:

@@ -23,91 +23,52 @@ Kind = Literal["point", "offset", "step", "sine", "drift"]
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One signal of both models over time, as deviations from the point.
-
-    Parameters
-    ----------
-    signal, unit : str
-    amplitude : float
-        Of the excitation.
-    times, linear, nonlinear : array, shape (nt,)
-    beyond : array, shape (nt,), or None
-        The nonlinear response to four times the amplitude, divided by four; None where there is none.
-    """
+    """One signal of both models over time, as deviations from the point."""
 
     signal: str
     unit: str
-    amplitude: float
-    times: FloatArray
-    linear: FloatArray
-    nonlinear: FloatArray
+    amplitude: float  # of the excitation
+    times: FloatArray  # shape (nt,)
+    linear: FloatArray  # shape (nt,)
+    nonlinear: FloatArray  # shape (nt,)
+    # (nt,), the nonlinear response to four times the amplitude, divided by four; None where there is none
     beyond: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """How far a channel of the linear model holds.
+    """How far a channel of the linear model holds."""
 
-    Parameters
-    ----------
-    limit : float
-        The amplitude up to which coordinates and outputs are right within 5 % of their largest response; of the
-        drift, the time in seconds.
-    at_least : bool
-        Whether the search ended before that amplitude was reached: it is larger than ``limit``.
-    limited_by : str
-        The signal that is wrong first, or the reason why the nonlinear model ends there.
-    motion : float
-        How far the linear model moves a state at the limit, in sizes of the states: the same for every unit.
-    """
-
+    # the amplitude up to which coordinates and outputs are right within 5 % of their largest response; of the drift,
+    # the time in seconds
     limit: float
-    at_least: bool = False
-    limited_by: str = ""
+    at_least: bool = False  # whether the search ended before that amplitude was reached: it is larger than ``limit``
+    limited_by: str = ""  # the signal that is wrong first, or the reason why the nonlinear model ends there
+    # how far the linear model moves a state at the limit, in sizes of the states: the same for every unit
     motion: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """One excitation, and how well the linear model answers it.
+    """One excitation, and how well the linear model answers it."""
 
-    Parameters
-    ----------
-    kind : {"point", "offset", "step", "sine", "drift"}
-        The values at the point; an offset of an independent coordinate; a step or a sine of an input; the motion
-        of a point that is no equilibrium.
-    signal, unit : str
-        The coordinate or input.
-    frequency : float or None
-        In rad/s, of a sine.
-    amplitude : float
-        At which the slopes were compared, in ``unit``.
-    slope_error : float
-        What is wrong with the linear response in the limit of small amplitudes, relative to its largest value:
-        extrapolated from ``amplitude``, its half and its quarter.
-    order : float
-        With which power of the amplitude the deviation shrinks: 2 (or more) where the linear model is right, 1
-        where it is wrong; NaN where there is no deviation beyond rounding.
-    tolerance : float
-        What ``slope_error`` may be.
-    worst : str
-        The signal with that error, or why there was nothing to compare.
-    validity : Validity or None
-        None where the channel fails.
-    trace : Trace or None
-        The response that shows most, at the limit of validity (or at ``amplitude`` where the channel fails).
-    """
-
+    # the values at the point; an offset of an independent coordinate; a step or a sine of an input; the motion of a
+    # point that is no equilibrium
     kind: Kind
-    signal: str
-    unit: str
-    frequency: float | None
-    amplitude: float
+    signal: str  # the coordinate or input
+    unit: str  # the coordinate or input
+    frequency: float | None  # in rad/s, of a sine
+    amplitude: float  # at which the slopes were compared, in ``unit``
+    # what is wrong with the linear response in the limit of small amplitudes, relative to its largest value:
+    # extrapolated from ``amplitude``, its half and its quarter
     slope_error: float
+    # with which power of the amplitude the deviation shrinks: 2 (or more) where the linear model is right, 1 where it
+    # is wrong; NaN where there is no deviation beyond rounding
     order: float
-    tolerance: float
-    worst: str
-    validity: Validity | None = None
+    tolerance: float  # what ``slope_error`` may be
+    worst: str  # the signal with that error, or why there was nothing to compare
+    validity: Validity | None = None  # None where the channel fails
+    # the response that shows most, at the limit of validity (or at ``amplitude`` where the channel fails)
     trace: Trace | None = None
 
     @property

@@ -40,18 +40,8 @@ class _Entry:
 def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) -> LinearModel:
     """Return the linear model with a remark where an entry is doubtful.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    beside : Neighbourhood
-        Where its slopes were measured; visited again only for the text of a refusal.
-    keep : bool
-        Whether it is wanted however inaccurate it is.
-
-    Raises
-    ------
-    NumericalError
-        When the estimate of an entry is beyond :data:`TOO_INACCURATE`.
+    ``beside``: where its slopes were measured; visited again only for the text of a refusal. ``keep``: whether it is
+    wanted however inaccurate it is.
     """
     doubtful = _doubtful(linear, beside)
     if not doubtful:

@@ -16,11 +16,7 @@ AHEAD = 1e-6
 def chattering_at(model: Model, point: OperatingPoint) -> str:
     """Return a sentence when events follow each other without end at the point; empty when they do not.
 
-    Parameters
-    ----------
-    model : Model
-        Its mode is that of its start afterwards.
-    point : OperatingPoint
+    ``model``: its mode is that of its start afterwards.
     """
     if not isinstance(model, Hybrid):
         return ""

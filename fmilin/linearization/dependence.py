@@ -81,16 +81,7 @@ def unmovable_combinations(linear: LinearModel) -> int:
 
 
 def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPoint) -> FloatArray:
-    """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes.
-
-    Parameters
-    ----------
-    linear : LinearModel
-        Of all states.
-    model : Model
-        Visited beside the point.
-    point : OperatingPoint
-    """
+    """Return the gradients of what seems to be kept of a model's states, shape (N, k), for states in their sizes."""
     candidates = _unmovable(linear)
     if not candidates.shape[1]:
         return candidates

@@ -22,13 +22,7 @@ FREE = "f0 keeps the motion."
 
 
 def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
-    """Visit the point itself and refuse NaN by name.
-
-    Raises
-    ------
-    NumericalError
-        When the rates are not determined there, or something is no number.
-    """
+    """Visit the point itself and refuse NaN by name."""
     try:
         base = model.evaluate(point.time, point.states, point.inputs)
     except NumericalError as error:

@@ -144,13 +144,7 @@ def _null_space(G: Any, kept: Sequence[int], model: Model) -> Any:
 def _compare(
     model: Model, equations: SparseEquations, point: OperatingPoint, w: FloatArray, directions: FloatArray
 ) -> None:
-    """Compare the slopes of r - W w with a central difference, along one direction in which all columns take part.
-
-    Raises
-    ------
-    NumericalError
-        When they disagree: the equations have a kink at the point.
-    """
+    """Compare the slopes of r - W w with a central difference, along one direction in which all columns take part."""
     t, n, x, u = point.time, equations.n, point.states, point.inputs
     sizes = np.concatenate((model.states.scales(x), np.maximum(np.abs(u), 1.0)))
     direction = directions @ np.random.default_rng(7).uniform(0.5, 1.0, directions.shape[1])

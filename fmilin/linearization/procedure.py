@@ -150,19 +150,8 @@ def linearize_next(
 ) -> tuple[LinearModel, Selection | None]:
     """Return the linear model at the next point of a path, and the coordinates that the point after it continues.
 
-    Parameters
-    ----------
-    model : Model
-        With the parameters of the point, and the outputs that are wanted.
-    point : OperatingPoint
-    request : Request
-    previous : Selection or None
-        Coordinates of the point before; None at the first.
-
-    Raises
-    ------
-    FmilinError
-        As :func:`linearize`.
+    ``model``: with the parameters of the point, and the outputs that are wanted. ``previous``: coordinates of the point
+    before; None at the first.
     """
     carried: list[Selection] = []
 

@@ -19,13 +19,7 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options of :func:`fmilin.linearize`, where they are explained; inputs and outputs are chosen beside it.
-
-    Raises
-    ------
-    UsageError
-        When a word is none of those, or choices exclude each other.
-    """
+    """The options of :func:`fmilin.linearize`, where they are explained; inputs and outputs are chosen beside it."""
 
     independent: Sequence[str] | None = None
     coordinates: str = "partition"

@@ -31,21 +31,8 @@ __all__ = ["linearize_at_singularity"]
 def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
     """Return the linear model over all velocities with G v = 0 at a point of rest.
 
-    Parameters
-    ----------
-    model : Model
-        Lagrange's equations: the form M, G, F must be known.
-    point : OperatingPoint
-        At rest.
-    independent : sequence of str, optional
-        Positions to keep; chosen by pivoted QR by default.
-
-    Raises
-    ------
-    UsageError
-        When the model is of another form, or the coordinates do not fit.
-    NumericalError
-        When the point is not at rest.
+    ``model``: Lagrange's equations: the form M, G, F must be known. ``independent``: positions to keep; chosen by
+    pivoted QR by default.
     """
     t, x, u = point.time, point.states, point.inputs
     form = model.second_order_form(t, x, u)

@@ -21,12 +21,7 @@ Strategy = Callable[[Model, OperatingPoint, Request], LinearModel]
 def strategy_for(model: Model, request: Request, general: Strategy) -> Strategy:
     """Return the procedure that answers a request.
 
-    Parameters
-    ----------
-    model : Model
-    request : Request
-    general : callable
-        The procedure for any model that can be evaluated.
+    ``general``: the procedure for any model that can be evaluated.
     """
     if request.formulation is not None:
         return by_formulation

@@ -18,13 +18,7 @@ SMALL = (1e-3, 1e-2)
 
 
 def unstuck(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
-    """Return a linear model that no input moves, unless larger pushes than those of a derivative move the model.
-
-    Raises
-    ------
-    NumericalError
-        With the inputs.
-    """
+    """Return a linear model that no input moves, unless larger pushes than those of a derivative move the model."""
     if model.names_limits:
         return linear
     sizes = model.inputs.scales(point.inputs)

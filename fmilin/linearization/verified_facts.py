@@ -39,12 +39,7 @@ _known: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> VerifiedFacts:
     """Return what is known of a model, to be added to; nothing where the point contradicts it.
 
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint
-    base : Evaluation
-        Of the model at the point.
+    ``base``: of the model at the point.
     """
     mode = dict(model.discrete_states())
     if len(model.event_indicators(point.time, point.states, point.inputs)):
@@ -59,13 +54,7 @@ def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> 
 
 
 def start_of(model: Model) -> OperatingPoint:
-    """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed.
-
-    Raises
-    ------
-    ConstraintError
-        When the start values violate the constraints.
-    """
+    """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
     mode, start = dict(model.discrete_states()), model.start
     try:
         found = _starts.get(model)

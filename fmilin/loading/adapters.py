@@ -28,27 +28,13 @@ _LOOKED_INTO = 4096
 
 
 class Adapter(ABC):
-    """What a distribution registers: it claims files and turns them into models.
+    """What a distribution registers: it claims files and turns them into models."""
 
-    Attributes
-    ----------
-    suffixes : tuple of str
-        Of the files that it reads, lower case, with the dot.
-    description : str
-        What these files are, in a few words: "MuJoCo models (MJCF, URDF)".
-    package : str
-        The distribution of the engine; empty when there is none.
-    oldest : tuple of int
-        The first version of it that will do, major and minor.
-    options : tuple of str
-        What :meth:`load_as` can be asked for.
-    """
-
-    suffixes: tuple[str, ...] = ()
-    description: str = ""
-    package: str = ""
-    oldest: tuple[int, ...] = ()
-    options: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()  # of the files that it reads, lower case, with the dot
+    description: str = ""  # what these files are, in a few words: "MuJoCo models (MJCF, URDF)"
+    package: str = ""  # the distribution of the engine; empty when there is none
+    oldest: tuple[int, ...] = ()  # the first version of it that will do, major and minor
+    options: tuple[str, ...] = ()  # what :meth:`load_as` can be asked for
 
     def claims(self, path: Path) -> bool:
         """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
@@ -56,13 +42,7 @@ class Adapter(ABC):
         return True
 
     def engine(self) -> str:
-        """Return what the adapter runs on, as found: "mujoco 3.3.2".
-
-        Raises
-        ------
-        ModelError
-            When it is missing or too old: what there is, what is needed, what to install.
-        """
+        """Return what the adapter runs on, as found: "mujoco 3.3.2"."""
         if not self.package:
             return ""
         from importlib import metadata
@@ -80,59 +60,28 @@ class Adapter(ABC):
 
     @abstractmethod
     def load(self, path: Path) -> Model:
-        """Return the model in the file.
-
-        Raises
-        ------
-        ModelError
-            When the engine rejects the file (with its message), or a part of it cannot be had.
-        """
+        """Return the model in the file."""
 
     def load_as(self, path: Path, options: Mapping[str, Any]) -> Model:
-        """Return the model in the file as it is asked for, by name, in what ``options`` lists.
-
-        Raises
-        ------
-        ModelError
-            As :meth:`load`.
-        """
+        """Return the model in the file as it is asked for, by name, in what ``options`` lists."""
         del options
         return self.load(path)
 
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
-        """Return the model in a file that was written as ``ADAPTER:FILE``: the engine's own, where there are others.
-
-        Raises
-        ------
-        ModelError
-            As :meth:`load`.
-        """
+        """Return the model in a file that was written as ``ADAPTER:FILE``: the engine's own, where there are others."""
         return self.load_as(path, options)
 
 
 @dataclass(frozen=True)
 class Installed:
-    """An adapter that is installed here; it is imported when it is first used.
-
-    Parameters
-    ----------
-    name : str
-    distribution : str
-        Name and version of what brings it.
-    """
+    """An adapter that is installed here; it is imported when it is first used."""
 
     name: str
-    distribution: str
+    distribution: str  # name and version of what brings it
     _entry: EntryPoint
 
     def adapter(self) -> Adapter:
-        """Import and return the adapter.
-
-        Raises
-        ------
-        ModelError
-            When it cannot be imported, or is none.
-        """
+        """Import and return the adapter."""
         try:
             found = self._entry.load()()
         except FmilinError:
@@ -165,13 +114,7 @@ def installed_adapters() -> list[Installed]:
 
 
 def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
-    """Return adapter and file of a source ``ADAPTER:FILE``, or None when it is not written so.
-
-    Raises
-    ------
-    UsageError
-        When it is the name of an adapter that is known but not installed, or of none, before a file.
-    """
+    """Return adapter and file of a source ``ADAPTER:FILE``, or None when it is not written so."""
     name, colon, file = text.partition(":")
     if not colon or not file or not name.isidentifier() or len(name) == 1:  # a single letter is a drive of Windows
         return None
@@ -187,15 +130,7 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
 
 
 def adapter_for(path: Path) -> Installed | None:
-    """Return the installed adapter that reads a file, or None.
-
-    Raises
-    ------
-    UsageError
-        When several claim it.
-    ModelError
-        When an adapter cannot be imported, or reads files of this suffix and there is no such file.
-    """
+    """Return the installed adapter that reads a file, or None."""
     if not path.is_file():
         if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
             raise missing_file(path)
@@ -214,15 +149,7 @@ def adapter_for(path: Path) -> Installed | None:
 
 
 def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
-    """Return the model that an adapter makes of a file.
-
-    Raises
-    ------
-    UsageError
-        When the adapter reads no such files, or does not know an option.
-    ModelError
-        When there is no such file, or the adapter or its engine refuses it.
-    """
+    """Return the model that an adapter makes of a file."""
     if not path.is_file():
         raise missing_file(path)
     found = adapter.adapter()

@@ -41,15 +41,7 @@ _UNDERSTOOD = (
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What is asked for, beside the source; see :func:`load`.
-
-    Parameters
-    ----------
-    settings : mapping of str to value
-        Values by name, of which those of states and inputs are left to the operating point; the others are parameters.
-    saved : SavedPoint, optional
-        Where feet are held, unless the settings have states.
-    """
+    """What is asked for, beside the source; see :func:`load`."""
 
     constraints: Sequence[str | Constraint] | None = None
     constraints_file: str | Path | None = None
@@ -57,9 +49,10 @@ class LoadRequest:
     time: float | None = None
     interface: str | None = None
     fmu: FmuOptions | None = None
+    # values by name, of which those of states and inputs are left to the operating point; the others are parameters
     settings: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    saved: SavedPoint | None = None
+    saved: SavedPoint | None = None  # where feet are held, unless the settings have states
 
 
 _OPTIONS = ("floating_base", "hold", "keyframe")
@@ -240,11 +233,6 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     """Return the constraints that come with an FMU, and where they were found.
 
     Beside it, as ``MODEL_STEM.fmilin.toml``; else inside, as ``extra/org.fmilin/constraints.toml``; else None.
-
-    Raises
-    ------
-    ConstraintError
-        When the file that was found is wrong.
     """
     from fmilin.model.constraints.file import read_constraints
 

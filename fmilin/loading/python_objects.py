@@ -42,11 +42,6 @@ def python_object(source: str) -> Any:
     """Return what ``path/to/file.py:name`` or ``package.module:name`` names, called if it is a function.
 
     None when ``source`` is no such text.
-
-    Raises
-    ------
-    UsageError, ModelError
-        As :func:`fmilin.load`.
     """
     match = _PYTHON.fullmatch(source)
     return None if match is None else _named_in_python(match)
@@ -73,13 +68,7 @@ def _named_in_python(match: re.Match[str]) -> Any:
 
 
 def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse keywords that a function does not take, before the blame falls on its file.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        Naming the keyword, with the nearest ones that there are.
-    """
+    """Refuse keywords that a function does not take, before the blame falls on its file."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of builtins nothing may be known

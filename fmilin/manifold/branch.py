@@ -32,20 +32,8 @@ def followed(
 ) -> tuple[FloatArray | None, float]:
     """Return the point with the held states of ``target``, and which part of the way there was followed.
 
-    Parameters
-    ----------
-    invariants : Invariants
-    t : float
-    start : array, shape (N,)
-        On the manifold.
-    target : array, shape (N,)
-        Only its held states count.
-    held : sequence of int
-
-    Returns
-    -------
-    tuple
-        None and a fraction below 1 where the branch ends or bends too sharply.
+    Shapes: start (N,), on the manifold. ``target`` (N,): only its held states count. Returns None and a fraction below
+    1 where the branch ends or bends too sharply.
     """
     way = np.zeros_like(start)
     way[list(held)] = target[list(held)] - start[list(held)]

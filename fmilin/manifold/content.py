@@ -28,16 +28,7 @@ def require_content(invariants: Invariants, t: float, x: FloatArray) -> None:
 
     Costs no visit but for residuals that the model computes and whose gradient is next to nothing at the point.
 
-    Parameters
-    ----------
-    invariants : Invariants
-    t : float
-    x : array, shape (N,)
-
-    Raises
-    ------
-    ConstraintError
-        With their names.
+    Shapes: x (N,).
     """
     empty = [*_written(invariants, t, x), *_computed(invariants, t, x)]
     if not empty:

@@ -33,17 +33,8 @@ KEPT = 1e3
 def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
     """Return the orthonormal basis of null(H) nearest to ``previous``.
 
-    Parameters
-    ----------
-    H : array, shape (M, N)
-        Of full row rank, columns scaled.
-    previous : array, shape (N, P)
-        A basis at a nearby point.
-
-    Returns
-    -------
-    array, shape (N, P)
-        It depends smoothly on H as long as the tangent space has turned by less than a right angle.
+    ``H`` (M, N): of full row rank, columns scaled. ``previous`` (N, P): a basis at a nearby point. Returns (N, P): it
+    depends smoothly on H as long as the tangent space has turned by less than a right angle.
     """
     n = H.shape[1]
     V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(n)
@@ -54,12 +45,7 @@ def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
 def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
     """Return the coordinates to use at a new point, and whether they are the previous ones.
 
-    Parameters
-    ----------
-    manifold : Manifold
-        At the new point.
-    previous : Selection
-        Linear coordinates chosen at the point before.
+    ``previous``: linear coordinates chosen at the point before.
     """
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
         if previous.scales is not None:  # sizes that change with the point would bend the way of the basis

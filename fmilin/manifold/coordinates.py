@@ -28,16 +28,9 @@ Solver = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class Coordinates(ABC):
-    """P coordinates y = rho(x).
+    """P coordinates y = rho(x)."""
 
-    Attributes
-    ----------
-    R : array, shape (P, N)
-        D rho at the point where they were chosen.
-    is_linear : bool
-    """
-
-    R: FloatArray
+    R: FloatArray  # (P, N), D rho at the point where they were chosen
     is_linear: bool
 
     @abstractmethod
@@ -58,29 +51,16 @@ class Coordinates(ABC):
 
     @abstractmethod
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
-        """Factor (D rho; H) at x, with H (M, N), rows normalized.
-
-        Raises
-        ------
-        NumericalError
-            When the matrix is exactly singular.
-        """
+        """Factor (D rho; H) at x, with H (M, N), rows normalized."""
 
 
 @dataclass(frozen=True)
 class LinearCoordinates(Coordinates):
-    """y = R x and w = S x, so that x = Rbar y + Sbar w (eqs. 2.33 to 2.36).
+    """y = R x and w = S x, so that x = Rbar y + Sbar w (eqs. 2.33 to 2.36)."""
 
-    Parameters
-    ----------
-    R : array, shape (P, N)
-    Rbar : array, shape (N, P)
-    Sbar : array, shape (N, M)
-    """
-
-    R: FloatArray
-    Rbar: FloatArray
-    Sbar: FloatArray
+    R: FloatArray  # shape (P, N)
+    Rbar: FloatArray  # shape (N, P)
+    Sbar: FloatArray  # shape (N, M)
 
     is_linear = True
 
@@ -119,11 +99,7 @@ class LinearCoordinates(Coordinates):
 class NonlinearCoordinates(Coordinates):
     """y_k = rho_k(x), an expression each; linear ones among them are welcome.
 
-    Parameters
-    ----------
-    functions : ExpressionFunctions
-        rho over the N states.
-    x0 : array, shape (N,)
+    Shapes: x0 (N,). ``functions``: rho over the N states.
     """
 
     is_linear = False

@@ -39,28 +39,14 @@ __all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
 
 @dataclass(frozen=True)
 class Frame:
-    """Independent coordinates at a point, checked.
-
-    Attributes
-    ----------
-    parametrization : LocalParametrization
-    selection : Selection
-        The P coordinates, their kind and condition number.
-    residual : float
-        Distance of the point from the manifold, in sizes of the states.
-    manifold : Manifold
-        What the choice was made from.
-    warnings : tuple of Remark
-    verified : Verified or None
-        How the motion was found to keep the constraints; None without any.
-    """
+    """Independent coordinates at a point, checked."""
 
     parametrization: LocalParametrization
-    selection: Selection
-    residual: float
-    manifold: Manifold
+    selection: Selection  # the P coordinates, their kind and condition number
+    residual: float  # distance of the point from the manifold, in sizes of the states
+    manifold: Manifold  # what the choice was made from
     warnings: tuple[Remark, ...]
-    verified: Verified | None
+    verified: Verified | None  # how the motion was found to keep the constraints; None without any
 
     @property
     def kind(self) -> str:
@@ -108,13 +94,7 @@ class Frame:
         return self.parametrization.derivative_error
 
     def verify_inputs(self, f_u: FloatArray, error: FloatArray) -> None:
-        """Check that no input leaves the manifold, from slopes of the rates and their errors, each (N, nu).
-
-        Raises
-        ------
-        ConstraintError
-            Naming the input and the constraint that it breaks.
-        """
+        """Check that no input leaves the manifold, from slopes of the rates and their errors, each (N, nu)."""
         if self.verified is not None:
             verify_inputs(self.parametrization, self.verified, f_u, error)
 
@@ -142,31 +122,12 @@ def frame_at(
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint
-        On the manifold.
-    named : sequence of str
-        States to keep; empty: choose them by ``kind``.
-    advised : sequence of str
-        What to take when nothing is named, as long as it determines the other states well; not named by anyone.
-    kind : {"partition", "tangent"}
-    previous : Selection, optional
-        Coordinates of the point before on a path: kept or carried on as long as they are good.
-    known : VerifiedFacts, optional
-        What was found of the model at other points, and need not be asked again; what is found here is added.
-    inputs_too : bool
-        Whether to check that no input leaves the manifold; :meth:`Frame.verify_inputs` does it with slopes at hand.
-
-    Raises
-    ------
-    UsageError
-        When the number of named coordinates is wrong.
-    ConstraintError
-        When the point violates the constraints, or a constraint vanishes everywhere or is no invariant of the model.
-    NumericalError
-        When the coordinates are singular or the point is a singular configuration.
+    named: states to keep; empty: choose them by ``kind``.
+    advised: what to take when nothing is named, as long as it determines the other states well; not named by anyone.
+    previous: coordinates of the point before on a path: kept or carried on as long as they are good.
+    known: what was found of the model at other points, and need not be asked again; what is found here is added.
+    inputs_too: whether to check that no input leaves the manifold; :meth:`Frame.verify_inputs` does it with slopes at
+        hand.
     """
     known = known or VerifiedFacts()
     invariants = _invariants_at(model, point, known, named)
@@ -200,13 +161,7 @@ def frame_at(
 
 
 def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
-    """Return the manifold at a point, which invariants are independent there, and how clear that is.
-
-    Raises
-    ------
-    NumericalError
-        When a gradient is not finite.
-    """
+    """Return the manifold at a point, which invariants are independent there, and how clear that is."""
     t, x, scales = point.time, point.states, invariants.scales
     gradient = invariants.gradient(t, x)
     if not np.isfinite(gradient.H).all():
@@ -226,13 +181,7 @@ def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold
 
 
 def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) -> tuple[int, ...]:
-    """Return which states a partition keeps at a point, by number; nothing is verified.
-
-    Raises
-    ------
-    UsageError, NumericalError
-        As :func:`frame_at`.
-    """
+    """Return which states a partition keeps at a point, by number; nothing is verified."""
     manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named), point)[0]
     return _selected(manifold, named, "partition", {}).kept or ()
 

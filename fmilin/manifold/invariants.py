@@ -43,26 +43,15 @@ BEYOND_ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class Gradient:
-    """H = Dh with an error estimate.
+    """H = Dh with an error estimate."""
 
-    Attributes
-    ----------
-    H : array, shape (m, N)
-    error : array, shape (m, N)
-        Estimated absolute error of each entry; 0 where exact.
-    reference : array, shape (m,)
-        The size of the terms that a row was summed from, in units of the row, with states scaled.
-    noise : array, shape (m,)
-        Of h itself: rates that come from the model bring their noise; 0 where that is no more than rounding.
-    scales : array, shape (N,)
-        Sizes of the states.
-    """
-
-    H: FloatArray
-    error: FloatArray
+    H: FloatArray  # shape (m, N)
+    error: FloatArray  # (m, N), estimated absolute error of each entry; 0 where exact
+    # (m,), the size of the terms that a row was summed from, in units of the row, with states scaled
     reference: FloatArray
+    # (m,), of h itself: rates that come from the model bring their noise; 0 where that is no more than rounding
     noise: FloatArray
-    scales: FloatArray
+    scales: FloatArray  # (N,), sizes of the states
 
     @cached_property
     def is_exact(self) -> bool:
@@ -92,24 +81,11 @@ class Gradient:
 class Invariants:
     """h(t, x): the residuals that a model declares, then the hidden ones.
 
-    Parameters
-    ----------
-    model : Model
-    inputs : array, shape (nu,)
-        Held while the states move.
-    pairs : mapping of int to int
-        States whose derivative is another state (:func:`fmilin.manifold.kinematics.kinematic_pairs`).
-    scales : array, shape (N,)
-        Sizes of the states.
-    moving : bool, optional
-        Whether constraints depend on time, where that is known already.
-    declared_alone : bool
-        Leave out what is hidden: expressions over the states need no visit to the model then.
-
-    Raises
-    ------
-    ConstraintError
-        When an input prescribes a motion and the model does not take its derivative.
+    Shapes: scales (N,), sizes of the states.
+    inputs (nu,): held while the states move.
+    pairs: states whose derivative is another state (:func:`fmilin.manifold.kinematics.kinematic_pairs`).
+    moving: whether constraints depend on time, where that is known already.
+    declared_alone: leave out what is hidden: expressions over the states need no visit to the model then.
     """
 
     def __init__(

@@ -36,18 +36,10 @@ RIDGE = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """States at many points.
+    """States at many points."""
 
-    Attributes
-    ----------
-    states : array, shape (points, N)
-        NaN where there is no point.
-    reasons : tuple of str
-        Why not; empty where there is one.
-    """
-
-    states: FloatArray
-    reasons: tuple[str, ...]
+    states: FloatArray  # (points, N), NaN where there is no point
+    reasons: tuple[str, ...]  # why not; empty where there is one
 
     @property
     def ok(self) -> np.ndarray:
@@ -123,13 +115,7 @@ def assembled(
 ) -> Assembled:
     """Return the states at many points, with a reason instead where there is none.
 
-    Parameters
-    ----------
-    model : Model
-    held : mapping of str to array, shape (points,)
-        States by name.
-    inputs : array, shape (points, nu)
-    time : float, optional
+    Shapes: held, each (points,), states by name; inputs (points, nu).
     """
     t = model.start.time if time is None else float(time)
     places = np.array([model.states.positions[name] for name in held], dtype=np.intp)
@@ -177,24 +163,14 @@ def _in_batches(model: Model, t: float, x: FloatArray) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """What the points have in common.
-
-    Attributes
-    ----------
-    start : array, shape (N,)
-    places : array of int
-        The held states.
-    rows : list of int
-        Constraints that are independent at the start.
-    scales, D : array, shape (N,)
-        Sizes of the states; of those that are not held, 0 for the others.
-    """
+    """What the points have in common."""
 
     model: Model
     t: float
-    start: FloatArray
-    places: np.ndarray
-    rows: list[int]
+    start: FloatArray  # shape (N,)
+    places: np.ndarray  # the held states
+    rows: list[int]  # constraints that are independent at the start
+    # scales, D: (N,), sizes of the states; of those that are not held, 0 for the others
     scales: FloatArray
     D: FloatArray
 

@@ -29,16 +29,8 @@ FAR_ALONE = 2.0**-2
 class Neighbourhood:
     """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs.
 
-    Parameters
-    ----------
-    model : Model
-    frame : Frame
-        Where its coordinates come from; its constraints are those of another model if need be.
-    point : OperatingPoint
-    base : Evaluation
-        Of the model at the point.
-    pairs : mapping of int to int, optional
-        States whose derivative is another state; those of the frame by default.
+    ``frame``: where its coordinates come from; its constraints are those of another model if need be. ``base``: of the
+    model at the point. ``pairs``: states whose derivative is another state; those of the frame by default.
     """
 
     def __init__(
@@ -120,19 +112,7 @@ class Neighbourhood:
     def at(self, displacement: FloatArray, *, again: bool = False) -> FloatArray:
         """Return rates and outputs at a displacement of all columns, shape (P + nu,), on the manifold.
 
-        Parameters
-        ----------
-        displacement : array, shape (P + nu,)
-        again : bool
-            Whether the model is visited even where it has been.
-
-        Raises
-        ------
-        EventCrossingError
-            When the displaced point lies beyond an event of the model.
-        ModelError
-            When it cannot be evaluated there. Where that costs the model its instance far from the point, it is not
-            asked in places as far away any more: what is not seen there counts as not possible to see.
+        Shapes: displacement (P + nu,). ``again``: whether the model is visited even where it has been.
         """
         if self._border < np.inf and self._size(displacement) >= self._border:
             raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
@@ -190,13 +170,7 @@ class Neighbourhood:
         return found
 
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
-        """Difference all columns, or some, moving those together that no row sees together.
-
-        Raises
-        ------
-        NumericalError
-            With the name of the variable beside whose value the model cannot be evaluated or has an event.
-        """
+        """Difference all columns, or some, moving those together that no row sees together."""
         chosen = list(range(self.p + self.k)) if columns is None else columns
         groups = [[j] for j in chosen]
         pattern = self._pattern() if columns is None else None

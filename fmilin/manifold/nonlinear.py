@@ -36,19 +36,7 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
     P of them are needed, or the positions of a second-order model: their rates ``der(name)`` are then the
     velocity coordinates (eq. 2.26).
 
-    Parameters
-    ----------
-    manifold : Manifold
-    named : sequence of str
-    parameters : mapping of str to float
-        What the expressions may use beside the states.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When an expression cannot be read, uses an unknown name, or their number is wrong.
-    NumericalError
-        When the coordinates are not one-to-one at the point.
+    ``parameters``: what the expressions may use beside the states.
     """
     chosen = [_coordinate(text, manifold.states, parameters) for text in named]
     names = [c.name for c in chosen]

@@ -111,13 +111,7 @@ def _advice(model: Model) -> str:
 def assembled_from(
     model: Model, t: float, start: FloatArray, u: FloatArray, values: Mapping[str, float]
 ) -> OperatingPoint:
-    """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say.
-
-    Raises
-    ------
-    ConstraintError, NumericalError
-        As :func:`operating_point`.
-    """
+    """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say."""
     x, held = start.copy(), [model.states.positions[name] for name in values]
     x[held] = list(values.values())
     invariants = _invariants(RememberingModel(model), u, model.states.scales(x))
@@ -156,13 +150,7 @@ def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[i
 def _assembled(
     invariants: Invariants, t: float, start: FloatArray, x: FloatArray, held: Sequence[int]
 ) -> tuple[FloatArray, tuple[Remark, ...]]:
-    """Return the point with the held states of x on the branch of the start values, or else the nearest that there is.
-
-    Raises
-    ------
-    ConstraintError
-        When no point with these states is found.
-    """
+    """Return the point with the held states of x on the branch of the start values, or else the nearest one."""
     states = invariants.model.states
     try:
         origin: FloatArray | None = _projected(invariants, t, start, ())
@@ -233,13 +221,7 @@ def consistent_states(
     *,
     project: bool,
 ) -> FloatArray:
-    """Return the states of a large model on its manifold, nearest to x.
-
-    Raises
-    ------
-    ConstraintError
-        When nothing is held, ``project`` is not set and x is farther than 1e-6 away; when there is no such point.
-    """
+    """Return the states of a large model on its manifold, nearest to x."""
     if not held and not project:
         distance = equations.distance(x, u, t)
         if not distance <= CONSISTENT:
@@ -254,26 +236,14 @@ def consistent_states(
 
 
 def model_at(model: Model, point: OperatingPoint) -> Model:
-    """Return ``model`` with the parameters of ``point``: a trimmed point may have others than the model.
-
-    Raises
-    ------
-    UsageError
-        When the source cannot change its parameters, or the point has other sizes than the model.
-    """
+    """Return ``model`` with the parameters of ``point``: a trimmed point may have others than the model."""
     require_sizes(model, point)
     changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
     return model.with_parameters(changed) if changed else model
 
 
 def require_sizes(model: Model, point: OperatingPoint) -> None:
-    """Refuse a point of another model.
-
-    Raises
-    ------
-    UsageError
-        When the point has another number of states or inputs.
-    """
+    """Refuse a point of another model."""
     wanted, given = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
     if given != wanted:
         raise UsageError(

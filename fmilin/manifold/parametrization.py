@@ -35,22 +35,8 @@ FAR = 1e3
 class LocalParametrization:
     """Psi near a point of the manifold.
 
-    Parameters
-    ----------
-    invariants : Invariants
-    rows : sequence of int
-        The M independent ones among the rows of h.
-    coordinates : Coordinates
-    time : float
-    x0 : array, shape (N,)
-        A point on the manifold.
-    condition_number : float, optional
-        Of (R; H) at x0, rows and columns scaled, where it is known already.
-
-    Raises
-    ------
-    NumericalError
-        When the coordinates do not determine the point (eq. 2.22 violated).
+    ``rows``: the M independent ones among the rows of h. ``x0`` (N,): a point on the manifold. ``condition_number``: of
+    (R; H) at x0, rows and columns scaled, where it is known already.
     """
 
     def __init__(
@@ -97,20 +83,9 @@ class LocalParametrization:
     ) -> FloatArray:
         """Return x on the manifold with coordinates y, shape (N,).
 
-        Parameters
-        ----------
-        y : array, shape (P,)
-        time : float, optional
-            Where the constraints depend on time; that of the point by default.
-        inputs : array, shape (nu,), optional
-            Where the constraints depend on inputs; those of the point by default.
-        near : array, shape (N,), optional
-            A guess of x; where the tangent leads by default.
-
-        Raises
-        ------
-        NumericalError
-            When Newton's iteration does not converge: y is outside the neighbourhood of the point.
+        Shapes: y (P,). ``time``: where the constraints depend on time; that of the point by default. ``inputs`` (nu,):
+        where the constraints depend on inputs; those of the point by default. ``near`` (N,): a guess of x; where the
+        tangent leads by default.
         """
         start = self.x0 + self.derivative @ (y - self.y0) if near is None else near.copy()
         if self.coordinates.is_linear:

@@ -40,20 +40,8 @@ def project(
     Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant
     constraints do no harm; where H is measured they are left out, or their noise would move the point.
 
-    Parameters
-    ----------
-    invariants : Invariants
-    t : float
-    x : array, shape (N,)
-    held : sequence of int
-        States that must not move.
-    beside : bool
-        Whether to start again beside x when that leads nowhere.
-
-    Raises
-    ------
-    ConstraintError
-        When no such point is found; with the residuals that remain.
+    Shapes: x (N,). ``held``: states that must not move. ``beside``: whether to start again beside x when that leads
+    nowhere.
     """
     if not len(invariants):
         return x.copy()
@@ -85,14 +73,7 @@ def project(
 def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int], moved: FloatArray) -> FloatArray:
     """Return where the tangent leads when the held states of a point on the manifold move, the shortest way.
 
-    Parameters
-    ----------
-    invariants : Invariants
-    t : float
-    x : array, shape (N,)
-    held : sequence of int
-    moved : array, shape (N,)
-        How far; zero but for the held states.
+    Shapes: x (N,). ``moved`` (N,): how far; zero but for the held states.
     """
     gradient = invariants.gradient(t, x)
     D = invariants.scales.copy()
@@ -213,20 +194,8 @@ def require_on_manifold(
 ) -> float:
     """Return the distance of a point from the manifold, in sizes of the states; refuse one that is too far away.
 
-    Parameters
-    ----------
-    invariants : Invariants
-    t : float
-    x : array, shape (N,)
-    nearer : float
-        Points closer than this, less what noise accounts for, count as being on it.
-    otherwise, advice : str
-        What is said of a point that is not, before and after the residuals.
-
-    Raises
-    ------
-    ConstraintError
-        With the residuals by name.
+    Shapes: x (N,). ``nearer``: points closer than this, less what noise accounts for, count as being on it.
+    ``otherwise``, ``advice``: what is said of a point that is not, before and after the residuals.
     """
     distance, noise = _distance(invariants, t, x)
     far = ~(distance - noise <= nearer)

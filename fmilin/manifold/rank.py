@@ -47,14 +47,8 @@ def scaled(
 
     That is its norm. Rows that are only rounding become zero; what they would be divided by is the size of their terms.
 
-    Parameters
-    ----------
-    H : array, shape (m, N)
-    scales : array, shape (N,)
-    reference : array, shape (m,)
-        The size of the terms that each row was summed from: a row 1e-12 times smaller is zero.
-    error : array, shape (m, N)
-        Estimated error of H: a row that is mostly error is zero, too.
+    Shapes: H (m, N), scales (N,). ``reference`` (m,): the size of the terms that each row was summed from: a row 1e-12
+    times smaller is zero. ``error`` (m, N): estimated error of H: a row that is mostly error is zero, too.
     """
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)

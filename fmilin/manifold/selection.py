@@ -35,32 +35,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Manifold:
-    """What a choice of coordinates needs to know about the manifold at a point.
-
-    Attributes
-    ----------
-    states : Signals
-    H : array, shape (M, N)
-        Gradient of the independent invariants.
-    Hs : array, shape (M, N)
-        The same with columns in sizes of the states and rows normalized.
-    position_rows : array of bool, shape (M,)
-    linear : callable
-        Returns in which states all velocity-level invariants are linear, array of bool, shape (N,).
-    pairs : mapping of int to int
-        Position to velocity where der(q) = v.
-    scales : array, shape (N,)
-    x0 : array, shape (N,)
-    """
+    """What a choice of coordinates needs to know about the manifold at a point."""
 
     states: Signals
-    H: FloatArray
-    Hs: FloatArray
-    position_rows: np.ndarray
+    H: FloatArray  # (M, N), gradient of the independent invariants
+    Hs: FloatArray  # (M, N), the same with columns in sizes of the states and rows normalized
+    position_rows: np.ndarray  # shape (M,)
+    # returns in which states all velocity-level invariants are linear, array of bool, shape (N,)
     linear: Callable[[], NDArray[np.bool_]]
-    pairs: Mapping[int, int]
-    scales: FloatArray
-    x0: FloatArray
+    pairs: Mapping[int, int]  # position to velocity where der(q) = v
+    scales: FloatArray  # shape (N,)
+    x0: FloatArray  # shape (N,)
 
     @property
     def order(self) -> int:
@@ -86,38 +71,19 @@ class Manifold:
 
 @dataclass(frozen=True)
 class Selection:
-    """Chosen coordinates.
-
-    Attributes
-    ----------
-    kind : {"named", "partition", "tangent"}
-    signals : Signals
-        Names and units of y.
-    coordinates : Coordinates
-    condition_number : float
-        Of (R; H), scaled.
-    kept : tuple of int, or None
-        The states that the coordinates are, in order; None where they are none.
-    scales : array, shape (N,), or None
-        Sizes of the states in which a tangent basis is orthonormal: they stay when it is carried on.
-    """
+    """Chosen coordinates."""
 
     kind: str
-    signals: Signals
+    signals: Signals  # names and units of y
     coordinates: Coordinates
-    condition_number: float
-    kept: tuple[int, ...] | None = None
+    condition_number: float  # of (R; H), scaled
+    kept: tuple[int, ...] | None = None  # the states that the coordinates are, in order; None where they are none
+    # (N,), sizes of the states in which a tangent basis is orthonormal: they stay when it is carried on
     scales: FloatArray | None = None
 
 
 def require_kind(kind: str) -> None:
-    """Refuse a word that is no kind of coordinates.
-
-    Raises
-    ------
-    UsageError
-        With those that are.
-    """
+    """Refuse a word that is no kind of coordinates."""
     if kind not in ("partition", "tangent"):
         raise UsageError(f"'{kind}' is no way to choose coordinates: use partition or tangent.")
 
@@ -129,15 +95,7 @@ def select_partition(manifold: Manifold, *, keep: Sequence[int] = ()) -> Selecti
 
 
 def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
-    """Keep the states that the user names: P of them, or the positions of a second-order model.
-
-    Raises
-    ------
-    UnknownNameError, UsageError
-        When a name is unknown, named twice, or their number is wrong.
-    NumericalError
-        When they do not determine the other states (with the condition number and a better choice).
-    """
+    """Keep the states that the user names: P of them, or the positions of a second-order model."""
     chosen = [_state_called(name, manifold.states) for name in names]
     if len(set(chosen)) != len(chosen):
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")

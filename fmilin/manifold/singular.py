@@ -41,10 +41,7 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
 def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
     """Return (direction a, w^2) for every branch, where two branches cross: one self-stress, two null velocities.
 
-    Returns
-    -------
-    list
-        Empty when the crossing is of another kind.
+    Empty when the crossing is of another kind.
     """
     U, sigma, Vt = linalg.svd(form.G)
     rank = int(np.count_nonzero(sigma > RANK * sigma[0]))

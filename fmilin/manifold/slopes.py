@@ -49,20 +49,8 @@ class TangentSlopes:
 def measure(beside: Neighbourhood, derivatives: str | Differences, known: VerifiedFacts | None = None) -> TangentSlopes:
     """Return the slopes at a point along every coordinate and every input.
 
-    Parameters
-    ----------
-    beside : Neighbourhood
-    derivatives : {"auto", "exact", "differences"} or Differences
-    known : VerifiedFacts, optional
-        Where all products agreed with differences at another point, one direction through all columns is compared
-        here; what is found is added.
-
-    Raises
-    ------
-    UsageError
-        When exact derivatives are demanded and the model has none.
-    NumericalError
-        When the model cannot be evaluated around the point, or has a kink or an event there.
+    ``known``: where all products agreed with differences at another point, one direction through all columns is
+    compared here; what is found is added.
     """
     if isinstance(derivatives, Differences):
         return _split(beside, _differenced(beside, derivatives), "differences", ())

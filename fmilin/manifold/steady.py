@@ -56,54 +56,27 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Coordinates in which a motion is steady, confirmed further on.
-
-    Attributes
-    ----------
-    selection : Selection
-    carried : tuple of str
-        Those on which nothing depends and whose rates change all the same.
-    later : float
-        How much later A was the same, in s.
-    """
+    """Coordinates in which a motion is steady, confirmed further on."""
 
     selection: Selection
-    carried: tuple[str, ...]
-    later: float
+    carried: tuple[str, ...]  # those on which nothing depends and whose rates change all the same
+    later: float  # how much later A was the same, in s
 
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """How the point moves.
+    """How the point moves."""
 
-    Attributes
-    ----------
-    fastest : int or None
-        The state that moves fastest in its size; None at an equilibrium.
-    has_choice : bool
-        Whether there are constraints, and so other coordinates that might have been taken.
-    steady : Steady or None
-        Coordinates in which the motion is steady, if some were found.
-    """
-
-    fastest: int | None = None
-    has_choice: bool = True
-    steady: Steady | None = None
+    fastest: int | None = None  # the state that moves fastest in its size; None at an equilibrium
+    has_choice: bool = True  # whether there are constraints, and so other coordinates that might have been taken
+    steady: Steady | None = None  # coordinates in which the motion is steady, if some were found
 
 
 def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes) -> Motion:
     """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are.
 
-    Parameters
-    ----------
-    model : Model
-        Visited at five points where the motion may be steady, else nowhere.
-    point : OperatingPoint
-    base : Evaluation
-        Of the model at the point.
-    frame : Frame
-    slopes : TangentSlopes
-        In the coordinates of the frame.
+    ``model``: visited at five points where the motion may be steady, else nowhere. ``base``: of the model at the point.
+    ``slopes``: in the coordinates of the frame.
     """
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
@@ -259,13 +232,7 @@ class _Search:
         return Steady(frame.selection, carried, there.later), changed
 
     def _reached(self, frame: Frame, path: FloatArray, later: float) -> _Place:
-        """Go on for so long, or as long as the coordinates lead.
-
-        Raises
-        ------
-        NumericalError
-            When they do not even lead a small part of the way.
-        """
+        """Go on for so long, or as long as the coordinates lead."""
         for part in PARTS[:-1]:
             with suppress(NumericalError):
                 return self._visited(frame, frame.y0 + part * later * path, part * later)
@@ -298,13 +265,7 @@ class _Search:
         return coordinates.R @ along + bend @ frame.T
 
     def _visited(self, frame: Frame, y: FloatArray, later: float, near: FloatArray | None = None) -> _Place:
-        """Visit the model at coordinates y, so much later.
-
-        Raises
-        ------
-        NumericalError
-            Where there is no such point, or an event lies before it.
-        """
+        """Visit the model at coordinates y, so much later."""
         t, u = self.point.time, self.point.inputs
         x = frame.parametrization.psi(y, near=near)
         f = self.model.evaluate(t + later, x, u).derivatives

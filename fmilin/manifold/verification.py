@@ -27,18 +27,10 @@ SAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What the check found.
+    """What the check found."""
 
-    Attributes
-    ----------
-    typical : array, shape (N,)
-        The largest rates that were seen.
-    tolerance : float
-        What counted as zero.
-    """
-
-    typical: FloatArray
-    tolerance: float
+    typical: FloatArray  # (N,), the largest rates that were seen
+    tolerance: float  # what counted as zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +48,8 @@ class _Sample:
 def verify_invariance(parametrization: LocalParametrization, known: VerifiedFacts | None = None) -> Verified:
     """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5).
 
-    Parameters
-    ----------
-    parametrization : LocalParametrization
-    known : VerifiedFacts, optional
-        Where the motion was found to keep the constraints beside another point, as many of them independent as
-        here, the point itself is enough; what is found here is added.
-
-    Raises
-    ------
-    ConstraintError
-        Naming the constraint that is no invariant, and by how much.
-    NumericalError
-        When fewer constraints are independent at the point than beside it: a singular configuration.
+    ``known``: where the motion was found to keep the constraints beside another point, as many of them independent as
+    here, the point itself is enough; what is found here is added.
     """
     known = known or VerifiedFacts()
     if (verified := _verified_here(parametrization, known)) is not None:
@@ -175,13 +156,7 @@ def _sample(parametrization: LocalParametrization, x: FloatArray, u: FloatArray)
 
 
 def require_kept(names: Sequence[str], violation: FloatArray, tolerance: float) -> None:
-    """Refuse constraints that change along the motion by more than ``tolerance`` of the size of their terms.
-
-    Raises
-    ------
-    ConstraintError
-        With the relative changes by name.
-    """
+    """Refuse constraints that change along the motion by more than ``tolerance`` of the size of their terms."""
     bad = {n: float(v) for n, v in zip(names, violation, strict=True) if not v <= tolerance}
     if not bad:
         return
@@ -214,18 +189,7 @@ def verify_inputs(
     Asked of the independent constraints (a redundant one may be nothing but noise), and of models whose inputs do not
     move the manifold itself.
 
-    Parameters
-    ----------
-    parametrization : LocalParametrization
-    verified : Verified
-        What :func:`verify_invariance` found.
-    f_u, error : array, shape (N, nu)
-        Slopes of the rates and their estimated errors.
-
-    Raises
-    ------
-    ConstraintError
-        Naming the input and the constraint.
+    ``f_u``, ``error`` (N, nu): slopes of the rates and their estimated errors.
     """
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
     if invariants.prescribing or not rows or not f_u.size:

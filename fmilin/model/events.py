@@ -16,21 +16,11 @@ __all__ = ["Hybrid", "Passage"]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a hybrid model says after an accepted step or after an event.
+    """What a hybrid model says after an accepted step or after an event."""
 
-    Parameters
-    ----------
-    states : array, shape (N,)
-        The states to go on from.
-    wants_event : bool
-        Whether the model asks for an event here (after a step only).
-    terminates : bool
-        Whether the model asks to end the simulation.
-    """
-
-    states: FloatArray
-    wants_event: bool = False
-    terminates: bool = False
+    states: FloatArray  # (N,), the states to go on from
+    wants_event: bool = False  # whether the model asks for an event here (after a step only)
+    terminates: bool = False  # whether the model asks to end the simulation
 
 
 class Hybrid(ABC):
@@ -44,12 +34,7 @@ class Hybrid(ABC):
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Carry out what happens at a point: the mode changes, and states may jump.
 
-        Parameters
-        ----------
-        t : float
-        x : array, shape (N,)
-            States just before the event.
-        u : array, shape (nu,)
+        Shapes: u (nu,). ``x`` (N,): states just before the event.
         """
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:

@@ -50,24 +50,12 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Whose model it is: travels with every linear model.
+    """Whose model it is: travels with every linear model."""
 
-    Parameters
-    ----------
-    name : str
-        The model's own name.
-    guid : str
-        GUID (FMI 1, 2), instantiation token (FMI 3); empty for native models.
-    tool : str
-        What generated it.
-    fmi_version : str
-        Empty for native models.
-    """
-
-    name: str
-    guid: str = ""
-    tool: str = ""
-    fmi_version: str = ""
+    name: str  # the model's own name
+    guid: str = ""  # GUID (FMI 1, 2), instantiation token (FMI 3); empty for native models
+    tool: str = ""  # what generated it
+    fmi_version: str = ""  # empty for native models
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,83 +115,42 @@ class SecondOrderForm:
     """M v' + G' lambda = F with G v' = -Gdot v at one point, taken apart: what a singular configuration needs.
 
     Where G loses rank, v' and lambda are those of least norm.
-
-    Attributes
-    ----------
-    positions, velocities : array of int, shape (n,)
-        Which states are q and v.
-    M : array, shape (n, n)
-    G : array, shape (m, n)
-    multipliers : array, shape (m,)
-        lambda, of least norm.
-    accelerations : array, shape (n,)
-    force_states : array, shape (n, N)
-        d(F - M v' - G' lambda)/dx, v' and lambda held.
-    force_inputs : array, shape (n, nu)
-    output_states : array, shape (ny, N)
-    output_inputs : array, shape (ny, nu)
-    output_unknowns : array, shape (ny, n + m)
-        d outputs / d(v', lambda).
-    bend : callable
-        a (n,) -> D^2 g [a, a], shape (m,).
-    constraint_states : array, shape (m, N)
-        d(G v' + Gdot v)/dx, v' held.
-    constraint_inputs : array, shape (m, nu)
-        d(G v' + Gdot v)/du: not zero where inputs prescribe a motion.
     """
 
+    # positions, velocities: (n,), which states are q and v
     positions: NDArray[np.intp]
     velocities: NDArray[np.intp]
-    M: FloatArray
-    G: FloatArray
-    multipliers: FloatArray
-    accelerations: FloatArray
-    force_states: FloatArray
-    force_inputs: FloatArray
-    output_states: FloatArray
-    output_inputs: FloatArray
-    output_unknowns: FloatArray
-    bend: Callable[[FloatArray], FloatArray]
-    constraint_states: FloatArray
-    constraint_inputs: FloatArray
+    M: FloatArray  # shape (n, n)
+    G: FloatArray  # shape (m, n)
+    multipliers: FloatArray  # (m,), lambda, of least norm
+    accelerations: FloatArray  # shape (n,)
+    force_states: FloatArray  # (n, N), d(F - M v' - G' lambda)/dx, v' and lambda held
+    force_inputs: FloatArray  # shape (n, nu)
+    output_states: FloatArray  # shape (ny, N)
+    output_inputs: FloatArray  # shape (ny, nu)
+    output_unknowns: FloatArray  # (ny, n + m), d outputs / d(v', lambda)
+    bend: Callable[[FloatArray], FloatArray]  # a (n,) -> D^2 g [a, a], shape (m,)
+    constraint_states: FloatArray  # (m, N), d(G v' + Gdot v)/dx, v' held
+    constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
 
 
 @dataclass(frozen=True, slots=True)
 class Tangent:
-    """What a published procedure makes of a choice of coordinates: P kept states, and nu inputs.
+    """What a published procedure makes of a choice of coordinates: P kept states, and nu inputs."""
 
-    Attributes
-    ----------
-    T : array, shape (N, P)
-        dx = T dy + T_u du.
-    T_u : array, shape (N, nu)
-        Zero unless inputs prescribe a motion.
-    derivatives : array, shape (N, P + nu)
-        Slopes of all rates along y, then along the inputs.
-    outputs : array, shape (ny, P + nu)
-    """
-
-    T: FloatArray
-    T_u: FloatArray
-    derivatives: FloatArray
-    outputs: FloatArray
+    T: FloatArray  # (N, P), dx = T dy + T_u du
+    T_u: FloatArray  # (N, nu), zero unless inputs prescribe a motion
+    derivatives: FloatArray  # (N, P + nu), slopes of all rates along y, then along the inputs
+    outputs: FloatArray  # shape (ny, P + nu)
 
 
 class ExactSlopes(ABC):
-    """A model differentiated at one point by the procedure of its own kind, one choice of coordinates away from A.
+    """A model differentiated at one point by the procedure of its own kind, one choice of coordinates away from A."""
 
-    Attributes
-    ----------
-    values : Evaluation
-        What :meth:`Model.evaluate` says at the point.
-    constraint_gradient : array, shape (m, N), or None
-        Of all residuals, where the procedure has it at hand; None where the constraints are expressions.
-    smooth : bool
-        Whether the equations can have no kink. Slopes that may be one-sided are compared at every point.
-    """
-
-    values: Evaluation
+    values: Evaluation  # what :meth:`Model.evaluate` says at the point
+    # (m, N), of all residuals, where the procedure has it at hand; None where the constraints are expressions
     constraint_gradient: FloatArray | None = None
+    # whether the equations can have no kink. Slopes that may be one-sided are compared at every point
     smooth: bool = True
 
     def rate_gradient(self) -> FloatArray | None:
@@ -212,13 +159,7 @@ class ExactSlopes(ABC):
 
     @abstractmethod
     def along(self, independent: Sequence[int]) -> Tangent:
-        """Return the slopes with these states kept, in this order, by the published recursion.
-
-        Raises
-        ------
-        NumericalError
-            When they do not determine the other states.
-        """
+        """Return the slopes with these states kept, in this order, by the published recursion."""
 
 
 class Model(ABC):

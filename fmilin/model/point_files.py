@@ -23,24 +23,14 @@ _GROUPS = ("states", "inputs", "parameters", "rates")
 
 @dataclass(frozen=True)
 class SavedPoint:
-    """A point by name, as it stands in a file.
+    """A point by name, as it stands in a file."""
 
-    Parameters
-    ----------
-    time : float
-        In seconds.
-    states, inputs, parameters : mapping of str to float
-        All states and inputs; only those parameters that were changed.
-    rates : mapping of str to float
-        Derivatives of the states, for the reader; may be empty.
-    model : ModelInfo
-    """
-
-    time: float
+    time: float  # in seconds
+    # states, inputs, parameters: all states and inputs; only those parameters that were changed
     states: Mapping[str, float]
     inputs: Mapping[str, float]
     parameters: Mapping[str, float] = field(default_factory=dict)
-    rates: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)  # derivatives of the states, for the reader; may be empty
     model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
 
     @classmethod
@@ -57,13 +47,7 @@ class SavedPoint:
         )
 
     def on(self, model: Model) -> OperatingPoint:
-        """Return the point of ``model``; what the file does not name keeps its start value.
-
-        Raises
-        ------
-        UnknownNameError
-            When the model has no such state or input, with the nearest names.
-        """
+        """Return the point of ``model``; what the file does not name keeps its start value."""
         x, u = model.start.states.copy(), model.start.inputs.copy()
         for name, value in self.states.items():
             x[model.states.index_of(name, "a state of the model, as the saved point says")] = value
@@ -73,24 +57,12 @@ class SavedPoint:
 
 
 def check_point_file(path: str | Path) -> None:
-    """Refuse a name that says no format of points.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is neither .toml nor .json.
-    """
+    """Refuse a name that says no format of points."""
     _suffix(path, "write")
 
 
 def dump_point(point: SavedPoint, path: str | Path) -> bytes:
-    """Return the contents of a file for ``point``; the suffix of ``path`` picks the format.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is neither .toml nor .json.
-    """
+    """Return the contents of a file for ``point``; the suffix of ``path`` picks the format."""
     document: dict[str, Any] = {
         "format": FORMAT,
         "time": float(point.time),
@@ -106,15 +78,7 @@ def dump_point(point: SavedPoint, path: str | Path) -> bytes:
 
 
 def load_point(path: str | Path) -> SavedPoint:
-    """Read a point.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is neither .toml nor .json.
-    ModelError
-        When there is no such file, or it is no operating point.
-    """
+    """Read a point."""
     suffix = _suffix(path, "read")
     try:
         text = Path(path).read_text(encoding="utf-8")

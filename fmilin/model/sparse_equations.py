@@ -26,13 +26,7 @@ class SparseEquations(Protocol):
         """Return W, shape (n + m, n + m), and r, shape (n + m,)."""
 
     def solver(self, W: Sparse) -> Any:
-        """Return what solves with W, with its reciprocal condition number ``rcond``.
-
-        Raises
-        ------
-        NumericalError
-            When W is singular to working precision.
-        """
+        """Return what solves with W, with its reciprocal condition number ``rcond``."""
 
     def slopes(self, t: float, x: FloatArray, u: FloatArray, w: FloatArray) -> Sparse:
         """Return d(r - W w)/d(q, v, u) at a point and any w, held, shape (n + m, 2n + nu)."""
@@ -47,10 +41,4 @@ class SparseEquations(Protocol):
         """Return the distance to the manifold to first order, in sizes of the states."""
 
     def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
-        """Return the nearest states with g = 0 and G v = 0, some of them held.
-
-        Raises
-        ------
-        ConstraintError
-            When none is found.
-        """
+        """Return the nearest states with g = 0 and G v = 0, some of them held."""

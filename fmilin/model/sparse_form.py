@@ -14,31 +14,18 @@ Sparse = Any  # a scipy.sparse array: imported only where it is used
 
 @dataclass(frozen=True, eq=False)
 class SparseForm:
-    """M v' + G' lambda = F(q, v, u), G v' + b(q, v) = 0 and g(q) = 0 with q' = v: n coordinates, m constraints.
+    """M v' + G' lambda = F(q, v, u), G v' + b(q, v) = 0 and g(q) = 0 with q' = v: n coordinates, m constraints."""
 
-    Parameters
-    ----------
-    residuals : array, shape (m,)
-        g.
-    accelerations, multipliers : array, shapes (n,) and (m,)
-        v' and lambda.
-    M, G : sparse, shapes (n, n) and (m, n)
-    force_positions, force_velocities, force_inputs : sparse, shapes (n, n), (n, n) and (n, nu)
-        Slopes of F - M v' - G' lambda, with v' and lambda held.
-    rate_positions : sparse, shape (m, n)
-        d(G v)/dq.
-    bend_positions, bend_velocities : sparse, shape (m, n)
-        Slopes of G v' + b, with v' held.
-    """
-
-    residuals: FloatArray
-    accelerations: FloatArray
-    multipliers: FloatArray
-    M: Sparse
-    G: Sparse
-    force_positions: Sparse
-    force_velocities: Sparse
-    force_inputs: Sparse
-    rate_positions: Sparse
+    residuals: FloatArray  # (m,), g
+    accelerations: FloatArray  # (n,), v'
+    multipliers: FloatArray  # (m,), lambda
+    M: Sparse  # shape (n, n)
+    G: Sparse  # shape (m, n)
+    # force_positions, force_velocities, force_inputs: slopes of F - M v' - G' lambda, with v' and lambda held
+    force_positions: Sparse  # shape (n, n)
+    force_velocities: Sparse  # shape (n, n)
+    force_inputs: Sparse  # shape (n, nu)
+    rate_positions: Sparse  # (m, n), d(G v)/dq
+    # bend_positions, bend_velocities: (m, n), slopes of G v' + b, with v' held
     bend_positions: Sparse
     bend_velocities: Sparse

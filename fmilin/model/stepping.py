@@ -21,57 +21,28 @@ METHODS = ("auto", "direct", "step", "response", "multisine")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a run of K steps shows, in the order in which it happens.
+    """What a run of K steps shows, in the order in which it happens."""
 
-    Attributes
-    ----------
-    at_once : array, shape (K, ny)
-        Outputs read at t_k, after the input of step k was set and before the step.
-    after : array, shape (K, ny)
-        Outputs read at t_(k+1), the end of step k, its input still standing.
-    states : array, shape (K, N)
-        Declared states at t_(k+1).
-    """
-
-    at_once: FloatArray
-    after: FloatArray
-    states: FloatArray
+    at_once: FloatArray  # (K, ny), outputs read at t_k, after the input of step k was set and before the step
+    after: FloatArray  # (K, ny), outputs read at t_(k+1), the end of step k, its input still standing
+    states: FloatArray  # (K, N), declared states at t_(k+1)
 
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """What a model says about the steps that it takes.
+    """What a model says about the steps that it takes."""
 
-    Attributes
-    ----------
-    step : float or None
-        A step that suits it, in seconds.
-    period : float or None
-        The base period of its sampled parts, in seconds, where it is declared.
-    internal : float or None
-        A fixed step of its own solver: steps are multiples of it.
-    sampled : tuple of str
-        Why it looks sampled, one sentence each: clocks, discrete-time numbers, time events.
-    """
-
-    step: float | None = None
-    period: float | None = None
-    internal: float | None = None
-    sampled: tuple[str, ...] = ()
+    step: float | None = None  # a step that suits it, in seconds
+    period: float | None = None  # the base period of its sampled parts, in seconds, where it is declared
+    internal: float | None = None  # a fixed step of its own solver: steps are multiples of it
+    sampled: tuple[str, ...] = ()  # why it looks sampled, one sentence each: clocks, discrete-time numbers, time events
 
 
 class Stepped(ABC):
-    """A model that can be run in steps from an operating point; see :class:`fmilin.Model` for the rest.
-
-    Attributes
-    ----------
-    cadence : Cadence
-    steps : int
-        Steps taken so far.
-    """
+    """A model that can be run in steps from an operating point; see :class:`fmilin.Model` for the rest."""
 
     cadence: Cadence
-    steps: int = 0
+    steps: int = 0  # steps taken so far
 
     @abstractmethod
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
@@ -79,28 +50,12 @@ class Stepped(ABC):
 
         Every run starts from the same restored state; equal runs give equal answers as far as the model lets them.
 
-        Parameters
-        ----------
-        point : OperatingPoint
-        inputs : array, shape (K, nu)
-        step : float
-            In seconds.
-
-        Raises
-        ------
-        ModelError, NumericalError
-            When the model refuses a step.
+        Shapes: inputs (K, nu). ``step``: in seconds.
         """
 
     @abstractmethod
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
-        """Run from the point to the time ``to``, inputs held, and stay there: the returned point is the new start.
-
-        Raises
-        ------
-        ModelError, NumericalError
-            When the model refuses a step.
-        """
+        """Run from the point to the time ``to``, inputs held, and stay there: the returned point is the new start."""
 
     @abstractmethod
     def why_not_direct(self, point: OperatingPoint) -> str:
@@ -116,15 +71,7 @@ class Stepped(ABC):
         return None
 
     def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run as :meth:`respond` does, the solver inside asked for another relative tolerance this once.
-
-        Raises
-        ------
-        UsageError
-            Where nobody can ask.
-        ModelError, NumericalError
-            When the model refuses it.
-        """
+        """Run as :meth:`respond` does, the solver inside asked for another relative tolerance this once."""
         del point, inputs, step
         raise UsageError(f"The solver inside cannot be asked for a tolerance of {tolerance:g}.")
 

@@ -37,20 +37,12 @@ SX = Any  # casadi.SX: casadi ships no types
 
 @dataclass(frozen=True)
 class Laws:
-    """Constraints that the last unknowns, their multipliers, enforce: G v' + Gdot v = 0 and the forces -G' lambda.
+    """Constraints that the last unknowns, their multipliers, enforce: G v' + Gdot v = 0 and the forces -G' lambda."""
 
-    Parameters
-    ----------
-    laws : sequence of (Expr, Level)
-        m of them: 0 = g(t, q) of level ``"position"``, 0 = a(t, q, v), linear in v, of level ``"velocity"``.
-    velocities : mapping of Symbol to Symbol
-        q to v, n of them.
-    driven : mapping of Symbol to Symbol
-        Inputs to the inputs that are their rates: prescribed motions.
-    """
-
+    # m of them: 0 = g(t, q) of level ``"position"``, 0 = a(t, q, v), linear in v, of level ``"velocity"``
     laws: tuple[tuple[Expr, Level], ...]
-    velocities: Mapping[Symbol, Symbol]
+    velocities: Mapping[Symbol, Symbol]  # q to v, n of them
+    # inputs to the inputs that are their rates: prescribed motions
     driven: Mapping[Symbol, Symbol] = field(default_factory=dict)
 
     def in_graph(self, graph: Graph, time: SX) -> tuple[SX, SX]:
@@ -74,50 +66,26 @@ class Laws:
 
 @dataclass(frozen=True)
 class SymbolicSystem:
-    """A model in symbols; see the module's text for the equations.
+    """A model in symbols; see the module's text for the equations."""
 
-    Parameters
-    ----------
-    name : str
-        A legal C identifier is made from it where one is needed.
-    time : Symbol
-    states, inputs : tuple of Symbol
-        N and nu symbols; ``state_signals`` and ``input_signals`` hold their names, units and start values.
-    parameters : mapping of Symbol to float
-        Symbol to default value.
-    unknowns : tuple of Symbol
-        w, maybe empty.
-    matrix : mapping of (int, int) to Expr
-        W, by row and column: the entries that are not zero, in (t, x, u, p).
-    right_hand_side : tuple of Expr
-        r.
-    laws : Laws, optional
-        Constraints whose G and Gdot v belong to W and r beside what is given there.
-    derivatives : tuple of Expr
-        f, one per state, in (t, x, u, p, w).
-    outputs : tuple of Expr
-        c, in (t, x, u, p, w); ``output_signals`` holds their names.
-    constraints : tuple of Constraint
-        The declared ones and the hidden ones that are known; their variables are state, input and
-        parameter names.
-    parameter_signals : mapping of Symbol to Signal, as Signals in the order of ``parameters``
-    """
-
-    name: str
+    name: str  # a legal C identifier is made from it where one is needed
     time: Symbol
+    # states, inputs: N and nu symbols; ``state_signals`` and ``input_signals`` hold their names, units and start values
     states: tuple[Symbol, ...]
     inputs: tuple[Symbol, ...]
-    parameters: Mapping[Symbol, float]
-    derivatives: tuple[Expr, ...]
-    outputs: tuple[Expr, ...]
+    parameters: Mapping[Symbol, float]  # symbol to default value
+    derivatives: tuple[Expr, ...]  # f, one per state, in (t, x, u, p, w)
+    outputs: tuple[Expr, ...]  # c, in (t, x, u, p, w); ``output_signals`` holds their names
     state_signals: Signals
     input_signals: Signals
     output_signals: Signals
     parameter_signals: Signals
-    unknowns: tuple[Symbol, ...] = ()
+    unknowns: tuple[Symbol, ...] = ()  # w, maybe empty
+    # W, by row and column: the entries that are not zero, in (t, x, u, p)
     matrix: Mapping[tuple[int, int], Expr] = field(default_factory=dict)
-    right_hand_side: tuple[Expr, ...] = ()
-    laws: Laws | None = None
+    right_hand_side: tuple[Expr, ...] = ()  # r
+    laws: Laws | None = None  # constraints whose G and Gdot v belong to W and r beside what is given there
+    # the declared ones and the hidden ones that are known; their variables are state, input and parameter names
     constraints: tuple[Constraint, ...] = ()
     description: str = ""
     extra_names: Mapping[str, Expr] = field(default_factory=dict)
@@ -128,13 +96,7 @@ class SymbolicSystem:
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 
     def in_graph(self) -> ImplicitSystem:
-        """Return the equations as a graph.
-
-        Raises
-        ------
-        ModelError
-            When an expression has an unknown symbol, or is something that no code can be made from.
-        """
+        """Return the equations as a graph."""
         import casadi as ca
 
         from fmilin.numerics.codegen.graph import Graph

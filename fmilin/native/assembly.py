@@ -51,13 +51,7 @@ class Equations:
 def assembled(
     declaration: Declaration, equations: Equations, constraints: Sequence[Constraint], given: Given
 ) -> SymbolicSystem:
-    """Return the checked system.
-
-    Raises
-    ------
-    UsageError
-        With everything that is missing or does not fit.
-    """
+    """Return the checked system."""
     labels, states = given.labels, equations.states
     inputs = tuple(declaration.symbols[str(n)] for n in given.inputs)
     parameters = tuple(declaration.symbols[str(n)] for n in given.parameters)

@@ -25,31 +25,20 @@ _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Values and slopes at k points; columns of the slopes are all states, then all inputs.
+    """Values and slopes at k points; columns of the slopes are all states, then all inputs."""
 
-    Attributes
-    ----------
-    f, c, h : array, shapes (k, N), (k, ny), (k, m)
-        Rates, outputs, invariants.
-    f_z, c_z, h_z : array, shapes (k, N, N + nu), (k, ny, N + nu), (k, m, N + nu)
-    """
-
-    f: FloatArray
-    c: FloatArray
-    h: FloatArray
-    f_z: FloatArray
-    c_z: FloatArray
-    h_z: FloatArray
+    f: FloatArray  # (k, N), rates
+    c: FloatArray  # (k, ny), outputs
+    h: FloatArray  # (k, m), invariants
+    f_z: FloatArray  # shape (k, N, N + nu)
+    c_z: FloatArray  # shape (k, ny, N + nu)
+    h_z: FloatArray  # shape (k, m, N + nu)
 
 
 def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
     """Return the functions of a model; None where it has no graph, or its constraints are not in it.
 
-    Parameters
-    ----------
-    model : Model
-    varied : sequence of str
-        Parameters that differ from point to point.
+    ``varied``: parameters that differ from point to point.
     """
     if not model.compilable or model.sparse or model.sparse_equations() is not None:
         return None
@@ -75,13 +64,7 @@ def _made(model: Model) -> BatchGraph | None:
 
 
 class BatchGraph:
-    """The functions of a model; see :func:`batch_graph`.
-
-    Parameters
-    ----------
-    model : Model
-    system : ImplicitSystem
-    """
+    """The functions of a model; see :func:`batch_graph`."""
 
     def __init__(self, model: Model, system: ImplicitSystem) -> None:
         import casadi as ca
@@ -107,12 +90,6 @@ class BatchGraph:
     def __call__(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
     ) -> Stack:
-        """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1).
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When the rates are not determined at one of them.
-        """
+        """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
         return Stack(*np.split(z, self._ends, axis=1), *np.split(slopes, self._ends, axis=1))

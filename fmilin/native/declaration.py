@@ -87,11 +87,6 @@ class Declaration:
 
     Every name becomes one symbol with ``real=True``, whatever the assumptions of the author's symbol, so that
     derivatives of abs, min and max are the real ones; numbers keep all digits of a double.
-
-    Parameters
-    ----------
-    model : str
-        Its name, for messages.
     """
 
     def __init__(self, model: str) -> None:
@@ -143,13 +138,8 @@ class Declaration:
     def expression(self, source: Expr, where: str, *, derived: bool = False) -> Any:
         """Return ``source`` in the model's own symbols; zero, and a problem noted, when that cannot be.
 
-        Parameters
-        ----------
-        source : sympy.Expr, number or str
-        where : str
-            For messages: ``"the output 'angle'"``.
-        derived : bool
-            Whether names in :attr:`derived` (``der(v)``, ``lambda[1]``) may be used.
+        ``where``: for messages: ``"the output 'angle'"``. ``derived``: whether names in :attr:`derived` (``der(v)``,
+        ``lambda[1]``) may be used.
         """
         try:
             expression = self._from_text(source) if isinstance(source, str) else sympy.sympify(source, strict=True)
@@ -212,13 +202,7 @@ class Declaration:
         self.problems += [f"the output '{name}' has the name of another quantity" for name in wrong]
 
     def raise_problems(self) -> None:
-        """Raise all problems at once.
-
-        Raises
-        ------
-        UsageError
-            When there is any.
-        """
+        """Raise all problems at once."""
         if self.problems:
             raise UsageError(
                 f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."

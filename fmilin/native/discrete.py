@@ -46,41 +46,21 @@ SETTLED = 1e-13
 
 @dataclass(frozen=True)
 class DiscreteModels:
-    """y_(k+1) = A_k y_k + B_k u_k + c_k at many points.
+    """y_(k+1) = A_k y_k + B_k u_k + c_k at many points."""
 
-    Attributes
-    ----------
-    states : tuple of str
-        y, the P kept states.
-    inputs : tuple of str
-    sample_time : float
-        dt, in s.
-    integrator : str
-    A : array, shape (k, P, P)
-    B : array, shape (k, P, nu)
-    c : array, shape (k, P)
-    y, u : array, shape (k, P), (k, nu)
-        Where the models were made.
-    y_next : array, shape (k, P)
-        Where the integrator arrives: A y + B u + c.
-    x_next : array, shape (k, N)
-        The same with all states; off the manifold by the error of one step.
-    remarks : tuple of Remark
-        Of kind ``"step"``: where steps of half the length give other models.
-    """
-
-    states: tuple[str, ...]
+    states: tuple[str, ...]  # y, the P kept states
     inputs: tuple[str, ...]
-    sample_time: float
+    sample_time: float  # dt, in s
     integrator: str
-    A: FloatArray
-    B: FloatArray
-    c: FloatArray
-    y: FloatArray
-    u: FloatArray
-    y_next: FloatArray
-    x_next: FloatArray
-    remarks: tuple[Remark, ...] = ()
+    A: FloatArray  # shape (k, P, P)
+    B: FloatArray  # shape (k, P, nu)
+    c: FloatArray  # shape (k, P)
+    # y, u: where the models were made
+    y: FloatArray  # shape (k, P)
+    u: FloatArray  # shape (k, nu)
+    y_next: FloatArray  # (k, P), where the integrator arrives: A y + B u + c
+    x_next: FloatArray  # (k, N), the same with all states; off the manifold by the error of one step
+    remarks: tuple[Remark, ...] = ()  # of kind ``"step"``: where steps of half the length give other models
 
 
 def discrete_along(
@@ -97,31 +77,11 @@ def discrete_along(
 
     The points are not verified. Between the samples the inputs stay what they are.
 
-    Parameters
-    ----------
-    model : Model
-        With a graph.
-    points : sequence of OperatingPoint
-        On the manifold.
-    dt : float
-        In s.
-    independent : sequence of str, optional
-        States to keep, as for :func:`fmilin.linearize`; chosen at the first point.
-    integrator : {"rk4", "midpoint"}
-        ``"rk4"``: the classical method of Runge and Kutta, of order 4. ``"midpoint"``: the implicit midpoint rule, of
-        order 2, for stiff models: it damps nothing and never blows up.
-    steps : int
-        Of the integrator within dt.
-    threads : int
-        How many threads compute.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the model has no graph, there is no point, or an argument is not possible.
-    NumericalError
-        When the states to keep are singular at a point, rates are not determined, or a step does not converge or leads
-        to no finite state; with the number of the point.
+    dt: in s.
+    independent: states to keep, as for :func:`fmilin.linearize`; chosen at the first point.
+    integrator: ``"rk4"``: the classical method of Runge and Kutta, of order 4. ``"midpoint"``: the implicit midpoint
+        rule, of order 2, for stiff models: it damps nothing and never blows up.
+    steps: of the integrator within dt.
     """
     advance = _INTEGRATORS.get(integrator)
     if advance is None:
@@ -186,30 +146,15 @@ def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -
 
 @dataclass(frozen=True)
 class _System:
-    """The rates at some points together.
-
-    Attributes
-    ----------
-    partition : Partition
-    first : int
-        The number of the first of the points, for messages.
-    u : array, shape (k, nu)
-    scales : array, shape (N,)
-    """
+    """The rates at some points together."""
 
     partition: Partition
-    first: int
-    u: FloatArray
-    scales: FloatArray
+    first: int  # the number of the first of the points, for messages
+    u: FloatArray  # shape (k, nu)
+    scales: FloatArray  # shape (N,)
 
     def start(self, t: FloatArray, x: FloatArray) -> FloatArray:
-        """Return dx/d(y, u) on the manifold, shape (k, N, P + nu).
-
-        Raises
-        ------
-        NumericalError
-            When the kept states do not determine the others at a point.
-        """
+        """Return dx/d(y, u) on the manifold, shape (k, N, P + nu)."""
         here = self.partition.at(t, x, self.u)
         singular = np.flatnonzero(~(here.size <= SINGULAR_SLOPES))
         if len(singular):
@@ -232,13 +177,7 @@ class _System:
         return found
 
     def require_finite(self, x: FloatArray, X: FloatArray) -> None:
-        """Refuse steps that lead nowhere.
-
-        Raises
-        ------
-        NumericalError
-            With the number of the point.
-        """
+        """Refuse steps that lead nowhere."""
         lost = np.flatnonzero(~(np.isfinite(x).all(axis=1) & np.isfinite(X).all(axis=(1, 2))))
         if len(lost):
             raise NumericalError(

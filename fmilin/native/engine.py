@@ -26,58 +26,29 @@ __all__ = ["Engine", "EngineModel"]
 class Engine(NativeEngine):
     """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
 
-    Attributes
-    ----------
-    info : ModelInfo
-    states, inputs : Signals
-        N and nu of them, with start values.
-    quantities : Signals
-        What else it computes, nz of them: sensors, positions of points, gaps of loops. May be empty.
-    outputs : tuple of str
-        Which quantities or states are the outputs when nobody chooses.
-    constraints : tuple of Constraint
-        Expressions over states, inputs, ``parameters`` and quantities that must be zero. The name of a quantity is
-        one; give it a ``rate`` where its time derivative is a quantity too.
-    independent : tuple of str
-        States that the author recommends to keep; may be empty.
-    parameters : mapping of str to float
-        What constraints may use beside; fixed.
-    whole_slopes : bool
-        Whether :meth:`slopes` knows all slopes along the manifold, as good as exact ones.
-    notes : sequence of str
-        What a user should know about this model (what was left out): warnings of every linear model.
+    states, inputs: N and nu of them, with start values.
+    outputs: which quantities or states are the outputs when nobody chooses.
+    constraints: expressions over states, inputs, ``parameters`` and quantities that must be zero. The name of a
+        quantity is one; give it a ``rate`` where its time derivative is a quantity too.
+    independent: states that the author recommends to keep; may be empty.
+    parameters: what constraints may use beside; fixed.
+    notes: what a user should know about this model (what was left out): warnings of every linear model.
     """
 
+    # what else it computes, nz of them: sensors, positions of points, gaps of loops. May be empty
     quantities: Signals = Signals()
-    whole_slopes: bool = False
+    whole_slopes: bool = False  # whether :meth:`slopes` knows all slopes along the manifold, as good as exact ones
 
     @abstractmethod
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rates of all states, shape (N,), and all quantities, shape (nz,).
-
-        Parameters
-        ----------
-        t : float
-        x : array, shape (N,)
-        u : array, shape (nu,)
-
-        Raises
-        ------
-        ModelError
-            When the engine refuses; NaN is returned as it is.
-        """
+        """Return the rates of all states, shape (N,), and all quantities, shape (nz,); x (N,), u (nu,)."""
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return exact directional derivatives of rates (N, k) and quantities (nz, k), or None when there are none.
 
-        Parameters
-        ----------
-        t, x, u
-            As in :meth:`visit`.
-        dx : array, shape (N, k)
-        du : array, shape (nu, k)
+        Shapes: dx (N, k), du (nu, k).
         """
         del t, x, u, dx, du
         return None
@@ -138,11 +109,7 @@ class _Picked(QuantityEvaluator):
 class _EngineSlopes(ExactSlopes):
     """Slopes along all states and inputs at one point, ready for a choice of states.
 
-    Parameters
-    ----------
-    values : Evaluation
-    slopes : Evaluation
-        With a column for each state, then for each input.
+    ``slopes``: with a column for each state, then for each input.
     """
 
     smooth = False
@@ -172,19 +139,7 @@ class _EngineSlopes(ExactSlopes):
 
 
 class EngineModel(NativeModel):
-    """The model of an :class:`Engine`.
-
-    Parameters
-    ----------
-    engine : Engine
-
-    Raises
-    ------
-    ConstraintError
-        When a constraint names something unknown.
-    UnknownNameError
-        When a default output is unknown.
-    """
+    """The model of an :class:`Engine`."""
 
     engine: Engine
 

@@ -30,18 +30,10 @@ ALONG = 1e-6
 
 @dataclass(frozen=True)
 class Foot:
-    """What is to be held.
+    """What is to be held."""
 
-    Parameters
-    ----------
-    name : str
-        Of a part of the model.
-    flat : bool
-        Whether it may not turn either.
-    """
-
-    name: str
-    flat: bool = False
+    name: str  # of a part of the model
+    flat: bool = False  # whether it may not turn either
 
 
 def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
@@ -49,11 +41,6 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
 
     >>> feet_from(["FL", "sole:flat"])
     (Foot(name='FL', flat=False), Foot(name='sole', flat=True))
-
-    Raises
-    ------
-    UsageError
-        When there is none, a name is missing, or stands there twice.
     """
     if isinstance(texts, str):
         raise UsageError(f"'hold' is a sequence: write hold=['{texts}'] even for a single foot.")
@@ -88,22 +75,12 @@ def unknown_foot(name: str, known: Iterable[str], what: str) -> UsageError:
 
 @dataclass(frozen=True)
 class Contact:
-    """A foot on the ground.
-
-    Parameters
-    ----------
-    foot : Foot
-    normal : array, shape (3,)
-        Of the ground, upwards, in the world's axes.
-    friction : float or None
-        Coefficient of sliding friction; None where nobody said it.
-    sole : array, shape (k, 3)
-        Where a flat foot touches the ground, from its anchor, in the world's axes; empty where that is not known.
-    """
+    """A foot on the ground."""
 
     foot: Foot
-    normal: FloatArray
-    friction: float | None = None
+    normal: FloatArray  # (3,), of the ground, upwards, in the world's axes
+    friction: float | None = None  # coefficient of sliding friction; None where nobody said it
+    # (k, 3), where a flat foot touches the ground, from its anchor, in the world's axes; empty where that is not known
     sole: FloatArray | None = None
 
 
@@ -117,11 +94,7 @@ def contact_signals(foot: Foot) -> list[Signal]:
 def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray]) -> tuple[Remark, ...]:
     """Return how the feet stand, and what they could not do if they only stood.
 
-    Parameters
-    ----------
-    contacts : sequence of Contact
-    forces : mapping of str to array, shape (3,) or (6,)
-        Force and torque on each foot by its name; NaN where rigid bodies do not say.
+    ``forces``, each (3,) or (6,): force and torque on each foot by its name; NaN where rigid bodies do not say.
     """
     known = [contact for contact in contacts if np.isfinite(forces[contact.foot.name]).all()]
     largest = max((float(np.abs(forces[c.foot.name][:3]).max()) for c in known), default=0.0)

@@ -74,17 +74,9 @@ class SparseFunctions(SystemFunctions):
 class LargeEquations:
     """A :class:`~fmilin.model.sparse_equations.SparseEquations` made of the functions of a model.
 
-    Parameters
-    ----------
-    functions : SparseFunctions
-        Of Lagrange's equations, their constraints free of time and inputs.
-    constraints : Constraints
-        The m constraints on positions, then their rates.
-    p : array, shape (np,)
-    inputs : callable
-        From the inputs of the model to those of its equations.
-    kept : sequence of int
-        Which of them are the model's.
+    Shapes: p (np,). ``functions``: of Lagrange's equations, their constraints free of time and inputs. ``constraints``:
+    the m constraints on positions, then their rates. ``inputs``: from the inputs of the model to those of its
+    equations. ``kept``: which of them are the model's.
     """
 
     def __init__(

@@ -22,17 +22,11 @@ __all__ = ["AdjustableEngine", "NativeEngine", "Quantity", "QuantityEvaluator", 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What may be an output.
-
-    Parameters
-    ----------
-    signal : Signal
-    source : object
-        ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is
-        in the engine's own terms: an expression, a function, a number.
-    """
+    """What may be an output."""
 
     signal: Signal
+    # ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is in
+    # the engine's own terms: an expression, a function, a number
     source: Any
 
 
@@ -43,16 +37,7 @@ class QuantityEvaluator(ABC):
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the rates of all states (N,), the outputs (ny,) and what constraints observe (nz,).
 
-        Parameters
-        ----------
-        t : float
-        x : array, shape (N,); (..., N) where the engine takes batches
-        u : array, shape (nu,) or (..., nu)
-
-        Raises
-        ------
-        ModelError, NumericalError
-            When the engine refuses; NaN is returned as it is.
+        Shapes: x (N,); (..., N) where the engine takes batches, u (nu,) or (..., nu).
         """
 
     def slopes(
@@ -74,48 +59,23 @@ class QuantityEvaluator(ABC):
 
 
 class NativeEngine(ABC):
-    """A native form of the equations: its signals and constraints, and rates and quantities on demand.
-
-    Attributes
-    ----------
-    info : ModelInfo
-    states, inputs : Signals
-        All of them, N and nu, with start values.
-    outputs : sequence of str
-        Which quantities are the outputs when nobody chooses.
-    constraints : sequence of Constraint
-        Over states, inputs, ``parameters`` and quantities.
-    independent : tuple of str
-        States that the author recommends to keep; may be empty.
-    parameters : mapping of str to float
-        What constraints may use beside.
-    notes : sequence of str
-        What a user should know about this model.
-    start_points : tuple of str
-        Names of the points at which its file offers to start, the one that was taken first; empty without any.
-    names_limits : bool
-        Whether the notes say which inputs are at limits.
-    batches : bool
-        Whether :meth:`QuantityEvaluator.visit` takes many points at once.
-    compilable : bool
-        Whether there is a graph, :meth:`in_graph`.
-    contacts : sequence of Contact
-        Feet that are held on the ground.
-    """
+    """A native form of the equations: its signals and constraints, and rates and quantities on demand."""
 
     info: ModelInfo
+    # states, inputs: all of them, N and nu, with start values
     states: Signals
     inputs: Signals
-    outputs: Sequence[str] = ()
-    constraints: Sequence[Constraint] = ()
-    independent: tuple[str, ...] = ()
-    parameters: Mapping[str, float] = MappingProxyType({})
-    notes: Sequence[str] = ()
+    outputs: Sequence[str] = ()  # which quantities are the outputs when nobody chooses
+    constraints: Sequence[Constraint] = ()  # over states, inputs, ``parameters`` and quantities
+    independent: tuple[str, ...] = ()  # states that the author recommends to keep; may be empty
+    parameters: Mapping[str, float] = MappingProxyType({})  # what constraints may use beside
+    notes: Sequence[str] = ()  # what a user should know about this model
+    # names of the points at which its file offers to start, the one that was taken first; empty without any
     start_points: tuple[str, ...] = ()
-    names_limits: bool = False
-    batches: bool = False
-    compilable: bool = False
-    contacts: Sequence[Contact] = ()
+    names_limits: bool = False  # whether the notes say which inputs are at limits
+    batches: bool = False  # whether :meth:`QuantityEvaluator.visit` takes many points at once
+    compilable: bool = False  # whether there is a graph, :meth:`in_graph`
+    contacts: Sequence[Contact] = ()  # feet that are held on the ground
 
     @property
     @abstractmethod
@@ -128,13 +88,7 @@ class NativeEngine(ABC):
 
     @abstractmethod
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
-        """Return what computes these quantities.
-
-        Raises
-        ------
-        ModelError
-            When one of the outputs is not determined.
-        """
+        """Return what computes these quantities."""
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
         """Return the equations as a graph with all inputs, ``observed`` among its further quantities; None without one.
@@ -145,13 +99,7 @@ class NativeEngine(ABC):
         return None
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine:
-        """Return the same engine with feet held where they are at a point, which becomes its start.
-
-        Raises
-        ------
-        UsageError, UnknownNameError, ModelError, ConstraintError
-            When there are no parts that could be held, none of this name, or one moves.
-        """
+        """Return the same engine with feet held where they are at a point, which becomes its start."""
         del t, x, u
         raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
 
@@ -177,13 +125,7 @@ class AdjustableEngine(NativeEngine):
 
     @abstractmethod
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same engine with other values of some of its parameters.
-
-        Raises
-        ------
-        UsageError, ModelError
-            When a value is not possible.
-        """
+        """Return the same engine with other values of some of its parameters."""
 
 
 def offered(
@@ -191,17 +133,9 @@ def offered(
 ) -> dict[str, Quantity]:
     """Return everything that may be an output, by name: what is declared goes before states, these before the rest.
 
-    Parameters
-    ----------
-    states, inputs : Signals
-        Their sources are ``("state", i)``, ``("rate", i)`` and ``("input", i)``.
-    declared, further : iterable of Quantity
-        Outputs, and quantities that nobody declared.
-
-    Returns
-    -------
-    dict of str to Quantity
-        ``further``, ``der(state)``, inputs, states, ``declared``: later ones replace earlier ones of the same name.
+    ``states``, ``inputs``: their sources are ``("state", i)``, ``("rate", i)`` and ``("input", i)``. ``declared``,
+    ``further``: outputs, and quantities that nobody declared. Order: ``further``, ``der(state)``, inputs, states,
+    ``declared``: later ones replace earlier ones of the same name.
     """
     own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
     own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]

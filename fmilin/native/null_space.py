@@ -36,18 +36,11 @@ __all__ = ["ConstraintRank", "MultiplierModel", "NullSpaceModel", "Singularity"]
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRank:
-    """How independent the constraints are at one configuration.
+    """How independent the constraints are at one configuration."""
 
-    Parameters
-    ----------
-    singular_values : array, shape (min(m, n),)
-        Of G, its columns times the nominal values of the coordinates; largest first.
-    rank : int
-        How many of them are above the threshold.
-    """
-
+    # (min(m, n),), of G, its columns times the nominal values of the coordinates; largest first
     singular_values: FloatArray
-    rank: int
+    rank: int  # how many of them are above the threshold
 
     @property
     def smallest(self) -> float:
@@ -72,33 +65,19 @@ class ConstraintRank:
 
 @dataclass(frozen=True, slots=True)
 class Singularity:
-    """How near a configuration is to a singular one, and how it is passed.
+    """How near a configuration is to a singular one, and how it is passed."""
 
-    Parameters
-    ----------
-    constraints : ConstraintRank
-        Singular values of G, their number above the threshold, the gap between the two kinds.
-    lock_up : float
-        |u_m' Gdot v| for the smallest singular value sigma_m (eq. 3.7), in units of the constraint per s^2. Where
-        it falls with sigma_m, the motion complies with the freedom that is lost; where it does not, the
-        accelerations grow like 1/sigma_m.
-    """
-
-    constraints: ConstraintRank
+    constraints: ConstraintRank  # singular values of G, their number above the threshold, the gap between the two kinds
+    # |u_m' Gdot v| for the smallest singular value sigma_m (eq. 3.7), in units of the constraint per s^2. Where it
+    # falls with sigma_m, the motion complies with the freedom that is lost; where it does not, the accelerations grow
+    # like 1/sigma_m
     lock_up: float
 
 
 class _SaddlePointEngine(SymbolicEngine):
     """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for.
 
-    Parameters
-    ----------
-    system : SymbolicSystem
-        Made of Lagrange's equations.
-    laws : sequence of Constraint
-        Those that its multipliers belong to.
-    factors : callable
-        Takes W apart.
+    ``laws``: those that its multipliers belong to.
     """
 
     def __init__(self, system: SymbolicSystem, laws: Sequence[Constraint], factors: Any) -> None:
@@ -143,15 +122,7 @@ class _SaddlePointModel(SymbolicModel):
         The constraints on the accelerations become 0 = g'' + 2 alpha g' + beta^2 g. A constraint of level
         ``"velocity"``, a = 0, becomes 0 = a' + 2 alpha a.
 
-        Parameters
-        ----------
-        alpha, beta : float
-            In 1/s; not negative.
-
-        Raises
-        ------
-        UsageError
-            When one is negative or no finite number.
+        ``alpha``, ``beta``: in 1/s; not negative.
         """
         from fmilin.motion.simulation.baumgarte import Baumgarte
 

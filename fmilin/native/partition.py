@@ -24,21 +24,12 @@ __all__ = ["AlongPartition", "Partition", "arrays_of", "checked_kept", "checked_
 
 @dataclass(frozen=True)
 class AlongPartition:
-    """Values and slopes at k points.
-
-    Attributes
-    ----------
-    stack : Stack
-    kept, others : list of int
-        The states by number.
-    bend : array, shape (k, N - P, P)
-        dz/dy.
-    """
+    """Values and slopes at k points."""
 
     stack: Stack
-    kept: list[int]
-    others: list[int]
-    bend: FloatArray
+    kept: list[int]  # the states by number
+    others: list[int]  # the states by number
+    bend: FloatArray  # (k, N - P, P), dz/dy
 
     @property
     def T(self) -> FloatArray:
@@ -72,14 +63,7 @@ class AlongPartition:
 class Partition:
     """Which states are kept, and which invariants give the others.
 
-    Parameters
-    ----------
-    graph : BatchGraph
-    model : Model
-        The graph's.
-    kept : sequence of int
-    point : OperatingPoint
-        Where independent invariants are chosen.
+    ``point``: where independent invariants are chosen.
     """
 
     def __init__(self, graph: BatchGraph, model: Model, kept: Sequence[int], point: OperatingPoint) -> None:
@@ -100,26 +84,14 @@ class Partition:
                 )
 
     def at(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> AlongPartition:
-        """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined at a point.
-        """
+        """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
         stack = self.stack(t, x, u, threads=threads)
         H = stack.h_z[:, self._rows]
         square, right = H[..., self.others], -H[..., self.kept]
         return AlongPartition(stack, self.kept, self.others, solved(square, right))
 
     def stack(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> Stack:
-        """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined at a point.
-        """
+        """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
         p = self._graph.parameters(len(x), {})
         try:
             return self._graph(t, x, u, p, threads=threads)
@@ -142,13 +114,7 @@ def solved(square: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return times (k, 1), states (k, N) and inputs (k, nu) of points.
-
-    Raises
-    ------
-    UsageError
-        When there is no point, or one of another model.
-    """
+    """Return times (k, 1), states (k, N) and inputs (k, nu) of points."""
     if not len(points):
         raise UsageError("There is no point: give at least one operating point.")
     for point in points:
@@ -158,26 +124,12 @@ def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArra
 
 
 def checked_kept(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
-    """Return the states that are named, the recommended ones, or those that a partition keeps at a point.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the independent states are unknown or too few or many.
-    NumericalError
-        When they are singular.
-    """
+    """Return the states that are named, the recommended ones, or those that a partition keeps at a point."""
     return kept_states(model, point, model.independent if independent is None else independent)
 
 
 def checked_threads(threads: int) -> int:
-    """Return how many threads compute.
-
-    Raises
-    ------
-    UsageError
-        When that is no positive whole number.
-    """
+    """Return how many threads compute."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads={threads!r}: give a positive whole number.")
     return threads

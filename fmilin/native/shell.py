@@ -32,42 +32,16 @@ __all__ = ["Choice", "NativeModel"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen after the equations had been given; None keeps what there is.
+    """What was chosen after the equations had been given; None keeps what there is."""
 
-    Parameters
-    ----------
-    inputs : tuple of int, optional
-        Which inputs of the engine, in which order.
-    outputs : tuple of str, optional
-    constraints : tuple of Constraint, optional
-    parameters : mapping of str to float
-        Those that were changed.
-    """
-
-    inputs: tuple[int, ...] | None = None
+    inputs: tuple[int, ...] | None = None  # which inputs of the engine, in which order
     outputs: tuple[str, ...] | None = None
     constraints: tuple[Constraint, ...] | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, float] = field(default_factory=dict)  # those that were changed
 
 
 class NativeModel(Model):
-    """The model of a :class:`NativeEngine`.
-
-    Parameters
-    ----------
-    engine : NativeEngine
-
-    Attributes
-    ----------
-    engine : NativeEngine
-
-    Raises
-    ------
-    ConstraintError
-        When a constraint names something unknown.
-    UnknownNameError
-        When a default output is unknown.
-    """
+    """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine
 
@@ -152,13 +126,7 @@ class NativeModel(Model):
 
     @cached_property
     def constraints(self) -> Constraints:  # type: ignore[override]
-        """The engine's own, or those that were chosen instead; inputs left out count as parameters.
-
-        Raises
-        ------
-        ConstraintError
-            When a constraint names something unknown.
-        """
+        """The engine's own, or those that were chosen instead; inputs left out count as parameters."""
         engine, chosen = self.engine, self._choice.constraints
         held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._kept}
         return Constraints(
@@ -246,8 +214,6 @@ class NativeModel(Model):
         A_k and B_k are the exact derivatives of what the integrator does within dt, inputs held. Arguments and errors
         are those of :func:`fmilin.models.discrete.discrete_along`.
 
-        Examples
-        --------
         >>> from fmilin.systems import cartesian_pendulum
         >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
         >>> found = pendulum.discrete_along([pendulum.start] * 5, 0.01)
@@ -265,13 +231,6 @@ class NativeModel(Model):
 
         Inputs that are left out stay at their start values, and may be chosen again later. An output may be a
         declared output, a state, ``der(state)``, an input or another quantity that the form offers.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        ModelError
-            When an output is not determined.
         """
         chosen: dict[str, Any] = {}
         if inputs is not None:
@@ -282,13 +241,7 @@ class NativeModel(Model):
         return self._changed(**chosen)
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
-        """Return the same model with these constraints declared instead of its own.
-
-        Raises
-        ------
-        ConstraintError
-            When a constraint names a variable that the model does not have.
-        """
+        """Return the same model with these constraints declared instead of its own."""
         return self._changed(constraints=tuple(constraints))
 
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
@@ -315,15 +268,7 @@ class NativeModel(Model):
         return self._changed(engine, constraints=(*self._choice.constraints, *more))
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same model with other parameter values. States and inputs keep their start values.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names, when there is no such parameter.
-        UsageError, ModelError
-            When a value is not possible, or parameters cannot be changed.
-        """
+        """Return the same model with other parameter values. States and inputs keep their start values."""
         engine = self.engine
         if not isinstance(engine, AdjustableEngine):
             super().with_parameters(values)  # refuses what is to be changed

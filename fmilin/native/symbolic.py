@@ -28,15 +28,8 @@ __all__ = ["SymbolicEngine", "SymbolicEvaluator", "SymbolicModel"]
 class SymbolicEngine(AdjustableEngine):
     """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` for the shell.
 
-    Parameters
-    ----------
-    system : SymbolicSystem
-        As it was declared, with the parameter values in use.
-
-    Attributes
-    ----------
-    p : array
-        Values of the parameters, in the order of ``system.parameters``.
+    ``system``: as it was declared, with the parameter values in use. ``p``: values of the parameters, in the order of
+    ``system.parameters``.
     """
 
     compilable = True
@@ -126,13 +119,7 @@ class SymbolicEvaluator(QuantityEvaluator):
 
     Its functions raise NumericalError where the accelerations cannot be solved for: at a singular configuration.
 
-    Parameters
-    ----------
-    make : callable
-        Returns the numeric system; called when a number is first asked for.
-    outputs : int
-        How many there are.
-    p : array
+    ``make``: returns the numeric system; called when a number is first asked for.
     """
 
     def __init__(self, make: Callable[[], Any], outputs: int, p: FloatArray) -> None:

@@ -48,28 +48,16 @@ class CasadiModel:
     """A model x' = f(t, x, u), out = c(t, x, u), 0 = g(t, x, u) as functions of CasADi.
 
     Every function takes ``x`` (N,), ``u`` (nu,) and ``t``, by position or by these names, numbers or symbols.
-
-    Attributes
-    ----------
-    states, inputs, outputs : Signals
-        Names, units and start values of the entries of x, u and the outputs.
-    f : casadi.Function
-        (x, u, t) -> ``x_dot`` (N,)
-    c : casadi.Function
-        (x, u, t) -> ``out`` (ny,)
-    g : casadi.Function
-        (x, u, t) -> ``residuals`` (m,) of the declared constraints: zero on the manifold.
-    model : Model
-        Where they come from.
     """
 
+    # states, inputs, outputs: names, units and start values of the entries of x, u and the outputs
     states: Signals
     inputs: Signals
     outputs: Signals
-    f: Function
-    c: Function
-    g: Function
-    model: Model
+    f: Function  # (x, u, t) -> ``x_dot`` (N,)
+    c: Function  # (x, u, t) -> ``out`` (ny,)
+    g: Function  # (x, u, t) -> ``residuals`` (m,) of the declared constraints: zero on the manifold
+    model: Model  # where they come from
     _graph: _Graph = field(repr=False, compare=False)
 
     def in_independent_coordinates(
@@ -81,17 +69,8 @@ class CasadiModel:
         (``casadi.rootfinder``) that starts on the tangent at the point; its derivatives are exact. The functions are
         good where linearizations with the same coordinates are: beside the point, as far as y determines x.
 
-        Parameters
-        ----------
-        point : OperatingPoint, optional
-            On the manifold; where the model starts by default.
-        independent : sequence of str, optional
-            As for :func:`fmilin.linearize`; by default the recommended coordinates, else those that pivoting finds.
-
-        Raises
-        ------
-        UsageError, UnknownNameError, ConstraintError, NumericalError
-            As :func:`fmilin.linearize`.
+        ``point``: on the manifold; where the model starts by default. ``independent``: as for :func:`fmilin.linearize`;
+        by default the recommended coordinates, else those that pivoting finds.
         """
         from fmilin.manifold.frame import frame_at
 
@@ -106,25 +85,15 @@ class IndependentForm:
     """A model y' = F(t, y, u), out = C(t, y, u) in P independent coordinates, as functions of CasADi.
 
     Every function takes ``y`` (P,), ``u`` (nu,) and ``t``, by position or by these names.
-
-    Attributes
-    ----------
-    coordinates, inputs, outputs : Signals
-        Names and units of the entries of y, u and the outputs; y starts at the point.
-    F : casadi.Function
-        (y, u, t) -> ``y_dot`` (P,)
-    C : casadi.Function
-        (y, u, t) -> ``out`` (ny,)
-    psi : casadi.Function
-        (y, u, t) -> ``x`` (N,): all states.
     """
 
+    # coordinates, inputs, outputs: names and units of the entries of y, u and the outputs; y starts at the point
     coordinates: Signals
     inputs: Signals
     outputs: Signals
-    F: Function
-    C: Function
-    psi: Function
+    F: Function  # (y, u, t) -> ``y_dot`` (P,)
+    C: Function  # (y, u, t) -> ``out`` (ny,)
+    psi: Function  # (y, u, t) -> ``x`` (N,): all states
 
 
 def to_casadi(model: Model) -> CasadiModel:
@@ -177,14 +146,7 @@ def to_casadi(model: Model) -> CasadiModel:
 class _Graph:
     """An implicit system with numbers for its parameters, and functions made of it.
 
-    Attributes
-    ----------
-    t, x, u, w : SX
-        Symbols.
-    W, r : SX
-        Over (t, x, u).
-    rates, outputs, residuals : SX
-        Over (t, x, u, w); over (t, x, u) alone where w is eliminated.
+    ``rates``, ``outputs``, ``residuals``: over (t, x, u, w); over (t, x, u) alone where w is eliminated.
     """
 
     def __init__(self, system: ImplicitSystem, model: Model) -> None:
@@ -243,11 +205,7 @@ class _Graph:
     def invariants(self, needs_rate: Sequence[int], input_rates: Mapping[int, int]) -> SX:
         """Return h: the residuals, then the time derivatives of those that need it.
 
-        Parameters
-        ----------
-        needs_rate : sequence of int
-        input_rates : mapping of int to int
-            Inputs to the inputs that are their time derivatives.
+        ``input_rates``: inputs to the inputs that are their time derivatives.
         """
         import casadi as ca
 

@@ -18,22 +18,12 @@ ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """J = W^-1 E S^-1 with an E whose rows and columns have lengths near one.
+    """J = W^-1 E S^-1 with an E whose rows and columns have lengths near one."""
 
-    Attributes
-    ----------
-    E : array, shape (m, n)
-    rows : array, shape (m,)
-        The weights W; those of rows without an entry are 0.
-    columns : array, shape (n,)
-        The sizes S of the unknowns; 1 for columns without an entry.
-    U, sigma, Vt : array
-        The singular value decomposition of E, thin.
-    """
-
-    E: FloatArray
-    rows: FloatArray
-    columns: FloatArray
+    E: FloatArray  # shape (m, n)
+    rows: FloatArray  # (m,), the weights W; those of rows without an entry are 0
+    columns: FloatArray  # (n,), the sizes S of the unknowns; 1 for columns without an entry
+    # U, sigma, Vt: the singular value decomposition of E, thin
     U: FloatArray
     sigma: FloatArray
     Vt: FloatArray
@@ -50,10 +40,7 @@ class Balanced:
     def rank(self, limit: float) -> int:
         """Return how many singular values count, if there is a gap below them; else all that are not rounding.
 
-        Parameters
-        ----------
-        limit : float
-            The fraction of the largest below which one is zero, when the others stand clear of it.
+        ``limit``: the fraction of the largest below which one is zero, when the others stand clear of it.
         """
         sigma = self.sigma
         if not len(sigma) or sigma[0] == 0.0:
@@ -92,12 +79,8 @@ class Balanced:
 def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
     """Return the balanced form of a finite matrix.
 
-    Parameters
-    ----------
-    J : array, shape (m, n)
-    seen : array, shape (m, n), optional
-        The largest absolute values of each entry at several points, this one among them: where a force is largest its
-        slope vanishes, and a row that is short at one point by chance must not be magnified.
+    Shapes: J (m, n). ``seen`` (m, n): the largest absolute values of each entry at several points, this one among them:
+    where a force is largest its slope vanishes, and a row that is short at one point by chance must not be magnified.
     """
     m, n = J.shape
     rows, columns = np.ones(m), np.ones(n)

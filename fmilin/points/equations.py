@@ -62,23 +62,8 @@ class Row:
 class Equations:
     """The scaled residuals r(z) and their Jacobian.
 
-    Parameters
-    ----------
-    unknowns : Unknowns
-    resting : sequence of int
-        The states Z.
-    pairs : mapping of int to int
-        States whose derivative is another state.
-    moving : bool
-        Whether any state may move, so that d/dt f_Z is asked for.
-
-    Attributes
-    ----------
-    resting : array of int
-    rows : tuple of Row
-    first_order : array of bool, shape (m,)
-        All rows but those of d/dt f_Z.
-    state_scales : array, shape (N,)
+    Shapes: state_scales (N,). ``pairs``: states whose derivative is another state. ``moving``: whether any state may
+    move, so that d/dt f_Z is asked for. ``first_order`` (m,): all rows but those of d/dt f_Z.
     """
 
     def __init__(self, unknowns: Unknowns, resting: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
@@ -167,13 +152,8 @@ class Equations:
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
         """Return dr/dz, shape (m, n), and whether all of its first-order rows are exact.
 
-        Parameters
-        ----------
-        z : array, shape (n,)
-        exact : bool
-            Whether to take the model's own directional derivatives where it has them.
-        quick : bool
-            Whether differences may be plain central ones: good enough to find the way.
+        Shapes: z (n,). ``exact``: whether to take the model's own directional derivatives where it has them. ``quick``:
+        whether differences may be plain central ones: good enough to find the way.
         """
         n = len(self.unknowns)
         J = self._exact(z) if exact else None

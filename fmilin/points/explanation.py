@@ -27,13 +27,8 @@ VANISHES = 1e-4
 class TrimError(NumericalError):
     """No equilibrium or steady motion was found near the guess.
 
-    Parameters
-    ----------
-    message : str
-    residuals : mapping of str to float
-        What remains of each equation at the best compromise, in the unit of the constraint or of the rate.
-    point : mapping of str to float
-        The states, inputs and parameters of that compromise.
+    ``residuals``: what remains of each equation at the best compromise, in the unit of the constraint or of the rate.
+    ``point``: the states, inputs and parameters of that compromise.
     """
 
     def __init__(self, message: str, *, residuals: Mapping[str, float], point: Mapping[str, float]) -> None:

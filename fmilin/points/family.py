@@ -28,12 +28,7 @@ def free_directions(
 ) -> tuple[tuple[FreeDirection, ...], float]:
     """Return the null space of the Jacobian at a solution, each direction led by one unknown, and how regular it is.
 
-    Parameters
-    ----------
-    equations : Equations
-    solution : Solution
-    preferred : sequence of str
-        Unknowns that should lead if they can.
+    ``preferred``: unknowns that should lead if they can.
     """
     unknowns = equations.unknowns
     inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))

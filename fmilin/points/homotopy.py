@@ -57,13 +57,8 @@ class _Path:
 def released(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
     """Return z where the path from the guess ends, still to be corrected; None when it does not end.
 
-    Parameters
-    ----------
-    equations : Equations
-    z0 : array, shape (n,)
-        Near the manifold.
-    exact : bool
-        Whether to take the model's own directional derivatives where it has them.
+    Shapes: z0 (n,), near the manifold. ``exact``: whether to take the model's own directional derivatives where it has
+    them.
     """
     r = equations.values(z0)
     J = equations.jacobian(z0, exact=exact, quick=True)[0]

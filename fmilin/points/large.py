@@ -35,15 +35,7 @@ def answers(model: Model, request: TrimRequest) -> bool:
 def search_sparse(
     model: Model, equations: SparseEquations, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
 ) -> TrimmedPoint:
-    """Return the equilibrium that Newton's method finds from the guess.
-
-    Raises
-    ------
-    ConstraintError
-        When the guess cannot be brought onto the manifold.
-    NumericalError
-        When there is no equilibrium near the guess.
-    """
+    """Return the equilibrium that Newton's method finds from the guess."""
     n, t = equations.n, model.start.time if request.time is None else request.time
     x, u = model.start.states.copy(), model.start.inputs.copy()
     held = []

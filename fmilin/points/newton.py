@@ -50,34 +50,18 @@ def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray |
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """Where Newton's method ended.
+    """Where Newton's method ended."""
 
-    Attributes
-    ----------
-    z : array, shape (n,)
-    r : array, shape (m,)
-    seen : array, shape (m, n)
-        The largest absolute value of each entry of the Jacobian on the way.
-    way : float
-        How far it was, in sizes of the unknowns.
-    """
-
-    z: FloatArray
-    r: FloatArray
-    seen: FloatArray
-    way: float
+    z: FloatArray  # shape (n,)
+    r: FloatArray  # shape (m,)
+    seen: FloatArray  # (m, n), the largest absolute value of each entry of the Jacobian on the way
+    way: float  # how far it was, in sizes of the unknowns
 
 
 def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS) -> Corrected:
     """Return where Newton's method ends; the corrector of a continuation, too.
 
-    Parameters
-    ----------
-    equations : Equations
-    z0 : array, shape (n,)
-    exact : bool
-        Whether to take the model's own directional derivatives where it has them.
-    iterations : int
+    Shapes: z0 (n,). ``exact``: whether to take the model's own directional derivatives where it has them.
     """
     unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
     r, J = equations.values(z), equations.jacobian(z, exact=exact, quick=True)[0]

@@ -153,13 +153,7 @@ def search_each(
 def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False) -> TrimmedPoint:
     """Return the solution of ``request`` nearest to ``guess``.
 
-    Parameters
-    ----------
-    model : Model
-    request : TrimRequest
-    guess : mapping of str to float
-    anywhere : bool
-        Accept start values that are off the manifold although no state is named.
+    ``anywhere``: accept start values that are off the manifold although no state is named.
     """
     request = request.checked(model)
     guess = request.checked_guess(model, guess)

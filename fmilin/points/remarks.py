@@ -18,15 +18,7 @@ __all__ = ["remarks_on"]
 def remarks_on(equations: Equations, place: Place, report: TrimReport, restless: Sequence[str]) -> list[Remark]:
     """Return what the user should know.
 
-    Parameters
-    ----------
-    equations : Equations
-    place : Place
-        The solution.
-    report : TrimReport
-        All but the remarks.
-    restless : sequence of str
-        States that should rest and were seen to move when the motion was followed.
+    ``restless``: states that should rest and were seen to move when the motion was followed.
     """
     found = []
     if restless:

@@ -87,13 +87,7 @@ class TrimRequest:
 
 
 def quantity(model: Model, name: str) -> tuple[Kind, int]:
-    """Return what ``name`` is and its position among its kind; parameters have no order, so 0.
-
-    Raises
-    ------
-    UnknownNameError
-        With the nearest names.
-    """
+    """Return what ``name`` is and its position among its kind; parameters have no order, so 0."""
     if model.states.has(name):
         return "state", model.states.positions[name]
     if model.inputs.has(name):

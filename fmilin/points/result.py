@@ -16,64 +16,31 @@ __all__ = ["FreeDirection", "TrimReport", "TrimmedPoint"]
 
 @dataclass(frozen=True)
 class FreeDirection:
-    """A way to move through a whole family of solutions, to first order.
+    """A way to move through a whole family of solutions, to first order."""
 
-    Parameters
-    ----------
-    name : str
-        The quantity that leads; when it moves by one, the others that lead stay.
-    along : dict of str to float
-        How far the quantities that follow move, in their units per unit of the leading one.
-    """
-
-    name: str
-    along: dict[str, float]
+    name: str  # the quantity that leads; when it moves by one, the others that lead stay
+    along: dict[str, float]  # how far the quantities that follow move, in their units per unit of the leading one
 
 
 @dataclass(frozen=True, eq=False)
 class TrimReport:
-    """What was found beside the point.
+    """What was found beside the point."""
 
-    Parameters
-    ----------
-    states, inputs : Signals
-        Of the model.
-    rates : array, shape (N,)
-        Derivatives of all states at the point, in their units per second. Rounding where the state rests.
-    changes : array, shape (N,), or None
-        In a steady motion, the derivatives of the rates at the point.
-    moving : tuple of str
-        States that move, some of them perhaps only later.
-    varying : tuple of str
-        Those among them whose rate is not constant, because they follow other states that move.
-    dragged : tuple of str
-        Those among them that were not listed: the constraints take them along.
-    free_directions : tuple of FreeDirection
-        Empty when the solution is isolated.
-    at_bounds : tuple of str
-        Quantities that lie on one of their bounds.
-    residual : float
-        The largest residual, in sizes of the states (per second).
-    exact : bool
-        False when the residual is above 1e-10 and only the model's own noise or rounding explains it.
-    remarks : tuple of Remark
-    regularity : float
-        The smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
-        meet, and inside a family; NaN where it was not looked at.
-    """
-
-    states: Signals
-    inputs: Signals
+    states: Signals  # of the model
+    inputs: Signals  # of the model
+    # (N,), derivatives of all states at the point, in their units per second. Rounding where the state rests
     rates: FloatArray
-    changes: FloatArray | None
-    moving: tuple[str, ...]
-    varying: tuple[str, ...]
-    dragged: tuple[str, ...]
-    free_directions: tuple[FreeDirection, ...]
-    at_bounds: tuple[str, ...]
-    residual: float
-    exact: bool
+    changes: FloatArray | None  # (N,), in a steady motion, the derivatives of the rates at the point
+    moving: tuple[str, ...]  # states that move, some of them perhaps only later
+    varying: tuple[str, ...]  # those among them whose rate is not constant, because they follow other states that move
+    dragged: tuple[str, ...]  # those among them that were not listed: the constraints take them along
+    free_directions: tuple[FreeDirection, ...]  # empty when the solution is isolated
+    at_bounds: tuple[str, ...]  # quantities that lie on one of their bounds
+    residual: float  # the largest residual, in sizes of the states (per second)
+    exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
     remarks: tuple[Remark, ...]
+    # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
+    # meet, and inside a family; NaN where it was not looked at
     regularity: float = np.nan
 
     def __repr__(self) -> str:
@@ -95,13 +62,7 @@ class TrimReport:
         return f"a steady motion of {', '.join(self.moving)}"
 
     def rate(self, name: str) -> float:
-        """Return the rate of the state ``name``, in its unit per second.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        """
+        """Return the rate of the state ``name``, in its unit per second."""
         return float(self.rates[self.states.index_of(name, "a state of the model")])
 
 

@@ -49,32 +49,16 @@ TINY = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A zero of r, or where the search ended.
+    """A zero of r, or where the search ended."""
 
-    Attributes
-    ----------
-    z : array, shape (n,)
-    residual : array, shape (m,)
-        Without weights.
-    allowed : array, shape (m,)
-        What counts as zero: rounding and the model's own noise included.
-    J : array, shape (m, n)
-        Without weights.
-    is_exact : bool
-        Whether J is, rather than differenced.
-    seen : array, shape (m, n), or None
-        How large the entries of the Jacobian were on the way here; None where there was hardly any.
-    tried : tuple of str
-        What led nowhere before.
-    """
-
-    z: FloatArray
-    residual: FloatArray
-    allowed: FloatArray
-    J: FloatArray
-    is_exact: bool
+    z: FloatArray  # shape (n,)
+    residual: FloatArray  # (m,), without weights
+    allowed: FloatArray  # (m,), what counts as zero: rounding and the model's own noise included
+    J: FloatArray  # (m, n), without weights
+    is_exact: bool  # whether J is, rather than differenced
+    # (m, n), how large the entries of the Jacobian were on the way here; None where there was hardly any
     seen: FloatArray | None = None
-    tried: tuple[str, ...] = field(default=())
+    tried: tuple[str, ...] = field(default=())  # what led nowhere before
 
     @classmethod
     def nowhere(cls, equations: Equations, z: FloatArray) -> Solution:

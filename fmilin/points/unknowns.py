@@ -29,24 +29,8 @@ class Place:
 class Unknowns:
     """z: the free states, inputs and parameters, each divided by its size.
 
-    Parameters
-    ----------
-    start : Place
-        Values of everything; those of the unknowns are the guess.
-    request : TrimRequest
-        Checked.
-
-    Attributes
-    ----------
-    names : tuple of str
-    units : tuple of str
-    scales : array, shape (n,)
-    z0 : array, shape (n,)
-        The guess, inside the bounds.
-    low, high : array, shape (n,)
-    states, state_columns : array of int
-        Which states are free, and their places in z.
-    inputs, input_columns : array of int
+    Shapes: scales (n,), low, high (n,). ``start``: values of everything; those of the unknowns are the guess. ``z0``
+    (n,): the guess, inside the bounds. ``states``, ``state_columns``: which states are free, and their places in z.
     """
 
     def __init__(self, start: Place, request: TrimRequest) -> None:

@@ -87,44 +87,27 @@ class Component:
 
 @dataclass(frozen=True)
 class System:
-    """Elements and what joins them.
-
-    Attributes
-    ----------
-    order : tuple of str
-        The elements as the file lists them.
-    references : mapping of str to str
-        Elements that stand for a signal dictionary, and its name.
-    dictionaries : mapping of str to mapping of str to str
-        Units by entry, by dictionary.
-    where : str
-        The file that it stands in, for messages.
-    """
+    """Elements and what joins them."""
 
     name: str
-    where: str
+    where: str  # the file that it stands in, for messages
     connectors: Mapping[str, Connector]
     bindings: tuple[Binding, ...] = ()
     components: Mapping[str, Component] = field(default_factory=dict)
     systems: Mapping[str, System] = field(default_factory=dict)
+    # elements that stand for a signal dictionary, and its name
     references: Mapping[str, str] = field(default_factory=dict)
-    dictionaries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    dictionaries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # units by entry, by dictionary
     wires: tuple[Wire, ...] = ()
-    order: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()  # the elements as the file lists them
 
 
 @dataclass(frozen=True)
 class Structure:
-    """A whole file: the system, and the units that it defines.
-
-    Attributes
-    ----------
-    folder : str
-        Of the SSD file inside the archive: sources are resolved against it.
-    """
+    """A whole file: the system, and the units that it defines."""
 
     name: str
     version: str
     system: System
     units: Mapping[str, AbsoluteUnit]
-    folder: str = ""
+    folder: str = ""  # of the SSD file inside the archive: sources are resolved against it

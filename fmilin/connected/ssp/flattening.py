@@ -39,28 +39,15 @@ class _Driver:
 
 @dataclass
 class Flat:
-    """All components of a system, and its connections one by one.
-
-    Attributes
-    ----------
-    placed : dict of str to Placed
-        By path.
-    connectors : dict of Node to Connector
-        Of components, systems and entries of signal dictionaries.
-    drivers : dict of Node to driver
-        What feeds a node, where something does.
-    held : dict of Node to driver
-        The same for connections that carry no real number.
-    values : dict of Node to (value, unit, units)
-        From parameter bindings, the outermost last.
-    notes : list of str
-    """
+    """All components of a system, and its connections one by one."""
 
     structure: Structure
-    placed: dict[str, Placed] = field(default_factory=dict)
+    placed: dict[str, Placed] = field(default_factory=dict)  # by path
+    # of components, systems and entries of signal dictionaries
     connectors: dict[Node, Connector] = field(default_factory=dict)
-    drivers: dict[Node, _Driver] = field(default_factory=dict)
-    held: dict[Node, _Driver] = field(default_factory=dict)
+    drivers: dict[Node, _Driver] = field(default_factory=dict)  # what feeds a node, where something does
+    held: dict[Node, _Driver] = field(default_factory=dict)  # the same for connections that carry no real number
+    # from parameter bindings, the outermost last
     values: dict[Node, tuple[Value, str, Mapping[str, AbsoluteUnit]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -69,18 +56,7 @@ class Flat:
     ) -> tuple[Node, Affine] | None:
         """Return the connector of a component or of the whole system that feeds a node, and by which factor.
 
-        Parameters
-        ----------
-        node : Node
-        unit_of : callable
-            The unit of a component's variable, where its connector states none.
-        own_unit : str, optional
-            Of the node itself.
-
-        Raises
-        ------
-        ModelError
-            When connections form a circle, or units do not fit.
+        ``unit_of``: the unit of a component's variable, where its connector states none.
         """
         chain: list[tuple[Node, _Driver]] = []
         here, seen = node, {node}
@@ -115,13 +91,7 @@ class Flat:
         return [node for node in self.held if node[0] == path]
 
     def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, Wire, str]]]:
-        """Return where such a value comes from, and all connections on its way: target, connection, place in a file.
-
-        Raises
-        ------
-        ModelError
-            When connections form a circle.
-        """
+        """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
         here, found, seen = node, [], {node}
         while (driver := self.held.get(here)) is not None:
             where = f"{driver.system.where}, line {driver.wire.line}"
@@ -145,20 +115,8 @@ Opened = Callable[[Component, tuple[str, ...]], Structure | None]
 def flattened(structure: Structure, file: str, opened: Opened) -> Flat:
     """Return a system without nesting.
 
-    Parameters
-    ----------
-    structure : Structure
-    file : str
-        Where it stands.
-    opened : callable
-        Takes a component and the files that lead to it; returns the structure that it is, where it is a system in a
-        file of its own, else None.
-
-    Raises
-    ------
-    ModelError
-        When a connection names an element or connector that does not exist, joins two sources, or an input is fed
-        twice.
+    ``opened``: takes a component and the files that lead to it; returns the structure that it is, where it is a system
+    in a file of its own, else None.
     """
     flat = Flat(structure)
     _walk(flat, _Level(structure, (file,)), structure.system, "", (), opened)

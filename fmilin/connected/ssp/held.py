@@ -35,34 +35,14 @@ def in_order(flat: Flat) -> list[str]:
 
 @dataclass(frozen=True)
 class HeldValues:
-    """Values for the inputs of one component.
+    """Values for the inputs of one component."""
 
-    Attributes
-    ----------
-    values : mapping of str to value
-        By variable.
-    notes : tuple of str
-        What was held, and what keeps its start value.
-    """
-
-    values: Mapping[str, Value]
-    notes: tuple[str, ...]
+    values: Mapping[str, Value]  # by variable
+    notes: tuple[str, ...]  # what was held, and what keeps its start value
 
     @classmethod
     def of(cls, flat: Flat, path: str, value_of: ValueOf) -> HeldValues:
-        """Follow the connections to the component at ``path``.
-
-        Parameters
-        ----------
-        flat : Flat
-        path : str
-        value_of : callable
-
-        Raises
-        ------
-        ModelError
-            When a transformation has no entry for the value.
-        """
+        """Follow the connections to the component at ``path``."""
         values: dict[str, Value] = {}
         notes = []
         for node in flat.held_of(path):

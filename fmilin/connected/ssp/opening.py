@@ -55,17 +55,10 @@ def is_ssp(source: str) -> bool:
 
 @dataclass
 class SspFile:
-    """An SSP archive, or an SSD file with what it needs beside it; nothing of it is executed here.
-
-    Parameters
-    ----------
-    path : Path
-    options : FmuOptions, optional
-        How much may be unpacked.
-    """
+    """An SSP archive, or an SSD file with what it needs beside it; nothing of it is executed here."""
 
     path: Path
-    options: FmuOptions | None = None
+    options: FmuOptions | None = None  # how much may be unpacked
     _folder: Path | None = field(default=None, init=False)
     _archives: dict[str, SspFile] = field(default_factory=dict, init=False)
     _above: tuple[Path, ...] = ()
@@ -95,13 +88,7 @@ class SspFile:
 
     @cached_property
     def structure(self) -> Structure:
-        """What the file says.
-
-        Raises
-        ------
-        ModelError
-            When it is missing, damaged or not supported: with its place.
-        """
+        """What the file says."""
         if not self.path.exists():
             raise missing_file(self.path)
         return read_structure(self.read, self.start, self.path.name)
@@ -133,13 +120,7 @@ class SspFile:
         return f"{component.source}!/{DEFAULT}"
 
     def _opened(self, component: Component, files: tuple[str, ...]) -> Structure | None:
-        """Return what a component in a file of its own consists of; None for an FMU.
-
-        Raises
-        ------
-        ModelError
-            When its file is missing, of another type, or contains itself.
-        """
+        """Return what a component in a file of its own consists of; None for an FMU."""
         suffix = component.source.lower()[-4:]
         if component.type == _FMU and suffix not in (".ssd", ".ssp"):
             return None
@@ -163,13 +144,7 @@ class SspFile:
         return self._error(component, f"the file '{component.source}' is missing {where} '{self.path.name}'. {_MEND}")
 
     def file_of(self, component: Component) -> Path:
-        """Return where an FMU, or an archive in the archive, lies on disk; the archive is unpacked for it.
-
-        Raises
-        ------
-        ModelError
-            When it is missing.
-        """
+        """Return where an FMU, or an archive in the archive, lies on disk; the archive is unpacked for it."""
         if (inside := self._inside(component.source)) is not None:
             return inside[0].file_of(replace(component, source=inside[1]))
         if self.archive is None:
@@ -233,21 +208,7 @@ def open_ssp(
     or, where it has none, all free inputs and all outputs of the members. Every FMU is used through model exchange
     where it has that, whatever ``implementation`` says: the equations are the same.
 
-    Parameters
-    ----------
-    path : Path
-    load : callable
-        Opens an FMU.
-    settings : mapping of str to value, optional
-        ``component.parameter``; states and inputs are left to the operating point.
-    options : FmuOptions, optional
-
-    Raises
-    ------
-    ModelError
-        When the file or a part of it is missing, damaged or not supported; when an FMU cannot be opened.
-    UnknownNameError
-        When a setting is of no component, state or input.
+    ``settings``: ``component.parameter``; states and inputs are left to the operating point.
     """
     file = SspFile(path, options)
     flat = file.flat
@@ -294,13 +255,7 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
 def _require_free(
     system: ConnectedModel, asked: Mapping[str, Mapping[str, Value]], settings: Mapping[str, Value]
 ) -> None:
-    """Refuse what would be set without effect.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When it is an input of a member that is none of the system, or nothing that is known.
-    """
+    """Refuse what would be set without effect."""
     told = {f"{member}.{name}" for member, own in asked.items() for name in own}
     for name in settings:
         if name not in told:

@@ -27,11 +27,6 @@ def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> st
     """Return the path inside the archive that a source means, relative to the folder of the SSD file.
 
     What an archive inside the archive contains is written ``inner.ssp!/resources/motor.fmu``.
-
-    Raises
-    ------
-    ModelError
-        When it leads to another place: out of the archive, to a network.
     """
     text = unquote(source)
     if "://" in text or text.startswith(("/", "\\", "file:")) or ":" in text.split("/")[0]:
@@ -48,21 +43,7 @@ def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> st
 
 
 def read_structure(read: Read, path: str, archive: str) -> Structure:
-    """Read an SSD file.
-
-    Parameters
-    ----------
-    read : callable
-    path : str
-        Inside the archive.
-    archive : str
-        Its name, for messages.
-
-    Raises
-    ------
-    ModelError
-        When it is missing, malformed, of another version, or has parts that are not supported: with the line.
-    """
+    """Read an SSD file."""
     xml = read(path)
     if xml is None:
         raise ModelError(f"'{archive}' contains no {path}. Is it an SSP file at all?")

@@ -18,13 +18,7 @@ __all__ = ["declaration_of"]
 
 
 def declaration_of(flat: Flat, members: Mapping[str, Model]) -> Declaration:
-    """Return the members and all that joins them.
-
-    Raises
-    ------
-    ModelError
-        When units do not fit, arrays differ in size, or connections form a circle.
-    """
+    """Return the members and all that joins them."""
     wiring = _Wiring(flat, members, notes=list(flat.notes))
     try:
         for node in [node for node in flat.drivers if node[0] in members]:

@@ -34,17 +34,7 @@ INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8
 class Reader:
     """One XML file.
 
-    Parameters
-    ----------
-    xml : bytes
-    where : str
-        The file's name, for messages.
-    root : str
-        The tag that its root must have, in Clark's notation.
-
-    Attributes
-    ----------
-    root : element
+    ``where``: the file's name, for messages. ``root``: the tag that its root must have, in Clark's notation.
     """
 
     def __init__(self, xml: bytes, where: str, root: str) -> None:
@@ -71,26 +61,14 @@ class Reader:
         return ModelError(f"{self.where}, line {element.sourceline}: {what}. Correct the file, or export it again.")
 
     def required(self, element: Any, attribute: str) -> str:
-        """Return an attribute that must be there.
-
-        Raises
-        ------
-        ModelError
-            When it is not.
-        """
+        """Return an attribute that must be there."""
         value = element.get(attribute)
         if not value:
             raise self.error(f"the element '{_local(element)}' has no '{attribute}'", element)
         return str(value)
 
     def number(self, element: Any, attribute: str, otherwise: float) -> float:
-        """Return a finite number.
-
-        Raises
-        ------
-        ModelError
-            When the text is none.
-        """
+        """Return a finite number."""
         text = element.get(attribute)
         if text is None:
             return otherwise
@@ -107,13 +85,7 @@ class Reader:
         return (element.get(attribute) or "").strip() in ("true", "1")
 
     def transformation(self, element: Any) -> tuple[Affine, dict[str, str]]:
-        """Return the transformation of a connection or a mapping entry: of real numbers, or a table of other values.
-
-        Raises
-        ------
-        ModelError
-            When it is of no kind that SSP knows, or a table has no entries.
-        """
+        """Return the transformation of a connection or a mapping entry: of real numbers, or a table of other values."""
         for child in element:
             name = _local(child)
             if not name.endswith("Transformation"):
@@ -138,13 +110,7 @@ class Reader:
         return None
 
     def value(self, element: Any) -> float | int | bool | str:
-        """Return the value of a parameter, by its type.
-
-        Raises
-        ------
-        ModelError
-            When it does not fit.
-        """
+        """Return the value of a parameter, by its type."""
         kind = _local(element)
         if kind in _NUMBERS:
             self.required(element, "value")

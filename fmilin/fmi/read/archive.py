@@ -47,20 +47,7 @@ _UNREADABLE = (
 class FmuFile:
     """An FMU on disk; nothing of it is executed here.
 
-    Parameters
-    ----------
-    path : Path
-    options : FmuOptions, optional
-
-    Attributes
-    ----------
-    place : Path
-        The absolute path, whatever the working directory is later.
-
-    Raises
-    ------
-    ModelError
-        From every member, when the file is missing, no zip archive, damaged, or made to do harm.
+    ``place``: the absolute path, whatever the working directory is later.
     """
 
     def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
@@ -108,13 +95,7 @@ class FmuFile:
 
     @cached_property
     def description(self) -> Description:
-        """The model description.
-
-        Raises
-        ------
-        ModelError
-            When it is missing, malformed, of an unsupported version, or leaves states or derivatives open.
-        """
+        """The model description."""
         xml = self.read("modelDescription.xml")
         if xml is None:
             deeper = [m.filename for m in self.members if m.filename.endswith("/modelDescription.xml")]
@@ -161,16 +142,7 @@ class FmuFile:
     def unpack(self, folders: Sequence[str]) -> Path:
         """Unpack some folders, for example ``("resources", "binaries/linux64")``, and what lies at the top level.
 
-        Returns
-        -------
-        Path
-            A new directory that only this user can read; the caller removes it.
-
-        Raises
-        ------
-        ModelError
-            When the archive is damaged, or has a member that would leave the directory: an absolute path,
-            a drive letter, ``..``, a symbolic link.
+        Returns a new directory that only this user can read; the caller removes it.
         """
         for member in self.members:
             self._check(member)
@@ -255,13 +227,7 @@ class FmuFile:
 
 
 def read_description(path: str | Path, options: FmuOptions | None = None) -> Description:
-    """Return what an FMU says about itself, without loading its code.
-
-    Raises
-    ------
-    ModelError
-        When there is no such file, it is no FMU, or one that is not supported yet.
-    """
+    """Return what an FMU says about itself, without loading its code."""
     return FmuFile(Path(path), options).description
 
 

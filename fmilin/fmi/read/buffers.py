@@ -22,19 +22,9 @@ __all__ = ["Buffers", "Group", "Visit", "groups_of"]
 class Group:
     """Variables of one type that are read or written in one call.
 
-    Parameters
-    ----------
-    variables : sequence of Variable
-        All of the same type.
-    values : array, shape (size,)
-        A contiguous part of the buffers: their numbers one after the other.
-
-    Attributes
-    ----------
-    references_pointer, count, pointer, size
-        What a C function takes to read or write them.
-    reading, writing : tuple of Call
-        The calls that do so, once the instance has bound them.
+    ``variables``: all of the same type. ``values`` (size,): a contiguous part of the buffers: their numbers one after
+    the other. ``references_pointer``, ``count``, ``pointer``, ``size``: what a C function takes to read or write them.
+    ``reading``, ``writing``: the calls that do so, once the instance has bound them.
     """
 
     def __init__(self, variables: Sequence[Variable], values: FloatArray) -> None:
@@ -99,31 +89,15 @@ def groups_of(variables: Iterable[Variable], layout: Layout, values: FloatArray)
 class Buffers:
     """The numbers t, x, u, x' and z of one point; z are the further variables that a view of the model needs.
 
-    Parameters
-    ----------
-    layout : Layout
-    others : iterable of Scalar
-        Which variables make up z.
-    observed : iterable of Scalar
-        Those of them that constraints contain: they can be read without the others.
-    tuned : sequence of Scalar
-        Parameters that are inputs of the view, behind the FMU's own inputs in u.
-
-    Attributes
-    ----------
-    values : array, shape (1 + N + nu + N + nz,)
-        Everything, in the order t, x, u, x', z.
-    time : ctypes.c_double
-        The first of them.
-    x, u, rates : arrays
-        Parts of ``values``; ``u`` are all inputs of the FMU that may be inputs of a linear model.
-    inputs, sampled_inputs : tuple of Group
-        Those that may be set at any time, and the discrete-time ones, which are set in event mode; of ``tuned`` only
-        those of a co-simulation.
-    readings : tuple of Group
-        z; of which ``observed_readings`` are what constraints contain.
-    visits : dict
-        Calls that the instance has bound to these buffers.
+    others: which variables make up z.
+    observed: those of them that constraints contain: they can be read without the others.
+    tuned: parameters that are inputs of the view, behind the FMU's own inputs in u.
+    values (1 + N + nu + N + nz,): everything, in the order t, x, u, x', z.
+    x, u, rates: parts of ``values``; ``u`` are all inputs of the FMU that may be inputs of a linear model.
+    inputs, sampled_inputs: those that may be set at any time, and the discrete-time ones, which are set in event mode;
+        of ``tuned`` only those of a co-simulation.
+    readings: z; of which ``observed_readings`` are what constraints contain.
+    visits: calls that the instance has bound to these buffers.
     """
 
     def __init__(

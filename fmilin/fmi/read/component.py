@@ -34,28 +34,11 @@ _ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates
 class Component:
     """A loaded library, and one component of it at a time.
 
-    Parameters
-    ----------
-    path : Path
-        The library.
-    prefix : str
-        ``"fmi2"``; of every function's name in messages.
-    symbols : str
-        What precedes it in the library: the model's name in FMI 1.0, nothing in later versions.
-    sink : LogSink
-        Takes the FMU's messages.
-
-    Attributes
-    ----------
-    handle : ctypes.c_void_p
-        The component, null when there is none; bound calls hold it, so it is the same object for ever.
-    health : int
-        The worst status so far that was no warning: from 3 on nothing but freeing is allowed, from 4 on nothing at all.
-
-    Raises
-    ------
-    ModelError
-        When the library cannot be loaded; from every method, with the function that failed and the FMU's last words.
+    prefix: ``"fmi2"``; of every function's name in messages.
+    symbols: what precedes it in the library: the model's name in FMI 1.0, nothing in later versions.
+    handle: the component, null when there is none; bound calls hold it, so it is the same object for ever.
+    health: the worst status so far that was no warning: from 3 on nothing but freeing is allowed, from 4 on nothing at
+        all.
     """
 
     def __init__(self, path: Path, prefix: str, sink: LogSink, symbols: str = "") -> None:
@@ -92,15 +75,7 @@ class Component:
         return self._function(name)(*arguments)
 
     def run(self, calls: Iterable[Call]) -> None:
-        """Make calls one after the other.
-
-        Raises
-        ------
-        NumericalError
-            When the FMU discards the point: the standard's word for one at which the model has no solution.
-        ModelError
-            At any other bad status.
-        """
+        """Make calls one after the other."""
         bad = self.first_bad(calls)
         if bad is not None:
             status, full_name = bad

@@ -35,46 +35,26 @@ class Dimension(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """One element of ``ModelVariables``.
-
-    Parameters
-    ----------
-    name : str
-    reference : int
-        The value reference.
-    type : str
-        As in the XML: ``"Real"``, ``"Float64"``, ``"Integer"``, ...
-    causality, variability, initial : str
-        With the defaults of the standard filled in; ``initial`` is empty where the standard has none.
-    unit, description : str
-    nominal : float or None
-        Positive and finite, or None.
-    start : str
-        As written; empty when there is none.
-    derivative_of : int or None
-        The state that this is the derivative of, as a key of the FMI version's own kind (an index in
-        FMI 2.0, a value reference in FMI 3.0).
-    dimensions : tuple of Dimension
-    aliases : tuple of str
-        Names from FMI 3 ``<Alias>`` elements.
-    line : int
-        In the XML.
-    """
+    """One element of ``ModelVariables``."""
 
     name: str
-    reference: int
-    type: str
+    reference: int  # the value reference
+    type: str  # as in the XML: ``"Real"``, ``"Float64"``, ``"Integer"``, ...
+    # causality, variability, initial: with the defaults of the standard filled in; ``initial`` is empty where the
+    # standard has none
     causality: str = "local"
     variability: str = "continuous"
     initial: str = ""
     unit: str = ""
-    nominal: float | None = None
-    start: str = ""
+    nominal: float | None = None  # positive and finite, or None
+    start: str = ""  # as written; empty when there is none
     description: str = ""
+    # the state that this is the derivative of, as a key of the FMI version's own kind (an index in FMI 2.0, a value
+    # reference in FMI 3.0)
     derivative_of: int | None = None
     dimensions: tuple[Dimension, ...] = ()
-    aliases: tuple[str, ...] = ()
-    line: int = 0
+    aliases: tuple[str, ...] = ()  # names from FMI 3 ``<Alias>`` elements
+    line: int = 0  # in the XML
     interval: float | None = None
     """Of a clock with a constant period, in seconds."""
     shift: float = 0.0
@@ -106,17 +86,11 @@ class Variable(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """An entry of ``ModelStructure``.
-
-    Parameters
-    ----------
-    variable : Variable
-    dependencies : tuple of Variable or None
-        What it depends on according to the description, a claim and no proof; None: the description
-        does not say, so it may depend on everything. An empty tuple: on nothing.
-    """
+    """An entry of ``ModelStructure``."""
 
     variable: Variable
+    # what it depends on according to the description, a claim and no proof; None: the description does not say, so it
+    # may depend on everything. An empty tuple: on nothing
     dependencies: tuple[Variable, ...] | None = None
 
 
@@ -152,59 +126,28 @@ class LargeSequence(Sequence[Variable]):
 
 @dataclass(frozen=True)
 class Description:
-    """The model description of an FMU; reading it never loads the FMU's code.
+    """The model description of an FMU; reading it never loads the FMU's code."""
 
-    Parameters
-    ----------
-    source : str
-        The file, for messages.
-    fmi_version, model_name, token, tool : str
-        ``token``: GUID in FMI 2.0, instantiation token in FMI 3.0.
-    interfaces : tuple of str
-        ``"ModelExchange"``, ``"CoSimulation"``, ``"ScheduledExecution"``.
-    interface : str
-        The one of ``interfaces`` that the next three members belong to; see :meth:`through`.
-    model_identifier : str
-        The name of the library.
-    capabilities : mapping of str to str
-        Attributes of the interface's element.
-    directional_derivatives : bool
-        Whether the FMU advertises them.
-    start_time : float
-        Of the default experiment, in seconds; 0 when there is none.
-    variables : sequence of Variable
-        In the order of the XML, aliases not repeated; in a large description each is read when it is asked for.
-    derivatives : tuple of Unknown
-        In the order of the states.
-    states : tuple of Variable
-        The state of each derivative.
-    outputs : tuple of Unknown
-        Those of ``ModelStructure``.
-    event_indicators : int
-        How many are declared (FMI 3.0: variables, of which some may be arrays).
-    log_categories : tuple of str
-    notes : tuple of str
-        What was strange and could be tolerated.
-    """
-
-    source: str
+    source: str  # the file, for messages
+    # fmi_version, model_name, token, tool: ``token``: GUID in FMI 2.0, instantiation token in FMI 3.0
     fmi_version: str
     model_name: str
     token: str
     tool: str
-    interfaces: tuple[str, ...]
-    interface: str
-    model_identifier: str
-    capabilities: Mapping[str, str]
-    directional_derivatives: bool
-    start_time: float
+    interfaces: tuple[str, ...]  # ``"ModelExchange"``, ``"CoSimulation"``, ``"ScheduledExecution"``
+    interface: str  # the one of ``interfaces`` that the next three members belong to; see :meth:`through`
+    model_identifier: str  # the name of the library
+    capabilities: Mapping[str, str]  # attributes of the interface's element
+    directional_derivatives: bool  # whether the FMU advertises them
+    start_time: float  # of the default experiment, in seconds; 0 when there is none
+    # in the order of the XML, aliases not repeated; in a large description each is read when it is asked for
     variables: Sequence[Variable]
-    derivatives: tuple[Unknown, ...]
-    states: tuple[Variable, ...]
-    outputs: tuple[Unknown, ...]
-    event_indicators: int = 0
+    derivatives: tuple[Unknown, ...]  # in the order of the states
+    states: tuple[Variable, ...]  # the state of each derivative
+    outputs: tuple[Unknown, ...]  # those of ``ModelStructure``
+    event_indicators: int = 0  # how many are declared (FMI 3.0: variables, of which some may be arrays)
     log_categories: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was strange and could be tolerated
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Attributes of every interface's element."""
     experiment: Mapping[str, str] = field(default_factory=dict)
@@ -215,13 +158,7 @@ class Description:
     """What is to be compiled, in the folder ``sources``, as FMI 2.0 says it."""
 
     def through(self, interface: str) -> Description:
-        """Return the same description, as seen through another of its ``interfaces``.
-
-        Raises
-        ------
-        UsageError
-            When the FMU has no such interface.
-        """
+        """Return the same description, as seen through another of its ``interfaces``."""
         if interface == self.interface:
             return self
         if interface not in self.attributes:

@@ -66,12 +66,7 @@ class Structure(NamedTuple):
 class Notes:
     """What was strange in a description and could be tolerated; and the way to say what could not.
 
-    Parameters
-    ----------
-    source : str
-        The FMU.
-    steps : bool
-        Whether the FMU is stepped only: what it says about states then matters less.
+    ``steps``: whether the FMU is stepped only: what it says about states then matters less.
     """
 
     def __init__(self, source: str, *, steps: bool = False) -> None:
@@ -124,13 +119,7 @@ def integer(text: str | None) -> int | None:
 
 
 def value_reference(element: Any, name: str, notes: Notes) -> int | None:
-    """Return the value reference of a variable, None where it is missing or no integer.
-
-    Raises
-    ------
-    ModelError
-        When it is a number that no FMU can know: which variable is meant cannot be told then.
-    """
+    """Return the value reference of a variable, None where it is missing or no integer."""
     reference = integer(element.get("valueReference"))
     if reference is not None and not 0 <= reference <= LARGEST_REFERENCE:
         notes.refuse(
@@ -142,13 +131,7 @@ def value_reference(element: Any, name: str, notes: Notes) -> int | None:
 
 
 def number_of_event_indicators(root: Any, notes: Notes) -> int:
-    """Return what the attribute numberOfEventIndicators says; 0 without it.
-
-    Raises
-    ------
-    ModelError
-        When it is negative, or more than a model can have.
-    """
+    """Return what the attribute numberOfEventIndicators says; 0 without it."""
     number = integer(root.get("numberOfEventIndicators")) or 0
     if not 0 <= number <= MOST_EVENT_INDICATORS:
         notes.refuse(

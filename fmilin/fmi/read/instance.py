@@ -38,23 +38,7 @@ class Event(NamedTuple):
 
 
 class Instance(VariableAccess):
-    """One instance of an FMU's code, from instantiation to continuous-time mode and back.
-
-    Parameters
-    ----------
-    folder : Path
-        The unpacked FMU.
-    description : Description
-    number_of_states : int
-        That the description declares.
-    sink : LogSink
-        Takes the FMU's messages.
-
-    Raises
-    ------
-    ModelError
-        From every method, with the FMI function that failed and the FMU's own last words.
-    """
+    """One instance of an FMU's code, from instantiation to continuous-time mode and back."""
 
     prefix: ClassVar[str]
     """``"fmi2"`` or ``"fmi3"``."""
@@ -124,12 +108,7 @@ class Instance(VariableAccess):
     def begin(self, time: float, settings: Sequence[Setting]) -> None:
         """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time.
 
-        Parameters
-        ----------
-        time : float
-            In seconds.
-        settings : sequence of Setting
-            Start values and parameters.
+        ``time``: in seconds.
         """
         self.sink.forget()
         self._time, self._standing = time, None
@@ -195,12 +174,8 @@ class Instance(VariableAccess):
 
         Time and inputs that stand already are not set again.
 
-        Parameters
-        ----------
-        buffers : Buffers
-        wanted : str
-            ``""``: nothing more; ``"everything"``: the derivatives, then all further variables; ``"observed"``: those
-            that constraints contain, and neither derivatives nor others.
+        ``wanted``: ``""``: nothing more; ``"everything"``: the derivatives, then all further variables; ``"observed"``:
+        those that constraints contain, and neither derivatives nor others.
         """
         visit = buffers.visits.get(wanted) or self._prepared(buffers, wanted)
         self.sink.forget()
@@ -280,10 +255,7 @@ class Instance(VariableAccess):
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
         """Carry out an event at the point that is held; return whether the FMU asks to end the simulation.
 
-        Parameters
-        ----------
-        inputs : sequence of Group
-            Discrete-time ones, to be set in event mode.
+        ``inputs``: discrete-time ones, to be set in event mode.
         """
         self._standing = None
         self.component.call("EnterEventMode")

@@ -59,13 +59,7 @@ def cut(xml: bytes) -> tuple[bytes, Scanned] | None:
 class Scanned(LargeSequence):
     """The variables of a large description; each is read when it is asked for.
 
-    Parameters
-    ----------
-    xml : bytes
-    begin, end : int
-        Where the variables stand.
-    opening : pattern
-        Matches the beginning of each.
+    ``opening``: matches the beginning of each.
     """
 
     def __init__(self, xml: bytes, begin: int, end: int, opening: re.Pattern[bytes]) -> None:

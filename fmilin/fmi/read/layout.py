@@ -47,24 +47,9 @@ class Place(NamedTuple):
 class Layout:
     """The scalar quantities of an FMU for one choice of its structural parameters.
 
-    Parameters
-    ----------
-    description : Description
-    sizes : mapping of int to int
-        Values of structural parameters that differ from the description's, by value reference.
-
-    Attributes
-    ----------
-    states, derivatives, inputs, outputs : tuple of Scalar
-        States in the order of ``ModelStructure``; inputs and outputs (:meth:`is_signal`) in that of the variables,
-        aliases not repeated.
-    notes : tuple of str
-        What was left out.
-
-    Raises
-    ------
-    ModelError
-        When the dimensions of states and derivatives do not agree.
+    ``sizes``: values of structural parameters that differ from the description's, by value reference. ``states``,
+    ``derivatives``, ``inputs``, ``outputs``: states in the order of ``ModelStructure``; inputs and outputs
+    (:meth:`is_signal`) in that of the variables, aliases not repeated.
     """
 
     def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
@@ -177,13 +162,7 @@ class Layout:
         return list(dict.fromkeys([*plain, *rates, *self.description.by_name]))
 
     def require(self, name: str, what: str) -> Scalar:
-        """Return the scalar called ``name``.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        """
+        """Return the scalar called ``name``."""
         scalar = self.find(name)
         if scalar is None:
             raise UnknownNameError.among(name, self.continuous_names(), what)

@@ -48,13 +48,7 @@ def unexpected_library(fmu: FmuFile, description: Description, kind: type[Instan
 
 
 def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
-    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there.
-
-    Raises
-    ------
-    ModelError
-        When there is no library for this platform, and no sources or no leave to compile them.
-    """
+    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
     library = description.model_identifier + library_suffix()
     if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
         return False

@@ -35,12 +35,7 @@ _sinks: weakref.WeakValueDictionary[int, LogSink] = weakref.WeakValueDictionary(
 class LogSink:
     """Takes the messages of one FMU.
 
-    Parameters
-    ----------
-    source : str
-        The FMU.
-    names : mapping of int to sequence of str
-        Names of Real variables by value reference, to put words in place of numbers.
+    ``names``: names of Real variables by value reference, to put words in place of numbers.
     """
 
     def __init__(self, source: str, names: Mapping[int, tuple[str, ...]]) -> None:

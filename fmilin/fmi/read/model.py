@@ -46,30 +46,12 @@ def open_fmu(
 ) -> FmuModel:
     """Unpack, load and initialize an FMU (FMI 2.0 or 3.0 model exchange).
 
-    Parameters
-    ----------
-    source : FmuFile or path
-    parameters : mapping of str to value
-        Parameters, and start values of states and inputs, set before initialization.
-    settings : mapping of str to float
-        As ``parameters``; but those of states and inputs are left to the operating point.
-    time : float, optional
-        Start time in seconds; without it that of the default experiment, or 0.
-    constraints : sequence of Constraint
-        Variables that must be zero are no outputs by default; any of them may still be chosen as one.
-    independent : tuple of str
-        Coordinates that the model's author recommends to keep.
-    notes : sequence of str
-        Remarks that the model is to carry from the start.
-
-    Raises
-    ------
-    ModelError
-        When the FMU cannot be read, loaded or initialized; its own message is passed on.
-    UsageError
-        When a parameter is unknown or takes no such value.
-    ConstraintError
-        When a constraint names a variable that the model does not have.
+    parameters: parameters, and start values of states and inputs, set before initialization.
+    settings: as ``parameters``; but those of states and inputs are left to the operating point.
+    time: start time in seconds; without it that of the default experiment, or 0.
+    constraints: variables that must be zero are no outputs by default; any of them may still be chosen as one.
+    independent: coordinates that the model's author recommends to keep.
+    notes: remarks that the model is to carry from the start.
     """
     fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
     session = Session(fmu, parameters or {}, time, "ModelExchange", settings or {})
@@ -111,12 +93,8 @@ class FmuModel(Model, Hybrid):
     closing (or forgetting) another view only when it is the last one. Use it as a context manager, or let it
     be collected. Not for use in several threads at once.
 
-    Attributes
-    ----------
-    description : Description
-        What the FMU says about itself.
-    notes : tuple of str
-        What was strange or left out, one sentence each; more may come while the model is used.
+    ``description``: what the FMU says about itself. ``notes``: what was strange or left out, one sentence each; more
+    may come while the model is used.
     """
 
     moves_parameters = True
@@ -270,15 +248,7 @@ class FmuModel(Model, Hybrid):
         return {} if self._closed else discrete_values(self._session)
 
     def value_of(self, name: str) -> float | bool | str:
-        """Return the present value of a scalar variable of any type, as Python has it.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is none of that name.
-        ModelError
-            When the FMU refuses to tell it.
-        """
+        """Return the present value of a scalar variable of any type, as Python has it."""
         known = self.description.by_name
         if name not in known:
             raise UnknownNameError.among(name, known, "a variable of the model")

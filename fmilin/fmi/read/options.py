@@ -13,26 +13,17 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class FmuOptions:
-    """How an FMU is opened.
+    """How an FMU is opened."""
 
-    Parameters
-    ----------
-    most_bytes : float
-        That its files may take when they are unpacked; the model description alone a quarter of it.
-    compile_sources : bool
-        Whether C sources inside may be compiled with this machine's compiler when there is no binary for it.
-    sampled : bool
-        Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period.
-    instances : {"shared", "reloaded", "copied"}
-        Where the instances of its code live that are made one after the other: in one loaded library; in one each; or
-        a single one, of which a copy of the process is made for every run. The command line begins with the first, or
-        the second where the FMU says that it can be instantiated only once, and goes on when that crashes.
-    solver_tolerance : float or None
-        Relative tolerance that the solver inside a co-simulation FMU is asked for; None: its own.
-    """
-
+    # that its files may take when they are unpacked; the model description alone a quarter of it
     most_bytes: float = 4 * GIB
+    # whether C sources inside may be compiled with this machine's compiler when there is no binary for it
     compile_sources: bool = False
+    # whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period
     sampled: bool = False
+    # where the instances of its code live that are made one after the other: in one loaded library; in one each; or a
+    # single one, of which a copy of the process is made for every run. The command line begins with the first, or the
+    # second where the FMU says that it can be instantiated only once, and goes on when that crashes
     instances: str = "shared"
+    # relative tolerance that the solver inside a co-simulation FMU is asked for; None: its own
     solver_tolerance: float | None = SOLVER_TOLERANCE

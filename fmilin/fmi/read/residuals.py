@@ -17,13 +17,7 @@ _NOTHING = np.empty(0)
 class Residuals:
     """The residuals g(t, x, u, z) of constraints on a view of an FMU.
 
-    Parameters
-    ----------
-    constraints : Constraints
-    buffers : Buffers
-        Of the view.
-    inputs, observed : array of int, shape (nu,), (nz,)
-        Which inputs of the FMU are u; where z stand in the buffers.
+    ``inputs``, ``observed`` (nu,), (nz,): which inputs of the FMU are u; where z stand in the buffers.
     """
 
     def __init__(
@@ -48,12 +42,7 @@ class Residuals:
     def along(self, values: FloatArray, changes: FloatArray) -> FloatArray:
         """Return dg = g_x dx + g_u du + g_z dz, shape (m, k); NaN rows only where an unknown dz has a part in g.
 
-        Parameters
-        ----------
-        values : array, shape (size,)
-            As in the buffers.
-        changes : array, shape (size, k)
-            How they change.
+        Shapes: values (size,), as in the buffers; changes (size, k), how they change.
         """
         if self._variables is not None:
             return changes[self._variables]

@@ -12,12 +12,7 @@ __all__ = ["problems"]
 def problems(root: Any, schema: str) -> list[str]:
     """Return one sentence per departure, in the order of the file.
 
-    Parameters
-    ----------
-    root : lxml element
-        The root of the model description.
-    schema : str
-        The schema file, relative to FMPy's folder of schemas.
+    ``root``: the root of the model description. ``schema``: the schema file, relative to FMPy's folder of schemas.
     """
     from lxml import etree
 

@@ -25,11 +25,6 @@ def problems(fmu: FmuFile) -> list[str]:
     """Return one sentence for each rule that is broken, and for each difference from what fmilin reads.
 
     FMPy gets the files that :class:`FmuFile` has read and taken for harmless, never the archive itself.
-
-    Raises
-    ------
-    ModelError
-        When fmilin cannot read the model description.
     """
     from fmpy.validation import validate_fmu
 

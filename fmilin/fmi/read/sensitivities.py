@@ -28,11 +28,7 @@ __all__ = ["Sensitivities"]
 class Sensitivities:
     """Derivatives J of the rates x' and further variables z of a view with respect to all states and inputs.
 
-    Parameters
-    ----------
-    session : Session
-    buffers : Buffers
-        Those of the view that asks; its point is overwritten.
+    ``buffers``: those of the view that asks; its point is overwritten.
     """
 
     def __init__(self, session: Session, buffers: Buffers) -> None:
@@ -74,19 +70,9 @@ class Sensitivities:
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return the values of the buffers at their point, and how they change along ``directions``.
 
-        Parameters
-        ----------
-        directions : array, shape (N + nu, m)
-            Of the states and all inputs of the FMU. Only what they contain is asked for, and nothing twice
-            at the same point.
-
-        Returns
-        -------
-        values : array, shape (size,)
-        changes : array, shape (size, m)
-            NaN in rows that the standard does not allow as unknowns.
-
-        or None when the FMU refused; it is never asked again then.
+        ``directions`` (N + nu, m): of the states and all inputs of the FMU. Only what they contain is asked for, and
+        nothing twice at the same point. Returns values (size,) and changes (size, m): NaN in rows that the standard
+        does not allow as unknowns.
         """
         needed = np.asarray(directions.any(axis=1))
         every = bool(needed.all())

@@ -34,33 +34,10 @@ _BEARS_ONE = "The model's code does not bear a second instance after the first."
 class Session:
     """An FMU that was unpacked, loaded and initialized.
 
-    Parameters
-    ----------
-    fmu : FmuFile
-    parameters : mapping of str to value
-        Set before initialization.
-    time : float or None
-        Start time in seconds; None: that of the default experiment.
-    settings : mapping of str to float
-        As ``parameters``, but states and inputs among them belong to the operating point and are left alone.
-    interface : str or None
-        ``"ModelExchange"`` or ``"CoSimulation"``; None: the one that the description is seen through.
-
-    Attributes
-    ----------
-    layout : Layout
-    start_time : float
-    start_states, start_inputs : arrays, shape (N,), (nu,)
-        As the instance holds them after initialization.
-    states : Signals
-    notes : list of str
-
-    Raises
-    ------
-    ModelError
-        When the FMU cannot be unpacked, loaded or initialized. Nothing stays behind then.
-    UsageError
-        When a parameter is unknown or takes no such value.
+    time: start time in seconds; None: that of the default experiment.
+    settings: as ``parameters``, but states and inputs among them belong to the operating point and are left alone.
+    interface: ``"ModelExchange"`` or ``"CoSimulation"``; None: the one that the description is seen through.
+    start_states, start_inputs (N,), (nu,): as the instance holds them after initialization.
     """
 
     only_tunable = False
@@ -127,12 +104,7 @@ class Session:
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the point ``(t, x, u)`` of the buffers: fills their derivatives and further variables.
 
-        Parameters
-        ----------
-        buffers : Buffers
-            Their states are afterwards those that the model really holds.
-        wanted, then
-            See :meth:`Instance.visit`.
+        ``buffers``: their states are afterwards those that the model really holds.
         """
         asked, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
         if self._refusals and at_start:
@@ -205,11 +177,6 @@ class Session:
 
         Tunable ones change in event mode (FMI 2.0.4 section 3.2.2); others, and those that are refused there, make the
         instance begin again.
-
-        Raises
-        ------
-        UsageError
-            When it would have to, but is in a mode that it cannot be led back to.
         """
         changed = self.tuning.change(self.instance, self.layout, parameters, values)
         if not changed:
@@ -250,13 +217,7 @@ class Session:
 
     @property
     def instance(self) -> Instance:
-        """The instance, ready to be asked: after an error, a fresh one at the same start.
-
-        Raises
-        ------
-        ModelError
-            When the model was closed, or cannot start again.
-        """
+        """The instance, ready to be asked: after an error, a fresh one at the same start."""
         instance = self._instance
         if instance is None:
             raise ModelError(f"'{self.layout.description.source}' was closed; load it again.")

@@ -29,13 +29,7 @@ class Setting(NamedTuple):
 
 
 def structural_sizes(description: Description, parameters: Mapping[str, Value]) -> dict[int, int]:
-    """Return the structural parameters among ``parameters``, by value reference.
-
-    Raises
-    ------
-    UsageError
-        When one is no whole number, or negative.
-    """
+    """Return the structural parameters among ``parameters``, by value reference."""
     named = ((description.by_name.get(name), name, value) for name, value in parameters.items())
     return {
         v.reference: _size(v, name, value)
@@ -47,18 +41,7 @@ def structural_sizes(description: Description, parameters: Mapping[str, Value]) 
 def settings_of(layout: Layout, parameters: Mapping[str, Value]) -> tuple[Setting, ...]:
     """Check ``parameters`` against the model description.
 
-    Parameters
-    ----------
-    layout : Layout
-    parameters : mapping of str to value
-        By name: a parameter, the start value of a state, an input; an array as a whole or by element.
-
-    Raises
-    ------
-    UnknownNameError
-        With the nearest names.
-    UsageError
-        When a variable cannot be set, or not to this value.
+    ``parameters``: by name: a parameter, the start value of a state, an input; an array as a whole or by element.
     """
     chosen: dict[str, tuple[Variable, list[Any]]] = {}
     for name, value in parameters.items():

@@ -38,23 +38,8 @@ class _Plan:
 def compile_sources(folder: Path, description: Description, binaries: str) -> str:
     """Compile the C sources of an unpacked FMU to where its library is looked for.
 
-    Parameters
-    ----------
-    folder : Path
-        The unpacked FMU; nothing outside of it is written.
-    description : Description
-    binaries : str
-        The name of this platform's folder.
-
-    Returns
-    -------
-    str
-        A sentence about what was done.
-
-    Raises
-    ------
-    ModelError
-        When the sources are not where the FMU says, or the compiler refuses; with its first error lines.
+    ``folder``: the unpacked FMU; nothing outside of it is written. ``binaries``: the name of this platform's folder.
+    Returns a sentence about what was done.
     """
     plan = _plan(folder, description)
     identifier = description.model_identifier

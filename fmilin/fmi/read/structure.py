@@ -20,19 +20,9 @@ _LARGEST = 50_000_000
 def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]) -> NDArray[np.bool_] | None:
     """Return the declared structure of ``(derivatives, outputs)`` over ``(states, inputs)``.
 
-    Parameters
-    ----------
-    layout : Layout
-    outputs : sequence of Scalar
-        The chosen ones, ny of them.
-    inputs : array of int, shape (nu,)
-        Positions of the chosen inputs.
-
-    Returns
-    -------
-    array of bool, shape (N + ny, N + nu), or None
-        A claim of the FMU, no proof. None when nothing is declared. A dependency on an array is one on each
-        of its elements; what is not declared may depend on everything.
+    ``outputs``: the chosen ones, ny of them. ``inputs`` (nu,): positions of the chosen inputs. Returns (N + ny, N +
+    nu): a claim of the FMU, no proof. None when nothing is declared. A dependency on an array is one on each of its
+    elements; what is not declared may depend on everything.
     """
     description = layout.description
     unknowns = {u.variable.reference: u for u in (*description.outputs, *description.derivatives)}

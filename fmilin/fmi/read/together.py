@@ -34,18 +34,8 @@ Product = Callable[[Group, Group, ctypes.c_void_p], Call]
 class Together:
     """Groups of knowns and rows of their own, and the calls that ask for each.
 
-    Parameters
-    ----------
-    unknowns : sequence of Variable
-        Where there are adjoint derivatives, one for each row of the pattern.
-    known : sequence of Variable
-        One for each column.
-    pattern : array of bool, shape (rows, columns)
-        The declared structure: a claim, which :meth:`is_confirmed` puts to the test.
-    directional : callable
-        See :meth:`fmilin.fmi.read.instance.Instance.directional`.
-    adjoint : callable or None
-        See :meth:`fmilin.fmi.read.instance3.Instance3.adjoint`.
+    ``unknowns``: where there are adjoint derivatives, one for each row of the pattern. ``pattern`` (rows, columns): the
+    declared structure: a claim, which :meth:`is_confirmed` puts to the test.
     """
 
     def __init__(

@@ -18,12 +18,8 @@ __all__ = ["Tuning", "is_parameter", "require_tunable"]
 class Tuning:
     """What the views of a running FMU have made of its parameters.
 
-    Attributes
-    ----------
-    held : mapping of Variable to tuple of float
-        Those that were ever moved, as they stand.
-    live : bool
-        Whether they may be moved while the FMU runs, where it declares them tunable.
+    ``held``: those that were ever moved, as they stand. ``live``: whether they may be moved while the FMU runs, where
+    it declares them tunable.
     """
 
     def __init__(self) -> None:
@@ -62,13 +58,7 @@ def is_parameter(layout: Layout, scalar: Scalar) -> bool:
 
 
 def require_tunable(description: Description, scalar: Scalar, *, only_tunable: bool) -> None:
-    """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed.
-
-    Raises
-    ------
-    UsageError
-        With the reason.
-    """
+    """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
     v = scalar.variable
     if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
         what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"

@@ -67,21 +67,7 @@ _INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
 
 
 def parse_description(xml: bytes, source: str) -> Description:
-    """Read a model description.
-
-    Parameters
-    ----------
-    xml : bytes
-        The content of modelDescription.xml.
-    source : str
-        The FMU, for messages.
-
-    Raises
-    ------
-    ModelError
-        When the text is no XML or no model description, when the FMI version or interface is not
-        supported yet, or when states, derivatives, inputs or outputs cannot be told.
-    """
+    """Read a model description."""
     xml, damaged = _decodable(xml)
     rest, scanned = xml, None
     if len(xml) >= LARGE:
@@ -138,13 +124,7 @@ def parse_description(xml: bytes, source: str) -> Description:
 
 
 def departures(xml: bytes, source: str) -> list[str]:
-    """Return how a model description departs from the XML schema of its version, one sentence each.
-
-    Raises
-    ------
-    ModelError
-        When it is no XML.
-    """
+    """Return how a model description departs from the XML schema of its version, one sentence each."""
     root = _root(_decodable(xml)[0], source)
     reader = _version((root.get("fmiVersion") or "").strip().split(".")[0])
     return [] if reader is None else schema.problems(root, reader.schema)

@@ -47,19 +47,7 @@ def interfaces(root: Any) -> dict[str, dict[str, str]]:
 def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> Structure:
     """Read variables and outputs; of the states only their number is there.
 
-    Parameters
-    ----------
-    root : lxml element
-        ``fmiModelDescription``.
-    notes : Notes
-        Takes what was strange.
-    scanned : None
-        Descriptions of FMI 1.0 are read as a whole.
-
-    Raises
-    ------
-    ModelError
-        When an input or output cannot be told.
+    ``scanned``: descriptions of FMI 1.0 are read as a whole.
     """
     del scanned
     types = {t.get("name") or "": dict(t[0].attrib) for t in root.findall("TypeDefinitions/Type") if len(t)}
@@ -80,11 +68,7 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
 def with_states(description: Description, references: Sequence[int]) -> Description:
     """Return the description with the states that the code has.
 
-    Parameters
-    ----------
-    description : Description
-    references : sequence of int
-        Value references of the states, as the code says; one that no variable has leaves its state unnamed.
+    ``references``: value references of the states, as the code says; one that no variable has leaves its state unnamed.
     """
     by_reference: dict[int, Variable] = {}
     for v in description.variables:

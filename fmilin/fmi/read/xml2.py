@@ -31,19 +31,7 @@ _TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
 def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> Structure:
     """Read variables, derivatives, states and outputs.
 
-    Parameters
-    ----------
-    root : lxml element
-        ``fmiModelDescription``.
-    notes : Notes
-        Takes what was strange.
-    scanned : Scanned, optional
-        The variables, when they are not in the tree because there are too many.
-
-    Raises
-    ------
-    ModelError
-        When a state or derivative cannot be told.
+    ``scanned``: the variables, when they are not in the tree because there are too many.
     """
     types = {t.get("name") or "": dict(t[0].attrib) for t in root.findall("TypeDefinitions/SimpleType") if len(t)}
     variables: Scanned | list[Variable | None]

@@ -20,13 +20,7 @@ SMALL = 1 << 20
 
 
 def check_destination(path: Path) -> None:
-    """Make sure before any work that an FMU can be written to ``path``.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is wrong, or the place cannot be written.
-    """
+    """Make sure before any work that an FMU can be written to ``path``."""
     if path.suffix.lower() != ".fmu":
         raise UsageError(f"An FMU's file name ends in .fmu, that of '{path}' does not. Rename it.")
     check_writable(path)
@@ -35,12 +29,8 @@ def check_destination(path: Path) -> None:
 def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:
     """Return a zip archive with ``content``, in its order; what lies in ``binaries/`` may be executed.
 
-    Parameters
-    ----------
-    content : mapping of str to bytes
-        Name inside the archive, with forward slashes, to content.
-    packed : collection of str
-        Names whose content cannot be made smaller: it is stored as it is.
+    ``content``: name inside the archive, with forward slashes, to content. ``packed``: names whose content cannot be
+    made smaller: it is stored as it is.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

@@ -21,13 +21,7 @@ __all__ = ["compiled", "compiled_for", "linear_library"]
 def compiled_for(
     machines: Sequence[Machine], standard: Standard, identifier: str, compile_one: Callable[[Machine], bytes]
 ) -> dict[str, bytes]:
-    """Return the libraries of an FMU under their names in the archive.
-
-    Raises
-    ------
-    UsageError
-        When two machines share a folder and cannot share a file there.
-    """
+    """Return the libraries of an FMU under their names in the archive."""
     together: dict[str, list[Machine]] = {}
     for machine in machines:
         name = f"binaries/{standard.binary_folder(machine)}/{identifier}{machine.suffix}"
@@ -44,13 +38,7 @@ def compiled_for(
 
 
 def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler: Compiler | None = None) -> bytes:
-    """Compile one translation unit for a machine: with the C compiler of this one, else with zig.
-
-    Raises
-    ------
-    ModelError
-        When no compiler is there, or it fails.
-    """
+    """Compile one translation unit for a machine: with the C compiler of this one, else with zig."""
     if machine == host() and compiler is None:
         compiler = _own_compiler(machine)
     elif machine != host():
@@ -79,13 +67,7 @@ def _cross_compiler(machine: Machine) -> Compiler:
 
 
 def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) -> bytes:
-    """Return the library that runs every linear model on a machine; compiled once, then kept.
-
-    Raises
-    ------
-    ModelError
-        When none is kept and none can be compiled.
-    """
+    """Return the library that runs every linear model on a machine; compiled once, then kept."""
     name = f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
     kept = cache.fetch(name)
     if kept is not None:

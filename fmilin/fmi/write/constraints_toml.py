@@ -16,11 +16,7 @@ CONSTRAINTS_PATH = "extra/org.fmilin/constraints.toml"
 def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Sequence[str]) -> str:
     """Return the file's text; empty when there is nothing to say.
 
-    Parameters
-    ----------
-    constraints : sequence of DeclaredConstraint
-    independent : sequence of str
-        The states that the model's author recommends to keep.
+    ``independent``: the states that the model's author recommends to keep.
     """
     blocks = [_block(c) for c in constraints]
     if independent:

@@ -35,39 +35,22 @@ LOG_CATEGORIES = {
 
 @dataclass(frozen=True)
 class Description:
-    """Everything that a model description says, in the words of neither version.
+    """Everything that a model description says, in the words of neither version."""
 
-    Parameters
-    ----------
-    name, identifier, description : str
-        Of the model; the identifier is a C identifier.
-    variables : tuple of Variable
-    outputs : tuple of int
-        References of the outputs, in their order.
-    depends : mapping of int to sequence of int
-        For each state derivative and each computed output, by reference, the references of the variables on which
-        it depends.
-    start_time : float
-    directional_derivatives : bool
-    sources : tuple of str
-        The files to compile.
-    sample_time : float
-        In seconds; 0 for a continuous model. Sampled models are for co-simulation only.
-    output_slopes : bool
-        Whether co-simulation tells the time derivatives of outputs.
-    """
-
+    # name, identifier, description: of the model; the identifier is a C identifier
     name: str
     identifier: str
     description: str
     variables: tuple[Variable, ...]
-    outputs: tuple[int, ...]
+    outputs: tuple[int, ...]  # references of the outputs, in their order
+    # for each state derivative and each computed output, by reference, the references of the variables on which it
+    # depends
     depends: Mapping[int, Sequence[int]]
     start_time: float
     directional_derivatives: bool
-    sources: tuple[str, ...]
-    sample_time: float = 0.0
-    output_slopes: bool = True
+    sources: tuple[str, ...]  # the files to compile
+    sample_time: float = 0.0  # in seconds; 0 for a continuous model. Sampled models are for co-simulation only
+    output_slopes: bool = True  # whether co-simulation tells the time derivatives of outputs
 
     @property
     def is_sampled(self) -> bool:

@@ -62,38 +62,14 @@ def build_fmu(
     the importer asks for (1e-8 where it asks for none), and does not project onto the constraints.
     The same model gives the same bytes, with the same compiler.
 
-    Parameters
-    ----------
-    model : Model or SymbolicSystem
-        A native description: a model with a graph, :meth:`~fmilin.Model.in_graph`, such as those of
+    model: a native description: a model with a graph, :meth:`~fmilin.Model.in_graph`, such as those of
         :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
-    path : str or Path
-        Where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
-    fmi_version : {"2.0", "3.0"}
-    directional_derivatives : bool
-        Whether to offer them; the code is a third of the size without.
-    compiler : Compiler, optional
-        Command, further flags, and whether to use the cache of built libraries; for this machine.
-    platforms : sequence of str
-        ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default. Others than this one need the
-        package ziglang.
+    path: where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
+    directional_derivatives: whether to offer them; the code is a third of the size without.
+    compiler: command, further flags, and whether to use the cache of built libraries; for this machine.
+    platforms: ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default. Others than this one need
+        the package ziglang.
 
-    Returns
-    -------
-    Path
-        ``path``.
-
-    Raises
-    ------
-    UsageError
-        When ``path`` cannot be written, the version is unknown, or the model is no native description.
-    ModelError
-        When the model cannot be printed as C, there is no C compiler, or it fails.
-    ConstraintError
-        When a constraint names something that the model does not have.
-
-    Examples
-    --------
     >>> from fmilin.systems import four_bar
     >>> build_fmu(four_bar(), "four_bar.fmu")  # doctest: +SKIP
     PosixPath('four_bar.fmu')

@@ -28,23 +28,12 @@ MOST_EIGENVALUES = 200
 
 @dataclass(frozen=True, slots=True)
 class LinearFmu:
-    """How a linear model becomes an FMU.
+    """How a linear model becomes an FMU."""
 
-    Parameters
-    ----------
-    name : str
-        Of the model in the FMU.
-    fmi_version : {"2.0", "3.0"}
-    deviation : bool
-        Signals in deviations from the operating point instead of absolute values.
-    platforms : tuple of str
-        ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default.
-    """
-
-    name: str = "plant"
+    name: str = "plant"  # of the model in the FMU
     fmi_version: str = "2.0"
-    deviation: bool = False
-    platforms: tuple[str, ...] = ()
+    deviation: bool = False  # signals in deviations from the operating point instead of absolute values
+    platforms: tuple[str, ...] = ()  # ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default
 
 
 def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, bytes] | None = None) -> bytes:
@@ -56,24 +45,8 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
     that are held or go on linearly. A sampled model is for co-simulation only: it takes over its inputs, and changes
     its states and outputs, every ``sample_time`` after the start.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    options : LinearFmu
-    extra : mapping of str to bytes, optional
-        Further files, by their names in the archive.
-
-    Returns
-    -------
-    bytes
-        The archive; the same for the same model, except for what different compilers make of the same C code.
-
-    Raises
-    ------
-    UsageError
-        When an entry is NaN or infinite, the point lacks a value, or version or platform are unknown.
-    ModelError
-        When there is neither a compiler nor a library that was compiled before.
+    ``extra``: further files, by their names in the archive. Returns the archive; the same for the same model, except
+    for what different compilers make of the same C code.
     """
     standard = standard_of(options.fmi_version)
     targets = machines(options.platforms)

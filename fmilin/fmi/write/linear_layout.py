@@ -17,51 +17,30 @@ __all__ = ["Affine", "LinearLayout", "lay_out_linear"]
 
 @dataclass(frozen=True)
 class Affine:
-    """``x' = f0 + A (x - x0) + B (u - u0)``, ``z = g0 + C (x - x0) + D (u - u0)``, with every number that is needed.
+    """``x' = f0 + A (x - x0) + B (u - u0)``, ``z = g0 + C (x - x0) + D (u - u0)``, with every number that is needed."""
 
-    Parameters
-    ----------
-    A, B : array, shape (P, P), (P, nu)
-    C, D : array, shape (nz, P), (nz, nu)
-        Computed outputs, then dependent states.
-    f0, x0 : array, shape (P,)
-    u0 : array, shape (nu,)
-    g0 : array, shape (nz,)
-    """
-
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
-    f0: FloatArray
-    x0: FloatArray
-    u0: FloatArray
-    g0: FloatArray
+    A: FloatArray  # shape (P, P)
+    B: FloatArray  # shape (P, nu)
+    # C, D: computed outputs, then dependent states
+    C: FloatArray  # shape (nz, P)
+    D: FloatArray  # shape (nz, nu)
+    f0: FloatArray  # shape (P,)
+    x0: FloatArray  # shape (P,)
+    u0: FloatArray  # shape (nu,)
+    g0: FloatArray  # shape (nz,)
 
 
 @dataclass(frozen=True)
 class LinearLayout:
-    """What an FMU of a linear model consists of.
+    """What an FMU of a linear model consists of."""
 
-    Parameters
-    ----------
-    variables : tuple of Variable
-        In the order that the C runtime expects: time, states, their derivatives (none where the model is sampled),
-        inputs, computed outputs, dependent states.
-    outputs : tuple of int
-        References of the outputs, in their order.
-    depends : mapping of int to sequence of int
-        For each derivative and each computed variable, what it depends on.
-    equations : Affine
-    n_outputs : int
-        How many of the computed variables are outputs.
-    """
-
+    # in the order that the C runtime expects: time, states, their derivatives (none where the model is sampled),
+    # inputs, computed outputs, dependent states
     variables: tuple[Variable, ...]
-    outputs: tuple[int, ...]
-    depends: Mapping[int, Sequence[int]]
+    outputs: tuple[int, ...]  # references of the outputs, in their order
+    depends: Mapping[int, Sequence[int]]  # for each derivative and each computed variable, what it depends on
     equations: Affine
-    n_outputs: int
+    n_outputs: int  # how many of the computed variables are outputs
 
 
 def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
@@ -71,16 +50,7 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
     that is no output is a local variable. Where an output has the name of something else, an input for example, it
     is called ``output.NAME``; line breaks and control characters become underscores.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    deviation : bool
-        Signals in deviations from the point instead of absolute values; f0 is then left out.
-
-    Raises
-    ------
-    UsageError
-        When an entry is NaN or infinite, or the point lacks a value.
+    ``deviation``: signals in deviations from the point instead of absolute values; f0 is then left out.
     """
     point = _point(linear, deviation=deviation)
     names = _Names(linear)

@@ -17,13 +17,7 @@ _BITS = {"x86_64": "64", "aarch64": "64", "x86": "32"}
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One architecture under one operating system.
-
-    Parameters
-    ----------
-    architecture : {"x86_64", "aarch64", "x86"}
-    system : {"linux", "windows", "darwin"}
-    """
+    """One architecture under one operating system."""
 
     architecture: str
     system: str
@@ -75,11 +69,6 @@ def machines(names: Sequence[str]) -> tuple[Machine, ...]:
 
     >>> [machine.fmi3_folder for machine in machines(["win64", "darwin64"])]
     ['x86_64-windows', 'x86_64-darwin', 'aarch64-darwin']
-
-    Raises
-    ------
-    UnknownNameError
-        When a name is none of the two standards.
     """
     found: dict[Machine, None] = {}
     for name in names:

@@ -26,11 +26,6 @@ def runtime_sources(standard: Standard, kind: Kind) -> dict[str, bytes]:
     """Return the files of the runtime by name, the standard's own headers included.
 
     What is particular to one model, and ``identity.h``, is still missing.
-
-    Raises
-    ------
-    ModelError
-        When FMPy, which brings the headers, is not installed properly.
     """
     runtime = files("fmilin.fmi.write") / "runtime"
     names = (*SHARED, *PARTICULAR[kind], *standard.runtime)

@@ -15,13 +15,7 @@ _STANDARDS: Mapping[str, Standard] = {"2.0": Fmi2(), "3.0": Fmi3()}
 
 
 def standard_of(version: str) -> Standard:
-    """Return what is particular to a version.
-
-    Raises
-    ------
-    UsageError
-        When it is not written.
-    """
+    """Return what is particular to a version."""
     standard = _STANDARDS.get(version)
     if standard is None:
         raise UsageError(f"FMUs are built for FMI {' or '.join(_STANDARDS)}, not for '{version}'.")

@@ -15,16 +15,9 @@ BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 
 @dataclass(frozen=True, slots=True)
 class BaseUnit:
-    """``factor`` times a product of powers of the base units.
+    """``factor`` times a product of powers of the base units."""
 
-    Parameters
-    ----------
-    exponents : tuple of int
-        In the order of :data:`BASE_UNITS`.
-    factor : float
-    """
-
-    exponents: tuple[int, ...]
+    exponents: tuple[int, ...]  # in the order of :data:`BASE_UNITS`
     factor: float = 1.0
 
     def times(self, other: BaseUnit, power: int) -> BaseUnit:
@@ -64,8 +57,6 @@ def base_unit(unit: str) -> BaseUnit | None:
 
     Products are written ``N.m``, ``N*m`` or ``N m``, quotients ``m/s2``, ``m/s^2`` or ``J/(kg.K)``.
 
-    Examples
-    --------
     >>> base_unit("N.m/rad").exponents
     (1, 2, -2, 0, 0, 0, 0, -1)
     >>> base_unit("km/h").factor

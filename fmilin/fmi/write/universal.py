@@ -12,13 +12,7 @@ _ALIGNMENT = 14  # 2^14: the pages of Apple's own processors
 
 
 def universal(binaries: Sequence[bytes]) -> bytes:
-    """Return a Mach-O "fat" file with 64-bit Mach-O files in it (Apple's ``mach-o/fat.h``).
-
-    Parameters
-    ----------
-    binaries : sequence of bytes
-        For different architectures.
-    """
+    """Return a Mach-O "fat" file with 64-bit Mach-O files in it (Apple's ``mach-o/fat.h``)."""
     header = struct.pack(">II", _MAGIC, len(binaries))
     position = _aligned(len(header) + 20 * len(binaries))
     content = b""

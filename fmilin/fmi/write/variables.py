@@ -39,34 +39,19 @@ Causality = Literal["independent", "parameter", "input", "output", "local"]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One entry of ``ModelVariables``.
-
-    Parameters
-    ----------
-    name : str
-    reference : int
-        The value reference, which is also the position in ``ModelVariables``, counted from 0.
-    causality : str
-    unit, description : str
-        Empty where there is none.
-    nominal, start : float or None
-    derivative_of : int or None
-        The value reference of the state whose derivative this is.
-    is_state : bool
-    is_discrete : bool
-        Whether it changes at samples only.
-    """
+    """One entry of ``ModelVariables``."""
 
     name: str
-    reference: int
+    reference: int  # the value reference, which is also the position in ``ModelVariables``, counted from 0
     causality: Causality
+    # unit, description: empty where there is none
     unit: str = ""
     description: str = ""
     nominal: float | None = None
     start: float | None = None
-    derivative_of: int | None = None
+    derivative_of: int | None = None  # the value reference of the state whose derivative this is
     is_state: bool = False
-    is_discrete: bool = False
+    is_discrete: bool = False  # whether it changes at samples only
 
     @property
     def variability(self) -> str:
@@ -88,28 +73,17 @@ class DeclaredConstraint:
 
 @dataclass(frozen=True)
 class Interface:
-    """All variables, and the expressions behind those that are neither states, derivatives, inputs nor parameters.
+    """All variables, and the expressions behind those that are neither states, derivatives, inputs nor parameters."""
 
-    Parameters
-    ----------
-    variables : tuple of Variable
-        In the order that the C runtime expects: time, states, their derivatives, inputs, computed outputs,
-        computed local variables, parameters.
-    outputs : tuple of int
-        References of the outputs, in their order.
-    output_expressions, local_expressions : tuple of SX
-        For the computed outputs and local variables.
-    constraints : tuple of DeclaredConstraint
-    knowns : tuple of int
-        The references of states, inputs, time and parameters.
-    """
-
+    # in the order that the C runtime expects: time, states, their derivatives, inputs, computed outputs, computed local
+    # variables, parameters
     variables: tuple[Variable, ...]
-    outputs: tuple[int, ...]
+    outputs: tuple[int, ...]  # references of the outputs, in their order
+    # output_expressions, local_expressions: for the computed outputs and local variables
     output_expressions: tuple[SX, ...]
     local_expressions: tuple[SX, ...]
     constraints: tuple[DeclaredConstraint, ...]
-    knowns: tuple[int, ...]
+    knowns: tuple[int, ...]  # the references of states, inputs, time and parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +100,6 @@ def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> Interf
     An output that is a state, or the derivative of one, under the same name is that variable; every other
     output is a variable of its own. Each residual of a constraint, and each rate that was declared with one,
     is an output: ``residual[1]``, ``residual_rate[1]``. The further names of the system are local variables.
-
-    Parameters
-    ----------
-    system : ImplicitSystem
-    constraints : sequence of Constraint
-
-    Raises
-    ------
-    ModelError
-        When names are not unique or not allowed in an FMU, or a start value is no finite number.
-    ConstraintError
-        When a constraint has an unknown name.
     """
     own, passed_on = _sorted_outputs(system)
     residuals, declared = _residuals(system, constraints, taken={*_names(system), *(o.signal.name for o in own)})
@@ -281,13 +243,7 @@ def legal_name(name: str) -> str:
 
 
 def check(variables: Sequence[Variable], model: str) -> None:
-    """Make sure that an FMU can have these variables.
-
-    Raises
-    ------
-    ModelError
-        With everything that is wrong with them.
-    """
+    """Make sure that an FMU can have these variables."""
     problems = [
         f"'{name}' stands for several variables" for name, n in Counter(v.name for v in variables).items() if n > 1
     ]

@@ -68,13 +68,7 @@ class Channel:
             os.close(descriptor)
 
     def receive(self) -> bytes | None:
-        """Take in what has come; return the answer when it is complete, else None.
-
-        Raises
-        ------
-        ChannelError
-            When something else has come.
-        """
+        """Take in what has come; return the answer when it is complete, else None."""
         while True:
             try:
                 self._heard += os.read(self._ends[0], 1 << 20)

@@ -29,15 +29,7 @@ Result = TypeVar("Result")
 
 
 def in_a_copy(work: Callable[[], Result]) -> Result:
-    """Return the result of ``work``, done in a fork of this process.
-
-    Raises
-    ------
-    ModelCrashError
-        When the copy ends without a result.
-    Exception
-        What was raised in the copy.
-    """
+    """Return the result of ``work``, done in a fork of this process."""
     with temporary_folder() as folder:
         channel = Channel(folder)
         try:

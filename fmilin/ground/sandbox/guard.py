@@ -31,12 +31,8 @@ _PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
 class Ending:
     """How the work ended.
 
-    Attributes
-    ----------
-    status : int or None
-        As ``os.waitpid`` says it; None when it was stopped.
-    left : int
-        Processes that were still running after it, and were stopped.
+    ``status``: as ``os.waitpid`` says it; None when it was stopped. ``left``: processes that were still running after
+    it, and were stopped.
     """
 
     def __init__(self, status: int | None, left: int) -> None:
@@ -46,15 +42,8 @@ class Ending:
 class Guard:
     """A forked process that does ``work``, under guard.
 
-    Parameters
-    ----------
-    work : callable
-        Done in a process of its own, whose exit status it returns.
-
-    Attributes
-    ----------
-    pid : int
-        Of the guard; all that the work starts are its descendants.
+    ``work``: done in a process of its own, whose exit status it returns. ``pid``: of the guard; all that the work
+    starts are its descendants.
     """
 
     _open: set[int] = set()  # noqa: RUF012 - descriptors of this process that no other guard may inherit

@@ -55,38 +55,22 @@ Work = Callable[[Callable[[bytes], None]], int]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What foreign code may take.
+    """What foreign code may take."""
 
-    Parameters
-    ----------
-    seconds : float or None
-        For every single call of a function of the model, its loading included; None: for ever.
-    memory : float or None
-        Bytes of the child process and of those that it starts. None: nine tenths of what is free when the child starts,
-        so that the machine stays usable.
-    processes : int
-        That it may have started at a time.
-    """
-
+    # for every single call of a function of the model, its loading included; None: for ever
     seconds: float | None = 120.0
+    # bytes of the child process and of those that it starts. None: nine tenths of what is free when the child starts,
+    # so that the machine stays usable
     memory: float | None = None
-    processes: int = 100
+    processes: int = 100  # that it may have started at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came out of the child.
+    """What came out of the child."""
 
-    Parameters
-    ----------
-    content : bytes
-        What it delivered.
-    remark : str
-        What went wrong after that; empty when nothing did.
-    """
-
-    content: bytes
-    remark: str = ""
+    content: bytes  # what it delivered
+    remark: str = ""  # what went wrong after that; empty when nothing did
 
 
 def can_isolate() -> bool:
@@ -97,17 +81,8 @@ def can_isolate() -> bool:
 def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
     """Do ``work`` in a forked child and return its answer.
 
-    Parameters
-    ----------
-    work : callable
-        Runs in the child, with a directory of its own for temporary files and nothing to read from standard input.
-    limits : Limits, optional
-
-    Raises
-    ------
-    ModelCrashError
-        When the child ends without an answer, or was stopped: with the function of the model that was running and
-        what the model said last.
+    ``work``: runs in the child, with a directory of its own for temporary files and nothing to read from standard
+    input.
     """
     limits = limits or Limits()
     note = watchdog.Note()

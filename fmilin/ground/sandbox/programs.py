@@ -26,22 +26,7 @@ def run_program(
 ) -> tuple[int, str]:
     """Run a program in a folder and return its exit status (negative: that of a signal) and what it printed.
 
-    Parameters
-    ----------
-    command : sequence of str
-    folder : Path
-        Where it runs.
-    environment : mapping, optional
-        Of the program; by default that of this process.
-    seconds : float, optional
-        How long it may take.
-
-    Raises
-    ------
-    OSError
-        When it cannot be started.
-    TimeoutError
-        When it was stopped because it took too long.
+    ``environment``: of the program; by default that of this process. ``seconds``: how long it may take.
     """
     variables = dict(os.environ if environment is None else environment)
     if not can_isolate():

@@ -47,13 +47,7 @@ _END = None
 
 
 class Pipe:
-    """Messages in and out.
-
-    Parameters
-    ----------
-    read_end, write_end : int
-        Descriptors.
-    """
+    """Messages in and out."""
 
     def __init__(self, read_end: int, write_end: int) -> None:
         self.read_end, self.write_end = read_end, write_end
@@ -146,17 +140,8 @@ Serve = Callable[[Pipe], None]
 class Server:
     """A child process.
 
-    Parameters
-    ----------
-    serve : callable
-        Runs in the child.
-    limits : Limits, optional
-    others : iterable of Server
-        Whose pipes the child must not hold open.
-    first : object, optional
-        Start a program instead of a fork, and send it this.
-    alone : bool
-        Close what the child inherits but the standard streams: it serves nothing that is open here.
+    ``others``: whose pipes the child must not hold open. ``first``: start a program instead of a fork, and send it
+    this. ``alone``: close what the child inherits but the standard streams: it serves nothing that is open here.
     """
 
     def __init__(
@@ -227,13 +212,7 @@ class Server:
         self.process = self._guard.pid
 
     def check(self) -> None:
-        """Stop a child that takes more than it may.
-
-        Raises
-        ------
-        ModelCrashError
-            With what it took.
-        """
+        """Stop a child that takes more than it may."""
         seconds = None if self._note is None else self._note.seconds
         if self._seconds is not None and seconds is not None and seconds > self._seconds:
             where = self._where("from")

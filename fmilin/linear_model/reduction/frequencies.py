@@ -29,22 +29,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
     The states are called ``mode1``, ... as in :func:`fmilin.reduction.modal_form`. A remark of kind ``"reduced"``
     says which modes went and how much the frequency response differs inside the range at most.
 
-    Parameters
-    ----------
-    linear : LinearModel
-        Continuous.
-    low, high : float
-        In rad/s.
-
-    Returns
-    -------
-    LinearModel
-        The same object when all of its modes lie in the range.
-
-    Raises
-    ------
-    UsageError
-        When the range is empty or the model is a sampled one.
+    ``low``, ``high``: in rad/s. Returns the same object when all of its modes lie in the range.
     """
     if linear.sample_time > 0:
         raise UsageError("A sampled model cannot be reduced by frequency: reduce the continuous one, then sample it.")

@@ -59,21 +59,7 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     The states are called ``kept[1]``, ... (what does not decay) and ``balanced[1]``, ...; ``T`` still leads to all
     states of the model, as nearly as the reduced order can. A remark of kind ``"reduced"`` gives the bound.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    order : int
-
-    Returns
-    -------
-    LinearModel
-        The same object when it has no more states than that.
-
-    Raises
-    ------
-    UsageError
-        When ``order`` is negative or less than the number of eigenvalues that do not decay, or there are no inputs
-        or outputs.
+    Returns the same object when it has no more states than that.
     """
     n = len(linear.states)
     if order < 0:

@@ -51,22 +51,9 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     only combinations of states can stay they are called ``z[1]``, ``z[2]``, ... A remark of kind ``"minimal"`` says
     what was dropped, and whether something among it grows.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    tolerance : float, optional
-        What is smaller than this, relative to A, B or C in sizes of the signals, counts as zero. By default what the
-        estimated errors of the entries can make of zeros, ten times; 1e-9 where nothing is known of errors.
-
-    Returns
-    -------
-    LinearModel
-        The same object when it is minimal.
-
-    Raises
-    ------
-    UsageError
-        When there are no inputs or no outputs: nothing would remain.
+    ``tolerance``: what is smaller than this, relative to A, B or C in sizes of the signals, counts as zero. By default
+    what the estimated errors of the entries can make of zeros, ten times; 1e-9 where nothing is known of errors.
+    Returns the same object when it is minimal.
     """
     if not len(linear.outputs) or not (len(linear.inputs) or not is_at_rest(linear)):
         missing = "outputs" if not len(linear.outputs) else "inputs"

@@ -24,17 +24,10 @@ __all__ = ["Block", "blocks_of", "modal_form"]
 
 @dataclass(frozen=True)
 class Block:
-    """An invariant subspace of A.
+    """An invariant subspace of A."""
 
-    Attributes
-    ----------
-    eigenvalues : array of complex, shape (k,)
-    V : array, shape (P, k)
-        Its basis.
-    """
-
-    eigenvalues: NDArray[np.complex128]
-    V: FloatArray
+    eigenvalues: NDArray[np.complex128]  # shape (k,)
+    V: FloatArray  # (P, k), its basis
 
     @property
     def is_pair(self) -> bool:
@@ -81,11 +74,7 @@ def modal_form(linear: LinearModel) -> LinearModel:
 def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
     """Return invariant subspaces that together are the whole space, slowest first.
 
-    Parameters
-    ----------
-    A : array, shape (P, P)
-    scales : array, shape (P,)
-        Sizes of the states: what well conditioned means.
+    Shapes: A (P, P). ``scales`` (P,): sizes of the states: what well conditioned means.
     """
     if not len(A):
         return []

@@ -46,32 +46,18 @@ class StateSpace:
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest gain in a range.
+    """The largest gain in a range."""
 
-    Attributes
-    ----------
-    seen : float
-        Found at ``frequency``.
-    bound : float
-        No frequency of the range has more.
-    frequency : float
-        In rad/s.
-    """
-
-    seen: float
-    bound: float
-    frequency: float
+    seen: float  # found at ``frequency``
+    bound: float  # no frequency of the range has more
+    frequency: float  # in rad/s
 
 
 def peak_gain(system: StateSpace, low: float = 0.0, high: float = float("inf")) -> Peak:
     """Return the largest singular value of G(jw) for low <= w <= high.
 
-    Parameters
-    ----------
-    system : StateSpace
-        Without poles on the imaginary axis inside the range.
-    low, high : float
-        In rad/s; ``high`` may be infinite.
+    ``system``: without poles on the imaginary axis inside the range. ``low``, ``high``: in rad/s; ``high`` may be
+    infinite.
     """
     if not len(system.A):
         level = system.gain(np.inf)

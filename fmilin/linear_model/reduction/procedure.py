@@ -19,38 +19,15 @@ __all__ = ["Conditioning"]
 
 @dataclass(frozen=True, slots=True)
 class Conditioning:
-    """What is done to a linear model before it goes to another tool; nothing by default.
+    """What is done to a linear model before it goes to another tool; nothing by default."""
 
-    Parameters
-    ----------
-    minimal : bool
-        Leave out what no input reaches or no output shows.
-    frequencies : (float, float), optional
-        Keep the modes of this range, in rad/s.
-    order : int, optional
-        Truncate to this order.
-    hold : {"zoh", "foh", "tustin"}, optional
-        Sample, with ``sample_time``.
-    sample_time : float, optional
-        In seconds.
-    modal : bool
-        One state per eigenvalue.
-    balance : {"nominals", "norms"}, optional
-        Divide states by sizes.
-
-    Raises
-    ------
-    UsageError
-        When a way to sample has no sample time, a sample time no way, or states shall be both modal and balanced.
-    """
-
-    minimal: bool = False
-    frequencies: tuple[float, float] | None = None
-    order: int | None = None
-    hold: Hold | None = None
-    sample_time: float | None = None
-    modal: bool = False
-    balance: Literal["nominals", "norms"] | None = None
+    minimal: bool = False  # leave out what no input reaches or no output shows
+    frequencies: tuple[float, float] | None = None  # keep the modes of this range, in rad/s
+    order: int | None = None  # truncate to this order
+    hold: Hold | None = None  # sample, with ``sample_time``
+    sample_time: float | None = None  # in seconds
+    modal: bool = False  # one state per eigenvalue
+    balance: Literal["nominals", "norms"] | None = None  # divide states by sizes
 
     def __post_init__(self) -> None:
         if (self.hold is None) != (self.sample_time is None):
@@ -64,13 +41,7 @@ class Conditioning:
             raise UsageError(f"--reduce {self.order}: an order is not negative.")
 
     def applied(self, linear: LinearModel) -> LinearModel:
-        """Return the linear model after all steps.
-
-        Raises
-        ------
-        UsageError, NumericalError
-            When a step does not fit the model.
-        """
+        """Return the linear model after all steps."""
         if self.order is not None and self.order > len(linear.states):
             raise UsageError(
                 f"--reduce {self.order}: the linear model has order {len(linear.states)}, and a smaller one was asked "

@@ -32,28 +32,9 @@ _Matrices = dict[str, Any]
 def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> LinearModel:
     """Return the sampled linear model.
 
-    Parameters
-    ----------
-    linear : LinearModel
-        Continuous.
-    sample_time : float
-        In seconds.
-    hold : {"zoh", "foh", "tustin"}
-        What the input does between samples.
-
-    Returns
-    -------
-    LinearModel
-        With ``sample_time``, and a remark of kind ``"aliasing"`` when oscillations are faster than half the sampling
-        frequency. States of foh and tustin are no states of the model any more: their names say so, and ``T``
-        and ``T_u`` lead back.
-
-    Raises
-    ------
-    UsageError
-        When the model is sampled already, the sample time is not positive, or ``hold`` is none of these.
-    NumericalError
-        When 2/h is an eigenvalue of A (tustin), or a motion grows out of all numbers within one sample.
+    ``sample_time``: in seconds. ``hold``: what the input does between samples. The result has ``sample_time``, and a
+    remark of kind ``"aliasing"`` when oscillations are faster than half the sampling frequency. States of foh and
+    tustin are no states of the model any more: their names say so, and ``T`` and ``T_u`` lead back.
     """
     if linear.sample_time > 0:
         raise UsageError(

@@ -18,22 +18,9 @@ __all__ = ["balance"]
 def balance(linear: LinearModel, by: Literal["nominals", "norms"] = "nominals") -> LinearModel:
     """Return the linear model with every state divided by a size; inputs and outputs keep their units.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    by : {"nominals", "norms"}
-        The states' nominal values, declared ones only; or powers of two that make rows and columns of A equally
-        large (LAPACK's ``gebal``), which costs not a single rounding.
-
-    Returns
-    -------
-    LinearModel
-        A state ``p`` that is divided by 100000 is called ``p/100000``; one that keeps its size, as before.
-
-    Raises
-    ------
-    UsageError
-        When ``by`` is neither, or no state has a nominal value.
+    ``by``: the states' nominal values, declared ones only; or powers of two that make rows and columns of A equally
+    large (LAPACK's ``gebal``), which costs not a single rounding. A state ``p`` that is divided by 100000 is called
+    ``p/100000``; one that keeps its size, as before.
     """
     s = _scales(linear, by)
     states = Signals(map(_scaled, linear.states, s.tolist()))

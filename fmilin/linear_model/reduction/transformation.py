@@ -36,19 +36,9 @@ def transformed(
 ) -> LinearModel:
     """Return the linear model in the coordinates z.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    V : array, shape (P, r)
-    W : array, shape (r, P)
-    states : Signals
-        What the r coordinates are called.
-    z0 : array, shape (r,), optional
-        Their values at the point; zeros by default.
-    coordinates : str
-        How they were chosen; as before when empty.
-    remarks : sequence of Remark
-        Added to those of the model.
+    Shapes: V (P, r), W (r, P). ``states``: what the r coordinates are called. ``z0`` (r,): their values at the point;
+    zeros by default. ``coordinates``: how they were chosen; as before when empty. ``remarks``: added to those of the
+    model.
     """
     E = linear.errors
     V_, W_ = np.abs(V), np.abs(W)

@@ -34,13 +34,7 @@ class ByFreeMotion(ByResponse):
     """Linearizes by the motion that the model makes by itself."""
 
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
-        """Return the linear model.
-
-        Raises
-        ------
-        NumericalError
-            When the motion is that of no linear model.
-        """
+        """Return the linear model."""
         step = self._fitting()
         realized = self._realized_at(step)
         found = realized.model

@@ -61,15 +61,7 @@ class ByMultisine(ByResponse):
     """Linearizes by frequency response."""
 
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
-        """Return the linear model.
-
-        Raises
-        ------
-        UsageError
-            When there are no inputs or outputs.
-        NumericalError
-            When the motion does not become periodic (unstable or integrating models), or no order predicts it.
-        """
+        """Return the linear model."""
         self._require_channels()
         step = self._given_step()
         reading = self._reading(step)

@@ -49,15 +49,7 @@ class ByResponse:
     findings: Findings
 
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
-        """Return the linear model.
-
-        Raises
-        ------
-        UsageError
-            When there are no inputs or outputs.
-        NumericalError
-            When there is no linear model.
-        """
+        """Return the linear model."""
         self._require_channels()
         probe = Probe(self.runner)
         step = self._step(probe)

@@ -36,15 +36,7 @@ class ByStep:
     findings: Findings
 
     def linearize(self, independent: Sequence[str] | None, kind: str) -> LinearModel:
-        """Return the linear model.
-
-        Raises
-        ------
-        UsageError
-            When the model's states cannot be set, or coordinates are expressions.
-        NumericalError
-            When there is no continuous model.
-        """
+        """Return the linear model."""
         stepped = self.runner.stepped
         frame = self._frame(stepped, independent, kind)
         displacements = Displacements(self.model, stepped, self.point, frame)

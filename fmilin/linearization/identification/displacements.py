@@ -55,23 +55,12 @@ class _StepMap(Model):
 
 @dataclass(frozen=True)
 class Displacements:
-    """Measures the discrete model of a stepped model whose states can be set.
+    """Measures the discrete model of a stepped model whose states can be set."""
 
-    Parameters
-    ----------
-    model : Model
-        Also a :class:`Stepped` one.
-    stepped : Stepped
-        The same.
-    point : OperatingPoint
-    frame : Frame
-        Independent coordinates at the point; linear ones.
-    """
-
-    model: Model
-    stepped: Stepped
+    model: Model  # also a :class:`Stepped` one
+    stepped: Stepped  # the same
     point: OperatingPoint
-    frame: Frame
+    frame: Frame  # independent coordinates at the point; linear ones
 
     def measure(self, step: float) -> tuple[Sampled, Sampled]:
         """Return the discrete model over one step, and the estimated absolute errors of its entries."""

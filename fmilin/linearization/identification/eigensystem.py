@@ -28,15 +28,9 @@ LARGE, BESIDE, POWERS = 400, 40, 2
 
 @dataclass(frozen=True)
 class Hankel:
-    """H(0) taken apart, from which realizations of every order follow.
+    """H(0) taken apart, from which realizations of every order follow."""
 
-    Attributes
-    ----------
-    singular_values : array, shape (r,)
-        Falling; of the scaled Hankel matrix.
-    """
-
-    singular_values: FloatArray
+    singular_values: FloatArray  # (r,), falling; of the scaled Hankel matrix
     P: FloatArray
     Q: FloatArray
     next: FloatArray
@@ -47,14 +41,8 @@ class Hankel:
     def of(cls, markov: FloatArray, row_scales: FloatArray, column_scales: FloatArray) -> Hankel:
         """Build it.
 
-        Parameters
-        ----------
-        markov : array, shape (K, ny, nu)
-            Y_1, Y_2, ...
-        row_scales : array, shape (ny,)
-            Sizes of the outputs, which are divided by them.
-        column_scales : array, shape (nu,)
-            Sizes of the inputs.
+        Shapes: markov (K, ny, nu), Y_1, Y_2, ...; column_scales (nu,), sizes of the inputs. ``row_scales`` (ny,): sizes
+        of the outputs, which are divided by them.
         """
         Y = markov / row_scales[:, None] * column_scales[None, :]
         K, ny, nu = Y.shape
@@ -96,13 +84,8 @@ def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 def significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int, int]) -> int:
     """Return how many singular values stand above what noise of the entries could make.
 
-    Parameters
-    ----------
-    singular_values : array, shape (r,)
-    noise : array
-        Estimated errors of the scaled Markov parameters.
-    shape : tuple of int
-        Of the Hankel matrix: noise of standard deviation e makes singular values up to e (sqrt(m) + sqrt(n)).
+    Shapes: singular_values (r,). ``noise``: estimated errors of the scaled Markov parameters. ``shape``: of the Hankel
+    matrix: noise of standard deviation e makes singular values up to e (sqrt(m) + sqrt(n)).
     """
     if not singular_values.size or singular_values[0] == 0:
         return 0

@@ -17,16 +17,7 @@ __all__ = ["with_accuracy_required"]
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     """Return the linear model, with a remark where an entry of it is doubtful beside the others of its row.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    keep : bool
-        Whether it is wanted however inaccurate it is.
-
-    Raises
-    ------
-    NumericalError
-        When the estimate of an entry is beyond :data:`TOO_INACCURATE`.
+    ``keep``: whether it is wanted however inaccurate it is.
     """
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
     J = np.block([[linear.A, linear.B], [linear.C, linear.D]]) * sizes

@@ -21,23 +21,14 @@ PART = 0.3
 
 @dataclass(frozen=True)
 class HeldOut:
-    """One held-out experiment: every input moves at every step, up and down by turns.
+    """One held-out experiment: every input moves at every step, up and down by turns."""
 
-    Attributes
-    ----------
-    inputs : array, shape (K, nu)
-        Deviations.
-    at_once, after : array, shape (K, ny)
-        Deviations of the outputs, even terms taken out.
-    step : float
-    noise : array, shape (ny,)
-        What equal runs differ by, relative to each output's response: no model can predict better.
-    """
-
-    inputs: FloatArray
+    inputs: FloatArray  # (K, nu), deviations
+    # at_once, after: (K, ny), deviations of the outputs, even terms taken out
     at_once: FloatArray
     after: FloatArray
     step: float
+    # (ny,), what equal runs differ by, relative to each output's response: no model can predict better
     noise: FloatArray
 
     def errors(self, model: Sampled) -> FloatArray:
@@ -80,13 +71,7 @@ def solver_noise(runner: Runner, held: HeldOut) -> float:
 def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
     """Measure one; None when there are no inputs or outputs, or the model does not take such steps.
 
-    Parameters
-    ----------
-    runner : Runner
-    step : float
-        In seconds.
-    seed : int
-        Of the random inputs.
+    ``step``: in seconds.
     """
     nu, ny = len(runner.scales), len(runner.model.outputs)
     if not nu or not ny:

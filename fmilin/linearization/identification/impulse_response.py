@@ -167,29 +167,15 @@ class Runner:
 
 @dataclass(frozen=True)
 class Markov:
-    """Responses to unit pulses, input by input, aligned with the state at the start of each step.
+    """Responses to unit pulses, input by input, aligned with the state at the start of each step."""
 
-    Attributes
-    ----------
-    D : array, shape (ny, nu)
-        The outputs of the step of the pulse itself.
-    Y : array, shape (K, ny + N, nu)
-        Y_1, Y_2, ...: outputs, then declared states, of the steps that follow.
-    errors : array, shape (K, ny + N, nu)
-    D_errors : array, shape (ny, nu)
-    half : Markov or None
-        The same at half the amplitude.
-    reading : {"at once", "end of step"}
-    step : float
-    """
-
-    D: FloatArray
-    Y: FloatArray
-    errors: FloatArray
-    D_errors: FloatArray
+    D: FloatArray  # (ny, nu), the outputs of the step of the pulse itself
+    Y: FloatArray  # (K, ny + N, nu), Y_1, Y_2, ...: outputs, then declared states, of the steps that follow
+    errors: FloatArray  # shape (K, ny + N, nu)
+    D_errors: FloatArray  # shape (ny, nu)
     reading: str
     step: float
-    half: Markov | None = None
+    half: Markov | None = None  # the same at half the amplitude
 
 
 class Probe:

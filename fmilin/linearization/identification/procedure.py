@@ -43,42 +43,20 @@ logger = logging.getLogger("fmilin.identification")
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be linearized, where and how.
+    """What is to be linearized, where and how."""
 
-    Parameters
-    ----------
-    model : Model
-        Also a :class:`~fmilin.model.stepping.Stepped` one.
-    point : OperatingPoint
-    stepping : Stepping
-    independent : sequence of str or None
-        States that the user wants as coordinates.
-    kind : {"partition", "tangent"}
-    keep_inaccurate : bool
-        Whether a model that nothing moves is wanted even where larger pushes move it.
-    direct : callable
-        Linearizes as a model whose derivatives can be evaluated, by ``derivatives`` of a kind, or None: as asked for.
-    """
-
-    model: Model
+    model: Model  # also a :class:`~fmilin.model.stepping.Stepped` one
     point: OperatingPoint
     stepping: Stepping
-    independent: Sequence[str] | None
+    independent: Sequence[str] | None  # states that the user wants as coordinates
     kind: str
+    # linearizes as a model whose derivatives can be evaluated, by ``derivatives`` of a kind, or None: as asked for
     direct: Callable[[str | None], LinearModel]
-    keep_inaccurate: bool = False
+    keep_inaccurate: bool = False  # whether a model that nothing moves is wanted even where larger pushes move it
 
 
 def linearize_stepped(task: Task) -> LinearModel:
-    """Return the linear model of a model that can be stepped.
-
-    Raises
-    ------
-    UsageError
-        When the method or the step that was asked for does not fit the model.
-    NumericalError
-        When no linear model describes what the model answers: it is sampled, or does not follow small inputs.
-    """
+    """Return the linear model of a model that can be stepped."""
     model = task.model
     if not isinstance(model, Stepped):
         raise UsageError(

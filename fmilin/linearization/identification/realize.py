@@ -26,42 +26,20 @@ __all__ = ["Realized", "aligned", "named_coordinates", "realize"]
 
 @dataclass(frozen=True)
 class Realized:
-    """A discrete model, and what it was chosen from.
+    """A discrete model, and what it was chosen from."""
 
-    Attributes
-    ----------
-    model : Sampled
-        In balanced coordinates.
-    half : Sampled
-        The same from pulses of half the amplitude, in coordinates close to those of ``model``.
-    singular_values : array
-        Of the scaled Hankel matrix, falling.
-    error : float
-        The largest error on held-out responses; NaN without any.
-    heard : int or None
-        Singular values that stand above noise and rounding, where that was looked at: no higher order can be told.
-    """
-
-    model: Sampled
-    half: Sampled
-    singular_values: FloatArray
-    error: float
+    model: Sampled  # in balanced coordinates
+    half: Sampled  # the same from pulses of half the amplitude, in coordinates close to those of ``model``
+    singular_values: FloatArray  # of the scaled Hankel matrix, falling
+    error: float  # the largest error on held-out responses; NaN without any
+    # singular values that stand above noise and rounding, where that was looked at: no higher order can be told
     heard: int | None = None
 
 
 def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:
     """Choose the order and return the realization.
 
-    Parameters
-    ----------
-    markov : Markov
-    ny : int
-        Number of outputs; the further rows are declared states.
-    held : HeldOut, optional
-    order : int, optional
-        What the user wants.
-    scales : array, shape (nu,)
-        Sizes of the inputs' pulses.
+    ``ny``: number of outputs; the further rows are declared states. ``scales`` (nu,): sizes of the inputs' pulses.
     """
     rows = _row_scales(markov)
     hankel = Hankel.of(markov.Y, rows, scales)
@@ -88,13 +66,8 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
 def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
     """Return which declared states can be the coordinates, as many as the order; None when none can.
 
-    Parameters
-    ----------
-    model : Sampled
-    scales : array, shape (N,)
-        Sizes of the declared states.
-    preferred : sequence of int
-        Taken when they can be; else the best conditioned ones.
+    ``scales`` (N,): sizes of the declared states. ``preferred``: taken when they can be; else the best conditioned
+    ones.
     """
     n = model.order
     if len(model.T) < n or n == 0:

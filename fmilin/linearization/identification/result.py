@@ -17,21 +17,12 @@ __all__ = ["Coordinates", "Measured", "linear_model"]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What the states of a measured model are called.
-
-    Attributes
-    ----------
-    states, full_states : Signals
-    y0 : array, shape (n,)
-    kind : str
-        As in :class:`~fmilin.linear_model.model.Method`.
-    conditioning, residual : float
-    """
+    """What the states of a measured model are called."""
 
     states: Signals
     full_states: Signals
-    y0: FloatArray
-    kind: str
+    y0: FloatArray  # shape (n,)
+    kind: str  # as in :class:`~fmilin.linear_model.model.Method`
     conditioning: float = 1.0
     residual: float = 0.0
 
@@ -62,17 +53,7 @@ class Measured:
 def linear_model(
     measured: Measured, coordinates: Coordinates, model: Model, point: OperatingPoint, outputs: FloatArray
 ) -> LinearModel:
-    """Put names, the point and accuracies to a measured model.
-
-    Parameters
-    ----------
-    measured : Measured
-    coordinates : Coordinates
-    model : Model
-    point : OperatingPoint
-    outputs : array, shape (ny,)
-        At the point.
-    """
+    """Put names, the point and accuracies to a measured model; outputs (ny,), at the point."""
     M, E = measured.matrices, measured.errors
     n = len(M.A)
     hidden = coordinates.full_states is coordinates.states

@@ -25,32 +25,16 @@ __all__ = ["Continuous", "Sampled", "apart", "continuous_of", "sampled_from"]
 
 @dataclass(frozen=True)
 class Sampled:
-    """A discrete linear model in deviations from a point.
+    """A discrete linear model in deviations from a point."""
 
-    Attributes
-    ----------
-    A : array, shape (n, n)
-    B : array, shape (n, nu)
-    C : array, shape (ny, n)
-    D : array, shape (ny, nu)
-    step : float
-        h, in seconds.
-    reading : {"at once", "end of step"}
-        What y[k] is: read at t_k after u[k] was set, or read at the end of step k with u[k] still standing.
-    T : array, shape (N, n)
-        Declared states: ``X[k] = T x[k]`` at t_k; empty where none are declared.
-    drift : array, shape (n,)
-        d: how the point itself moves during a step.
-    """
-
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
-    step: float
-    reading: str
-    T: FloatArray
-    drift: FloatArray
+    A: FloatArray  # shape (n, n)
+    B: FloatArray  # shape (n, nu)
+    C: FloatArray  # shape (ny, n)
+    D: FloatArray  # shape (ny, nu)
+    step: float  # h, in seconds
+    reading: str  # what y[k] is: read at t_k after u[k] was set, or read at the end of step k with u[k] still standing
+    T: FloatArray  # (N, n), declared states: ``X[k] = T x[k]`` at t_k; empty where none are declared
+    drift: FloatArray  # (n,), d: how the point itself moves during a step
 
     @property
     def order(self) -> int:
@@ -104,13 +88,7 @@ def apart(one: Model, other: Model) -> Model:
 
 
 def continuous_of(model: Sampled) -> Continuous:
-    """Return the continuous model whose inputs are held over each step.
-
-    Raises
-    ------
-    NumericalError
-        When an eigenvalue is 0 or close to the negative real axis: no continuous model can be told.
-    """
+    """Return the continuous model whose inputs are held over each step."""
     n, k = model.order, model.B.shape[1]
     angle = _checked_eigenvalues(model)
     M = np.eye(n + k + 1)

@@ -33,13 +33,7 @@ INTEGRATED = 1e-10
 
 
 class SampledModel(Model, Stepped):
-    """Steps a hybrid model from its start.
-
-    Parameters
-    ----------
-    source : Model
-        Also a :class:`~fmilin.model.events.Hybrid` one.
-    """
+    """Steps a hybrid model from its start."""
 
     def __init__(self, source: Model) -> None:
         if not isinstance(source, Hybrid):
@@ -72,13 +66,7 @@ class SampledModel(Model, Stepped):
         return SampledModel(self.source.with_constraints(constraints))
 
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run from the start; see :meth:`fmilin.model.stepping.Stepped.respond`.
-
-        Raises
-        ------
-        UsageError
-            At another time than the start: the mode there cannot be restored.
-        """
+        """Run from the start; see :meth:`fmilin.model.stepping.Stepped.respond`."""
         if point.time != self.start.time:
             raise UsageError(
                 f"A model with events is lifted at its start (t = {self.start.time:g} s), where its mode is known, not "

@@ -39,16 +39,10 @@ SEEN = 10.0
 
 @dataclass(frozen=True)
 class SolverError:
-    """By how much responses change with the step or the tolerance, relative to them.
-
-    Attributes
-    ----------
-    change : float
-    used, compared : str
-        What was compared: in steps of which length, or with which tolerance.
-    """
+    """By how much responses change with the step or the tolerance, relative to them."""
 
     change: float
+    # used, compared: what was compared: in steps of which length, or with which tolerance
     used: str
     compared: str
 
@@ -56,11 +50,7 @@ class SolverError:
 def solver_error(runner: Runner, step: float) -> SolverError | None:
     """Compare responses over the same time in steps and in parts of them; None where they agree or cannot be compared.
 
-    Parameters
-    ----------
-    runner : Runner
-    step : float
-        In seconds.
+    ``step``: in seconds.
     """
     nu = len(runner.scales)
     if not nu or not len(runner.model.outputs):

@@ -34,27 +34,14 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A continuous model and how well it predicts held-out responses at half the step.
-
-    Attributes
-    ----------
-    model : Continuous
-    error : float
-        NaN where the model does not take such steps, or there is nothing to compare.
-    """
+    """A continuous model and how well it predicts held-out responses at half the step."""
 
     model: Continuous
-    error: float
+    error: float  # NaN where the model does not take such steps, or there is nothing to compare
 
 
 def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confirmed:
-    """Return the continuous model, confirmed at half the step.
-
-    Raises
-    ------
-    NumericalError
-        When there is no continuous model, or it is not confirmed.
-    """
+    """Return the continuous model, confirmed at half the step."""
     model = continuous_of(sampled)
     half = held_out(runner, sampled.step / 2)
     if half is None:
@@ -76,13 +63,7 @@ Try = Callable[[float], tuple[Sampled, float]]
 
 
 def usable_step(model: Stepped, point: OperatingPoint) -> float:
-    """Return a step that the model takes, near the one that it suggests.
-
-    Raises
-    ------
-    FmilinError
-        What the model says to the suggested step, when it takes no other.
-    """
+    """Return a step that the model takes, near the one that it suggests."""
     suggested = rounded(model.cadence.step or model.cadence.internal or DEFAULT, model.cadence)
     reason: FmilinError | None = None
     for factor in (1.0, 4.0, 16.0, 64.0, 0.1, 0.01):
@@ -97,13 +78,7 @@ def usable_step(model: Stepped, point: OperatingPoint) -> float:
 
 
 def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
-    """Find a step, in seconds.
-
-    Raises
-    ------
-    NumericalError
-        When no step leads to a continuous model.
-    """
+    """Find a step, in seconds."""
     step = usable_step(runner.stepped, runner.point)
     longest = LONGEST * step
     reason: FmilinError | None = None
@@ -138,13 +113,7 @@ def rounded(step: float, cadence: Cadence) -> float:
 
 
 def base_period(wanted: float | None, cadence: Cadence) -> float:
-    """Return the period over which a sampled model is lifted.
-
-    Raises
-    ------
-    UsageError
-        When nobody says it.
-    """
+    """Return the period over which a sampled model is lifted."""
     period = wanted or cadence.period or cadence.internal or cadence.step
     if period is None:
         raise UsageError(

@@ -45,25 +45,9 @@ def check_model(
     and equal differences of the values; the declared structure; many points at once equal one after the other; the
     linear model from exact products equals that from differences.
 
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint, optional
-        Consistent; where the model starts by default, projected.
-    tolerance : float
-        What differences may differ by from exact derivatives, relative to the largest entry of the same row.
-    seed : int
-        Of the random directions.
-
-    Returns
-    -------
-    list of str
-        Names of the promises that were checked; those that do not concern this model are left out.
-
-    Raises
-    ------
-    ModelCheckError
-        At the first promise that is not kept.
+    ``point``: consistent; where the model starts by default, projected. ``tolerance``: what differences may differ by
+    from exact derivatives, relative to the largest entry of the same row. Returns names of the promises that were
+    checked; those that do not concern this model are left out.
     """
     random = np.random.default_rng(seed)
     done = _checked(_ANYWHERE, Subject(model, model.start if point is None else point, random, tolerance))

@@ -44,29 +44,11 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
     engine's; PyFMI refuses such FMUs. Where a model has its equations in symbols, :func:`fmilin.fmi.write.build_fmu`
     writes a faster FMU that needs no Python.
 
-    Parameters
-    ----------
-    source : str or Path
-        As :func:`fmilin.load` takes it: ``file.py:name``, ``package.module:name`` or an engine's file. The file goes
-        into the FMU, with ``STEM.fmilin.toml`` beside it.
-    path : str or Path
-        Where to write; the name ends in ``.fmu``.
-    name : str
-        Of the model; that of the file or object by default.
-    files : sequence of path
-        Further files that the model reads from its own folder.
-
-    Returns
-    -------
-    Path
-        ``path``.
-
-    Raises
-    ------
-    UsageError
-        When pythonfmu is not installed, ``path`` cannot be written, or two files have one name.
-    ModelError
-        When the model cannot be loaded inside the FMU; with its words.
+    source: as :func:`fmilin.load` takes it: ``file.py:name``, ``package.module:name`` or an engine's file. The file
+        goes into the FMU, with ``STEM.fmilin.toml`` beside it.
+    path: where to write; the name ends in ``.fmu``.
+    name: of the model; that of the file or object by default.
+    files: further files that the model reads from its own folder.
     """
     path = Path(path)
     check_destination(path)

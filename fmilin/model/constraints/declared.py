@@ -121,43 +121,15 @@ class Constraints:
     z are the values of ``observed``: variables of the model that are neither states, inputs, parameters
     nor time (a loop gap computed inside the model, say).
 
-    Parameters
-    ----------
-    declared : iterable of Constraint
-    states, inputs : Signals
-    parameters : mapping of str to float
-        Values of every parameter and constant that may appear.
-    other : callable
-        Takes a name; returns the model's canonical name of that variable, or None when there is none.
-    known : iterable of str
-        All names, for suggestions.
-
-    Attributes
-    ----------
-    parameters : mapping of str to float
-        Values that expressions may use.
-    rows : tuple of Row
-        m of them: the declared constraints, then the rates declared with them.
-    observed : tuple of str
-        Names of z.
-    analytic : array of bool, shape (m,)
-        Whether a row depends on states, inputs, parameters and time alone.
-    structure : array of bool, shape (m, N)
-        Which states a row contains.
-    input_structure : array of bool, shape (m, nu)
-        Which inputs a row contains: they prescribe a motion.
-    time_dependent : bool
-    hidden : list of int
-        Rows whose rate is a constraint of its own, which was not declared.
-    prescribing : list of int
-        Inputs that some row contains.
-    variables : array of int, shape (m,), or None
-        Places in (t, x, u, z) of the residuals, where each is nothing but a variable.
-
-    Raises
-    ------
-    ConstraintError
-        When a constraint names a variable that the model does not have, or no variable at all: exit status 4.
+    parameters: values of every parameter and constant that may appear.
+    other: takes a name; returns the model's canonical name of that variable, or None when there is none.
+    rows: m of them: the declared constraints, then the rates declared with them.
+    analytic (m,): whether a row depends on states, inputs, parameters and time alone.
+    structure (m, N): which states a row contains.
+    input_structure (m, nu): which inputs a row contains: they prescribe a motion.
+    hidden: rows whose rate is a constraint of its own, which was not declared.
+    prescribing: inputs that some row contains.
+    variables (m,): places in (t, x, u, z) of the residuals, where each is nothing but a variable.
     """
 
     def __init__(
@@ -262,18 +234,7 @@ class Constraints:
 
         With w = f this is the part of the hidden constraint's gradient that comes from the curvature of g.
 
-        Parameters
-        ----------
-        t, x, u
-            The point.
-        w : array, shape (N,)
-        u_dot : array, shape (nu,), optional
-            Zero by default.
-
-        Returns
-        -------
-        Partials
-            NaN rows where g is not analytic.
+        Shapes: w (N,); u_dot (nu,), zero by default. Rows are NaN where g is not analytic.
         """
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))

@@ -75,14 +75,7 @@ _PLAIN_NAME = re.compile(rf"(?:der\({_NAME}(?:\.{_NAME})*\)|{_NAME}(?:\.{_NAME})
 class ExpressionError(UsageError):
     """The text is no arithmetic of this grammar.
 
-    Parameters
-    ----------
-    message : str
-        The paragraph for the reader.
-    text : str
-        The whole expression.
-    position : int
-        Where it stops making sense, counted from 0.
+    ``message``: the paragraph for the reader. ``position``: where it stops making sense, counted from 0.
     """
 
     def __init__(self, message: str, *, text: str = "", position: int = 0) -> None:
@@ -104,20 +97,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression over named variables.
+    """An expression over named variables."""
 
-    Parameters
-    ----------
-    written : str or None
-        Its text; None where it came from sympy.
-    names : tuple of str
-        The variables in it, in order of appearance.
-    steps : tuple of Step
-        How it is computed, its value last; what appears twice is computed once.
-    """
-
-    written: str | None
-    names: tuple[str, ...]
+    written: str | None  # its text; None where it came from sympy
+    names: tuple[str, ...]  # the variables in it, in order of appearance
+    # how it is computed, its value last; what appears twice is computed once
     steps: tuple[Step, ...] = field(repr=False, hash=False)
 
     @cached_property
@@ -208,22 +192,6 @@ def parse(text: str) -> Expression:
     name goes in backquotes. ``+ - * / ^ **``, numbers, parentheses, ``pi`` and the functions of
     :data:`FUNCTIONS` are the whole grammar.
 
-    Parameters
-    ----------
-    text : str
-        The expression.
-
-    Returns
-    -------
-    Expression
-
-    Raises
-    ------
-    ExpressionError
-        When the text is no such arithmetic; the message shows where.
-
-    Examples
-    --------
     >>> parse("x^2 + pin.y**2 - `strange name`").names
     ('x', 'pin.y', 'strange name')
     """
@@ -318,10 +286,7 @@ def _refusal(text: str, position: int, why: str) -> ExpressionError:
 class _Steps:
     """The steps of a syntax tree; one place that decides what an expression may contain.
 
-    Attributes
-    ----------
-    known : dict of Step to int
-        Every step and its number: equal ones are taken once.
+    ``known``: every step and its number: equal ones are taken once.
     """
 
     def __init__(self, text: str, names: Sequence[str]) -> None:

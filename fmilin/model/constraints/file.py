@@ -17,36 +17,17 @@ __all__ = ["ConstraintsFile", "read_constraints"]
 
 @dataclass(frozen=True, slots=True)
 class ConstraintsFile:
-    """What a constraints file says.
-
-    Parameters
-    ----------
-    constraints : tuple of Constraint
-    independent : tuple of str
-        Coordinates that its author recommends to keep.
-    """
+    """What a constraints file says."""
 
     constraints: tuple[Constraint, ...]
-    independent: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()  # coordinates that its author recommends to keep
 
 
 def read_constraints(source: Path | str | bytes, source_name: str = "") -> ConstraintsFile:
     r"""Read a constraints file.
 
-    Parameters
-    ----------
-    source : path or bytes
-        The file, or its content.
-    source_name : str
-        For messages; the path when empty.
+    ``source``: the file, or its content. ``source_name``: for messages; the path when empty.
 
-    Raises
-    ------
-    ConstraintError
-        When the file cannot be read, is no TOML, or an entry is wrong; the message names file and entry.
-
-    Examples
-    --------
     >>> text = b'[[constraint]]\nexpression = "x^2 + y^2 - L^2"\nname = "rod"'
     >>> [c.label for c in read_constraints(text, "rod.toml").constraints]
     ['rod']

@@ -30,16 +30,8 @@ class ExpressionFunctions:
 
     What is not a finite real number (``sqrt(-1)``, ``1/0``, ``exp(1000)``) is NaN.
 
-    Parameters
-    ----------
-    expressions : sequence of Expression
-        m of them.
-    places : mapping of str to int
-        Where in s each variable stands; several names may stand for one place.
-    size : int
-        n, the length of s.
-    constants : mapping of str to float
-        Variables that have a value once and for all.
+    ``places``: where in s each variable stands; several names may stand for one place. ``size``: n, the length of s.
+    ``constants``: variables that have a value once and for all.
     """
 
     def __init__(

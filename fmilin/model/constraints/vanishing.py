@@ -84,11 +84,7 @@ def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[floa
 def vanishes(expression: Expression, places: Places) -> bool:
     """Return whether an expression is zero up to rounding at all places where it is defined, two at least.
 
-    Parameters
-    ----------
-    expression : Expression
-    places : sequence of mapping of str to float
-        Values of all its variables, at random.
+    ``places``: values of all its variables, at random.
     """
     found = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in place.items()}) for place in places]
     known = [f for f in found if not (math.isnan(f.value) or math.isnan(f.size))]

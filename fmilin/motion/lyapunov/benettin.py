@@ -31,24 +31,14 @@ SWITCH = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Benettin:
-    """How exponents are computed.
+    """How exponents are computed."""
 
-    Parameters
-    ----------
-    interval : float
-        Seconds between two orthonormalizations; the largest exponent times this should stay below about 5.
-    tolerance : float
-        Relative, of the integration (Runge-Kutta of order 8).
-    transient : float
-        Seconds that pass before anything is summed up.
-    measured_in : sequence of str
-        Outputs in whose space lengths are measured, instead of all states scaled by their nominal values. They
-        must tell all motions apart; two models with the same outputs then have the same exponents at any time.
-    """
-
+    # seconds between two orthonormalizations; the largest exponent times this should stay below about 5
     interval: float = 0.25
-    tolerance: float = 1e-9
-    transient: float = 0.0
+    tolerance: float = 1e-9  # relative, of the integration (Runge-Kutta of order 8)
+    transient: float = 0.0  # seconds that pass before anything is summed up
+    # outputs in whose space lengths are measured, instead of all states scaled by their nominal values. They must tell
+    # all motions apart; two models with the same outputs then have the same exponents at any time
     measured_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -61,26 +51,13 @@ class Benettin:
 
 @dataclass(frozen=True)
 class LyapunovExponents:
-    """Exponents in 1/s, largest first.
+    """Exponents in 1/s, largest first."""
 
-    Attributes
-    ----------
-    values : array, shape (k,)
-    times : array, shape (m,)
-        When the deviations were made orthonormal, in seconds.
-    history : array, shape (m, k)
-        The exponents up to these times: how far they have converged.
-    end : OperatingPoint
-        Where the trajectory ended.
-    switches : tuple of float
-        When the independent states were changed.
-    """
-
-    values: FloatArray
-    times: FloatArray
-    history: FloatArray
-    end: OperatingPoint
-    switches: tuple[float, ...]
+    values: FloatArray  # shape (k,)
+    times: FloatArray  # (m,), when the deviations were made orthonormal, in seconds
+    history: FloatArray  # (m, k), the exponents up to these times: how far they have converged
+    end: OperatingPoint  # where the trajectory ended
+    switches: tuple[float, ...]  # when the independent states were changed
 
     @property
     def dimension(self) -> float:
@@ -102,29 +79,10 @@ def lyapunov_exponents(
 ) -> LyapunovExponents:
     """Return the largest Lyapunov characteristic exponents along the trajectory from a point.
 
-    Parameters
-    ----------
-    model : Model
-        With exact directional derivatives. Inputs are held.
-    duration : float
-        In seconds, without the transient.
-    point : OperatingPoint, optional
-        On the manifold; where the model starts by default.
-    count : int, optional
-        How many exponents, at most the number of independent states: all of them by default.
-    method : Benettin, optional
+    ``model``: with exact directional derivatives. Inputs are held. ``duration``: in seconds, without the transient.
+    ``point``: on the manifold; where the model starts by default. ``count``: how many exponents, at most the number of
+    independent states: all of them by default.
 
-    Raises
-    ------
-    UsageError
-        When the duration or the count is impossible, or the model has no exact directional derivatives.
-    ConstraintError
-        When the point is not on the manifold.
-    NumericalError
-        When the integration fails.
-
-    Examples
-    --------
     A pendulum beside its upper rest goes away at sqrt(g/L) = 3/s:
 
     >>> from fmilin.systems import cartesian_pendulum

@@ -19,33 +19,16 @@ __all__ = ["LocalModel", "TangentFlow", "exact_products"]
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """The linear model at one point.
+    """The linear model at one point."""
 
-    Attributes
-    ----------
-    rates : array, shape (N,)
-        x'.
-    A : array, shape (P, P)
-    T : array, shape (N, P)
-        dx = T dy.
-    condition_number : float
-        Of the choice of independent states.
-    """
-
-    rates: FloatArray
-    A: FloatArray
-    T: FloatArray
-    condition_number: float
+    rates: FloatArray  # (N,), x'
+    A: FloatArray  # shape (P, P)
+    T: FloatArray  # (N, P), dx = T dy
+    condition_number: float  # of the choice of independent states
 
 
 def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evaluation:
-    """Return the directional derivatives along the columns of T, (N, k), inputs held.
-
-    Raises
-    ------
-    UsageError
-        When the model has none.
-    """
+    """Return the directional derivatives along the columns of T, (N, k), inputs held."""
     found = model.products(point.time, point.states, point.inputs, T, np.zeros((len(point.inputs), T.shape[1])))
     if found is None:
         raise UsageError(
@@ -58,11 +41,7 @@ def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evalua
 class TangentFlow:
     """The linear models along a trajectory, inputs held: by the model's procedure, else A = R f_x T by exact products.
 
-    Parameters
-    ----------
-    model : Model
-    invariants : Invariants
-        Of the model, with the inputs that are held.
+    ``invariants``: of the model, with the inputs that are held.
     """
 
     def __init__(self, model: Model, invariants: Invariants) -> None:
@@ -74,15 +53,7 @@ class TangentFlow:
         return select_partition(manifold).kept or ()
 
     def at(self, t: float, x: FloatArray, independent: Sequence[int]) -> LocalModel:
-        """Return the linear model at a point.
-
-        Raises
-        ------
-        NumericalError
-            When the independent states do not determine the others there.
-        UsageError
-            When the model has no exact directional derivatives.
-        """
+        """Return the linear model at a point."""
         u, scales, kept = self._invariants.inputs, self._invariants.scales, list(independent)
         manifold, _, _ = manifold_at(self._invariants, OperatingPoint(t, x, u))
         dependent = [i for i in range(len(x)) if i not in set(kept)]

@@ -29,19 +29,9 @@ __all__ = ["Baumgarte"]
 
 @dataclass(frozen=True, slots=True)
 class Baumgarte(Stabilization):
-    """Integrate all states with rates that lead back to the manifold.
+    """Integrate all states with rates that lead back to the manifold."""
 
-    Parameters
-    ----------
-    alpha, beta : float
-        In 1/s. alpha = beta is critical damping; the thesis uses 10. Steps must resolve them.
-
-    Raises
-    ------
-    UsageError
-        When one is negative or no finite number.
-    """
-
+    # alpha, beta: in 1/s. alpha = beta is critical damping; the thesis uses 10. Steps must resolve them
     alpha: float = 10.0
     beta: float = 10.0
 

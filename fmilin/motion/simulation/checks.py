@@ -24,11 +24,6 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
 
     Unlike the check of :func:`fmilin.linearize` this one needs no regular point: the largest change of a row
     over all points is compared with the largest size of its terms.
-
-    Raises
-    ------
-    ConstraintError
-        Naming the constraints that are no invariants of the model, and by how much.
     """
     if not len(plant.invariants):
         return

@@ -20,28 +20,8 @@ __all__ = ["Energy"]
 class Energy:
     """An expression over the variables of a model, and how far it is from its first value.
 
-    Parameters
-    ----------
-    model : Model
-    text : str
-        An expression, or the name of a variable.
-    start : OperatingPoint
-        Where the motion starts.
-    pairs : mapping of int to int
-        States whose derivative is another state.
-    scales : array, shape (N,)
-
-    Attributes
-    ----------
-    model : CountedModel
-        Counts the visits.
-    size : float
-        The largest slope met so far: what a difference is compared with.
-
-    Raises
-    ------
-    UsageError
-        When the text is no expression over variables of the model.
+    Shapes: scales (N,). ``text``: an expression, or the name of a variable. ``pairs``: states whose derivative is
+    another state. ``size``: the largest slope met so far: what a difference is compared with.
     """
 
     def __init__(

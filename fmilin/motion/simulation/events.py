@@ -26,18 +26,10 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The first event of a step.
+    """The first event of a step."""
 
-    Parameters
-    ----------
-    time : float
-        Just behind the crossing.
-    indicators : tuple of int
-        Those that have changed sign there.
-    """
-
-    time: float
-    indicators: tuple[int, ...]
+    time: float  # just behind the crossing
+    indicators: tuple[int, ...]  # those that have changed sign there
 
 
 def domains(values: FloatArray) -> Domains:
@@ -48,12 +40,8 @@ def domains(values: FloatArray) -> Domains:
 def first_crossing(indicators: Indicators, before: Domains, start: float, end: float) -> Crossing | None:
     """Find where the indicators first leave ``before``, between two times of one step; None when they do not.
 
-    Parameters
-    ----------
-    indicators : callable
-        Of time, along the dense output of the step.
-    before : array of bool, shape (ne,)
-        The sides on which they are at ``start``.
+    ``indicators``: of time, along the dense output of the step. ``before`` (ne,): the sides on which they are at
+    ``start``.
     """
     if not before.size:
         return None

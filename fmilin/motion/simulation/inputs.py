@@ -19,25 +19,11 @@ Course = Callable[[float], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class InputTable:
-    """Values of some inputs at some times; linear in between, constant before the first row and after the last.
+    """Values of some inputs at some times; linear in between, constant before the first row and after the last."""
 
-    Parameters
-    ----------
-    times : array, shape (K,)
-        In seconds, never decreasing. Two rows of the same time are a jump.
-    names : tuple of str
-        The inputs, one per column.
-    values : array, shape (K, n)
-
-    Raises
-    ------
-    UsageError
-        When the shapes do not fit, times decrease, or a value is no finite number.
-    """
-
-    times: FloatArray
-    names: tuple[str, ...]
-    values: FloatArray
+    times: FloatArray  # (K,), in seconds, never decreasing. Two rows of the same time are a jump
+    names: tuple[str, ...]  # the inputs, one per column
+    values: FloatArray  # shape (K, n)
 
     def __post_init__(self) -> None:
         problem = _problem(self.times, self.names, self.values)
@@ -140,20 +126,7 @@ class _Tabulated(InputCourse):
 def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> InputCourse:
     """Return the course of all inputs of a model.
 
-    Parameters
-    ----------
-    signals : Signals
-        The model's inputs.
-    held : array, shape (nu,)
-        Values of those about which ``given`` says nothing.
-    given : Inputs or None
-
-    Raises
-    ------
-    UnknownNameError
-        When a name is no input of the model.
-    UsageError
-        When a value is no finite number.
+    ``held`` (nu,): values of those about which ``given`` says nothing.
     """
     if given is None:
         return _Constant(held)

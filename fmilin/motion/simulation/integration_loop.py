@@ -29,40 +29,21 @@ class ChatteringError(NumericalError):
 
 @dataclass(frozen=True)
 class Plan:
-    """Where to integrate to, and how.
-
-    Parameters
-    ----------
-    method : Method
-    grid : array, shape (K,)
-        Times at which samples are wanted, in order; the last one is where the integration ends.
-    hybrid : Hybrid or None
-        The model as far as it has events.
-    progress : callable
-        Is told the time after each step.
-    """
+    """Where to integrate to, and how."""
 
     method: Method
-    grid: FloatArray
-    hybrid: Hybrid | None
-    progress: Callable[[float], None]
+    grid: FloatArray  # (K,), times at which samples are wanted, in order; the last one is where the integration ends
+    hybrid: Hybrid | None  # the model as far as it has events
+    progress: Callable[[float], None]  # is told the time after each step
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sample:
-    """A point of the motion, on the manifold as far as the stabilization keeps it there.
-
-    Parameters
-    ----------
-    time : float
-    states : array, shape (N,)
-    is_wanted : bool
-        Whether it is of the grid; false for the two points of an event.
-    """
+    """A point of the motion, on the manifold as far as the stabilization keeps it there."""
 
     time: float
-    states: FloatArray
-    is_wanted: bool = True
+    states: FloatArray  # shape (N,)
+    is_wanted: bool = True  # whether it is of the grid; false for the two points of an event
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,19 +58,7 @@ class _Arrival:
 class Integration:
     """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time.
 
-    Parameters
-    ----------
-    plant : Plant
-    integrated : IntegratedCoordinates
-    plan : Plan
-
-    Attributes
-    ----------
-    steps : int
-        Accepted so far.
-    events : list of EventRecord
-    ended : str
-        Why the integration ended early, as a sentence; empty when it did not.
+    ``ended``: why the integration ended early, as a sentence; empty when it did not.
     """
 
     def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: Plan) -> None:

@@ -22,18 +22,7 @@ __all__ = ["Comparison", "LinearSystem", "compare"]
 
 
 class LinearSystem(Model):
-    """y' = f0 + A (y - y0) + B (u - u0) as a Model; behind its outputs all N states x0 + T (y - y0) + T_u (u - u0).
-
-    Parameters
-    ----------
-    linear : LinearModel
-        Continuous.
-
-    Raises
-    ------
-    UsageError
-        When the linear model is a sampled one.
-    """
+    """y' = f0 + A (y - y0) + B (u - u0) as a Model; behind its outputs all N states x0 + T (y - y0) + T_u (u - u0)."""
 
     def __init__(self, linear: LinearModel) -> None:
         if linear.sample_time > 0:
@@ -63,10 +52,7 @@ class LinearSystem(Model):
     def coordinates_of(self, known: Mapping[str, float]) -> FloatArray:
         """Return y near the point: read off where coordinates are states or inputs, else by least squares.
 
-        Parameters
-        ----------
-        known : mapping of str to float
-            All N states, and the inputs.
+        ``known``: all N states, and the inputs.
         """
         linear, full = self.linear, self.linear.full_states
         if all(name in known for name in linear.states.names):
@@ -91,20 +77,12 @@ class LinearSystem(Model):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The courses of the quantities that a nonlinear and a linear model have in common.
+    """The courses of the quantities that a nonlinear and a linear model have in common."""
 
-    Parameters
-    ----------
-    times : array, shape (K,)
-    signals : Signals
-        Outputs first, then states.
-    nonlinear, linear : array, shape (K, n)
-    """
-
-    times: FloatArray
-    signals: Signals
-    nonlinear: FloatArray
-    linear: FloatArray
+    times: FloatArray  # shape (K,)
+    signals: Signals  # outputs first, then states
+    nonlinear: FloatArray  # shape (K, n)
+    linear: FloatArray  # shape (K, n)
 
     @property
     def deviations(self) -> FloatArray:
@@ -128,18 +106,7 @@ def compare(
 ) -> Comparison:
     """Let a linear model run from the same start, with the same inputs, and put both side by side.
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-        Of the nonlinear model.
-    linear : LinearModel
-    inputs, method
-        As the trajectory was made with.
-
-    Raises
-    ------
-    UsageError
-        When the two do not belong together: no state of the linear model is one of the trajectory.
+    ``inputs``, ``method``: as the trajectory was made with.
     """
     system = LinearSystem(linear)
     _require_same_model(trajectory, linear)

@@ -29,26 +29,12 @@ WORTH_IT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LocalForm(Stabilization):
-    """Integrate independent coordinates y alone, and switch them when they degrade.
+    """Integrate independent coordinates y alone, and switch them when they degrade."""
 
-    Parameters
-    ----------
-    coordinates : {"partition", "tangent"}
-        How coordinates are chosen, at the start and later.
-    independent : sequence of str
-        Coordinates to start with, as for :func:`fmilin.linearize`; kept as long as they are good.
-    limit : float
-        Condition number of (R; H) above which others are looked for.
-
-    Raises
-    ------
-    UsageError
-        When ``coordinates`` or ``limit`` is none of these.
-    """
-
-    coordinates: str = "partition"
+    coordinates: str = "partition"  # how coordinates are chosen, at the start and later
+    # coordinates to start with, as for :func:`fmilin.linearize`; kept as long as they are good
     independent: Sequence[str] = ()
-    limit: float = 10.0
+    limit: float = 10.0  # condition number of (R; H) above which others are looked for
 
     def __post_init__(self) -> None:
         require_kind(self.coordinates)

@@ -24,28 +24,14 @@ _FINEST = 1e-13
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How to integrate.
+    """How to integrate."""
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`METHODS`.
-    relative, absolute : float
-        Tolerances for the error of one step; ``absolute`` in sizes of the states (their nominal values). RK4
-        does not use them.
-    longest_step : float
-        In seconds. RK4 takes this step always, and cannot do without it.
-
-    Raises
-    ------
-    UsageError
-        When a value is out of range.
-    """
-
-    name: str = "DOP853"
+    name: str = "DOP853"  # one of :data:`METHODS`
+    # relative, absolute: tolerances for the error of one step; ``absolute`` in sizes of the states (their nominal
+    # values). RK4 does not use them
     relative: float = 1e-9
     absolute: float = 1e-11
-    longest_step: float = np.inf
+    longest_step: float = np.inf  # in seconds. RK4 takes this step always, and cannot do without it
 
     def __post_init__(self) -> None:
         if self.name not in METHODS:
@@ -70,12 +56,7 @@ class Method:
     ) -> Any:
         """Return scipy's ``OdeSolver`` for z' = f(t, z) from (t, z) to ``end``.
 
-        Parameters
-        ----------
-        sizes : array, the shape of z
-            Of what is integrated.
-        first_step : float, optional
-            In seconds; chosen from f where it is not given.
+        ``first_step``: in seconds; chosen from f where it is not given.
         """
         if self.name == "RK4":
             return FixedRungeKutta4(f, t, z, end, step=self.longest_step)
@@ -115,12 +96,7 @@ def moved(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArra
 class FixedRungeKutta4(integrate.OdeSolver):
     """The classical Runge-Kutta method of order 4; the last step is shorter where the end demands it.
 
-    Parameters
-    ----------
-    f, t0, y0, t_bound
-        As for every ``OdeSolver`` of scipy.
-    step : float
-        In seconds.
+    ``f``, ``t0``, ``y0``, ``t_bound``: as for every ``OdeSolver`` of scipy. ``step``: in seconds.
     """
 
     def __init__(self, f: Rates, t0: float, y0: FloatArray, t_bound: float, *, step: float) -> None:

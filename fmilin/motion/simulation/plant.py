@@ -21,26 +21,9 @@ __all__ = ["Plant"]
 class Plant:
     """What the stabilizations integrate.
 
-    Parameters
-    ----------
-    model : Model
-    start : OperatingPoint
-    course : InputCourse
-    pairs : mapping of int to int
-        States whose derivative is another state.
-    energy : str or None
-        An expression or the name of a variable.
-
-    Attributes
-    ----------
-    model : CountedModel
-        Counts the visits.
-    invariants : Invariants
-    scales : array, shape (N,)
-        Sizes of the states.
-    energy : Energy or None
-    trouble : FmilinError or None
-        Why the model could not be evaluated last time: a step that ends there is tried again, shorter.
+    Shapes: scales (N,), sizes of the states. ``pairs``: states whose derivative is another state. ``energy``: an
+    expression or the name of a variable. ``trouble``: why the model could not be evaluated last time: a step that ends
+    there is tried again, shorter.
     """
 
     def __init__(
@@ -67,13 +50,7 @@ class Plant:
         self._visited.append(self._dynamics)
 
     def enter(self, start: float, end: float) -> None:
-        """Take the inputs of the piece [start, end].
-
-        Raises
-        ------
-        UsageError
-            When inputs that prescribe a motion contradict their derivatives among the inputs.
-        """
+        """Take the inputs of the piece [start, end]."""
         self._inputs = self.course.piece(start, end)
         if self.invariants.prescribing and end > start:
             for part in (0.25, 0.5, 0.75):

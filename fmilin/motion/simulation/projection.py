@@ -15,37 +15,19 @@ __all__ = ["Projection"]
 
 @dataclass(frozen=True, slots=True)
 class Projection(Stabilization):
-    """Integrate all states; after every accepted step go to the nearest point of the manifold.
+    """Integrate all states; after every accepted step go to the nearest point of the manifold."""
 
-    Parameters
-    ----------
-    keeps_energy : bool
-        Whether the energy that :func:`fmilin.simulate` is told to record is an invariant, too. Only for
-        models that lose and gain none.
-    tolerance : float
-        Distance from the manifold, in sizes of the states, that is left alone.
-
-    Raises
-    ------
-    UsageError
-        When the tolerance is out of range.
-    """
-
+    # whether the energy that :func:`fmilin.simulate` is told to record is an invariant, too. Only for models that lose
+    # and gain none
     keeps_energy: bool = False
-    tolerance: float = 1e-13
+    tolerance: float = 1e-13  # distance from the manifold, in sizes of the states, that is left alone
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:
             raise UsageError(f"The tolerance of the projection is 0 or more and less than 1, not {self.tolerance:g}.")
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
-        """Prepare a run of ``plant``.
-
-        Raises
-        ------
-        UsageError
-            When the energy is to be kept and none is named.
-        """
+        """Prepare a run of ``plant``."""
         if self.keeps_energy and plant.energy is None:
             raise UsageError("To keep the energy it must be known: name an output or an expression, energy=...")
         return _Projected(plant, Projector(plant, self.tolerance, keeps_energy=self.keeps_energy))

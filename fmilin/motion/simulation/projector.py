@@ -42,13 +42,7 @@ class _Stage:
 class Projector:
     """(t, x) -> the nearest point of the manifold; x itself, the same object, where it is near enough.
 
-    Parameters
-    ----------
-    plant : Plant
-    tolerance : float
-        In sizes of the states.
-    keeps_energy : bool
-        Whether to keep ``plant.energy`` as well.
+    ``tolerance``: in sizes of the states. ``keeps_energy``: whether to keep ``plant.energy`` as well.
     """
 
     def __init__(self, plant: Plant, tolerance: float = 0.0, *, keeps_energy: bool = False) -> None:
@@ -61,13 +55,7 @@ class Projector:
         self._typical: FloatArray = np.zeros(m)
 
     def __call__(self, t: float, x: FloatArray) -> FloatArray:
-        """Return the point, shape (N,).
-
-        Raises
-        ------
-        NumericalError
-            When the way back is not found.
-        """
+        """Return the point, shape (N,)."""
         if not np.isfinite(x).all():
             return x
         if not self._stages:

@@ -13,38 +13,22 @@ __all__ = ["IntegratedCoordinates", "Moved", "Stabilization", "Switch"]
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A change of independent coordinates on the way.
+    """A change of independent coordinates on the way."""
 
-    Parameters
-    ----------
-    time : float
-        In seconds.
-    before, after : tuple of str
-        The coordinates.
-    condition_before, condition_after : float
-        Their condition numbers at this point.
-    """
-
-    time: float
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    time: float  # in seconds
+    before: tuple[str, ...]  # the coordinates
+    after: tuple[str, ...]  # the coordinates
+    # condition_before, condition_after: their condition numbers at this point
     condition_before: float
     condition_after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where to go on after an accepted step, when not from its end.
-
-    Parameters
-    ----------
-    z : array
-    is_small : bool
-        Whether z is the same quantity as before, corrected by about the error of a step.
-    """
+    """Where to go on after an accepted step, when not from its end."""
 
     z: FloatArray
-    is_small: bool
+    is_small: bool  # whether z is the same quantity as before, corrected by about the error of a step
 
 
 class Stabilization(ABC):
@@ -58,15 +42,7 @@ class Stabilization(ABC):
 class IntegratedCoordinates(ABC):
     """What is integrated during one run: coordinates z with z' = rates(t, z), and the states that belong to them.
 
-    Parameters
-    ----------
-    plant : Plant
-
-    Attributes
-    ----------
-    switches : list of Switch
-    projections : int
-        How often the integrated state was moved back onto the manifold.
+    ``projections``: how often the integrated state was moved back onto the manifold.
     """
 
     def __init__(self, plant: Plant) -> None:

@@ -22,13 +22,7 @@ STABILIZATIONS: Mapping[str, Stabilization] = {
 
 
 def stabilization_named(name: str) -> Stabilization:
-    """Return the stabilization that the command line calls ``name``.
-
-    Raises
-    ------
-    UsageError
-        When there is none of that name.
-    """
+    """Return the stabilization that the command line calls ``name``."""
     try:
         return STABILIZATIONS[name]
     except KeyError:

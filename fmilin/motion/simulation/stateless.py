@@ -13,10 +13,7 @@ __all__ = ["Clocked"]
 class Clocked(IntegratedCoordinates):
     """Another stabilization that has no coordinates left, with one that never changes.
 
-    Parameters
-    ----------
-    inner : IntegratedCoordinates
-        Of a model without states, or of a mechanism whose motion is prescribed completely.
+    ``inner``: of a model without states, or of a mechanism whose motion is prescribed completely.
     """
 
     def __init__(self, inner: IntegratedCoordinates) -> None:

@@ -42,13 +42,7 @@ def trajectory_as_csv(trajectory: Trajectory) -> bytes:
 
 
 def read_inputs(path: str | Path) -> InputTable:
-    """Read a table of inputs: a column ``time`` and one for each input that it is about.
-
-    Raises
-    ------
-    UsageError
-        When the file is missing or no such table; with the line.
-    """
+    """Read a table of inputs: a column ``time`` and one for each input that it is about."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -17,21 +17,11 @@ __all__ = ["EventRecord", "Statistics", "Switch", "Trajectory"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventRecord:
-    """An event that was passed.
+    """An event that was passed."""
 
-    Parameters
-    ----------
-    time : float
-        In seconds.
-    cause : str
-        ``"event indicator 2"``, ``"time"``, ``"step"`` (the model asked for it after a step), ``"input"``.
-    jumped : tuple of str
-        The states that changed.
-    """
-
-    time: float
-    cause: str
-    jumped: tuple[str, ...] = ()
+    time: float  # in seconds
+    cause: str  # ``"event indicator 2"``, ``"time"``, ``"step"`` (the model asked for it after a step), ``"input"``
+    jumped: tuple[str, ...] = ()  # the states that changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +93,7 @@ class Trajectory:
         return len(self.times)
 
     def __getitem__(self, name: str) -> FloatArray:
-        """Return the course of a state, output or input, shape (K,).
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        """
+        """Return the course of a state, output or input, shape (K,)."""
         groups = (
             (self.state_signals, self.states),
             (self.output_signals, self.outputs),

@@ -40,20 +40,11 @@ GROWTH = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Excitation:
-    """An offset of a coordinate, a step or a sine of an input, of amplitude one.
-
-    Parameters
-    ----------
-    kind : {"offset", "step", "sine"}
-    index : int
-        Of the coordinate or input.
-    frequency : float
-        In rad/s, of a sine.
-    """
+    """An offset of a coordinate, a step or a sine of an input, of amplitude one."""
 
     kind: Literal["offset", "step", "sine"]
-    index: int
-    frequency: float = 0.0
+    index: int  # of the coordinate or input
+    frequency: float = 0.0  # in rad/s, of a sine
 
     def offset(self, size: int) -> FloatArray:
         """Return the initial deviation of the coordinates, shape (size,)."""

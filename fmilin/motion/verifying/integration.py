@@ -26,11 +26,7 @@ STIFF = 300.0
 class Integrator:
     """Integrates the reduced model in deviations.
 
-    Parameters
-    ----------
-    reduced : Reduced
-    fastest : float
-        The fastest decay of the linear model in 1/s.
+    ``fastest``: the fastest decay of the linear model in 1/s.
     """
 
     def __init__(self, reduced: Reduced, fastest: float) -> None:
@@ -50,21 +46,8 @@ class Integrator:
     ) -> FloatArray:
         """Return y at ``times``, shape (nt, P).
 
-        Parameters
-        ----------
-        rate : callable
-            (t, y) -> y'.
-        start : array, shape (P,)
-        times : array, shape (nt,)
-        unit : float
-            The size of the deviations to be expected, in sizes of the coordinates.
-        tolerance : float
-            Of the integration, relative to ``unit``.
-
-        Raises
-        ------
-        ResponseError
-            When the model or its coordinates end, or when it takes too long.
+        Shapes: start (P,), times (nt,). ``unit``: the size of the deviations to be expected, in sizes of the
+        coordinates. ``tolerance``: of the integration, relative to ``unit``.
         """
         if not len(start):
             return np.zeros((len(times), 0))

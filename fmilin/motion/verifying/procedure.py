@@ -182,13 +182,7 @@ def _cost(reduced: Reduced) -> float:
 
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:
-    """Refuse what would take hours, after the first responses.
-
-    Raises
-    ------
-    UsageError
-        With what would take less.
-    """
+    """Refuse what would take hours, after the first responses."""
     if each * channels <= MOST_EVALUATIONS:
         return
     raise UsageError(

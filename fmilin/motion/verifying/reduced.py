@@ -31,22 +31,9 @@ __all__ = ["Reduced", "reduced_model"]
 class Reduced:
     """The reduced nonlinear model.
 
-    Parameters
-    ----------
-    model : CountedModel
-        With the inputs and outputs of the linear model, in its order.
-    psi : LocalParametrization
-        In the coordinates of the linear model.
-    point : OperatingPoint
-    remarks : tuple of Remark
-
-    Attributes
-    ----------
-    y0, x0, u0, out0 : array
-        At the point.
-    f0 : array, shape (P,)
-    y_sizes, x_sizes, u_sizes, out_sizes : array
-        Positive sizes of the coordinates, states, inputs and outputs.
+    Shapes: f0 (P,). ``model``: with the inputs and outputs of the linear model, in its order. ``psi``: in the
+    coordinates of the linear model. ``y_sizes``, ``x_sizes``, ``u_sizes``, ``out_sizes``: positive sizes of the
+    coordinates, states, inputs and outputs.
     """
 
     def __init__(
@@ -70,13 +57,7 @@ class Reduced:
         return self.model.evaluations
 
     def rate(self, y: FloatArray, u: FloatArray) -> FloatArray:
-        """Return the frozen y', shape (P,): zero at the point.
-
-        Raises
-        ------
-        NumericalError, ModelError
-            Where the coordinates or the model end.
-        """
+        """Return the frozen y', shape (P,): zero at the point."""
         x = self.psi.psi(y, inputs=u)
         f = self.model.evaluate(self.point.time, x, u).derivatives
         rate: FloatArray = self.psi.coordinates.jacobian(x) @ f - self.f0
@@ -91,31 +72,14 @@ class Reduced:
     def visited(
         self, y: FloatArray, u: FloatArray, near: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit.
-
-        Raises
-        ------
-        NumericalError, ModelError
-            Where the coordinates or the model end.
-        """
+        """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit."""
         x = self.psi.psi(y, inputs=u, near=near)
         found = self.model.evaluate(self.point.time, x, u)
         return self.psi.coordinates.jacobian(x) @ found.derivatives - self.f0, x, found.outputs
 
 
 def reduced_model(model: Model, linear: LinearModel) -> Reduced:
-    """Return ``model`` in the coordinates and at the point of ``linear``.
-
-    Raises
-    ------
-    UsageError
-        When ``linear`` is not a linear model of ``model``: other states, a sampled one, other parameters that the
-        source cannot change, fewer coordinates than the model has freedom.
-    NumericalError
-        When ``linear`` has more coordinates than the model has freedom under its constraints.
-    ConstraintError
-        When the point of ``linear`` violates the constraints of ``model``.
-    """
+    """Return ``model`` in the coordinates and at the point of ``linear``."""
     _require_comparable(model, linear)
     remarks = []
     if linear.model.guid and model.info.guid and linear.model.guid != model.info.guid:

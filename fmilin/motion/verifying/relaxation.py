@@ -43,38 +43,17 @@ class ResponseError(NumericalError):
 
 @dataclass(frozen=True, eq=False)
 class Deviation:
-    """Nonlinear less linear response, of y, all x and the outputs.
+    """Nonlinear less linear response, of y, all x and the outputs."""
 
-    Attributes
-    ----------
-    values : array, shape (nt, P + N + ny)
-        At the fine times, for the amplitude itself.
-    settled : bool
-        Whether another sweep would change little.
-    """
-
-    values: FloatArray
-    settled: bool
+    values: FloatArray  # (nt, P + N + ny), at the fine times, for the amplitude itself
+    settled: bool  # whether another sweep would change little
 
 
 class Relaxation:
     """Responses of the reduced model around those of the linear one.
 
-    Parameters
-    ----------
-    reduced : Reduced
-    linear : LinearModel
-    duration : float
-        In seconds.
-    nodes : int
-        Intervals between visits.
-    cost : float
-        Evaluations of the model for a visit.
-
-    Attributes
-    ----------
-    times : array, shape (nt,)
-        ``FINER`` in each interval.
+    Shapes: times (nt,), ``FINER`` in each interval. ``duration``: in seconds. ``cost``: evaluations of the model for a
+    visit.
     """
 
     def __init__(self, reduced: Reduced, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
@@ -113,23 +92,8 @@ class Relaxation:
     ) -> Deviation:
         """Return the deviation at an amplitude.
 
-        Parameters
-        ----------
-        excitation : Excitation
-        unit : array, shape (nt, P + N + ny)
-            The linear response to amplitude one.
-        amplitude : float
-        sweeps : int
-            At most.
-        close : float
-            Change of the deviation, relative to itself, after which no further sweep is made.
-        first : array, shape (nt, P + N + ny), optional
-            A guess of the deviation.
-
-        Raises
-        ------
-        ResponseError
-            When the model, or its coordinates, end on the way.
+        ``unit`` (nt, P + N + ny): the linear response to amplitude one. ``close``: change of the deviation, relative to
+        itself, after which no further sweep is made. ``first`` (nt, P + N + ny): a guess of the deviation.
         """
         r, linear = self.reduced, self.linear
         p = len(r.y0)
@@ -164,11 +128,6 @@ class Relaxation:
         """Return the response itself where sweeps would not settle, shape (nt, P + N + ny): Runge and Kutta's formula.
 
         From node to node, good enough for a picture.
-
-        Raises
-        ------
-        ResponseError
-            When the model, or its coordinates, end on the way, or it is too stiff for these steps.
         """
         r, nodes = self.reduced, self.times[self._some]
         h, nu = float(nodes[1]), len(r.u0)

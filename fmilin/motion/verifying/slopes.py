@@ -38,43 +38,23 @@ MAY_BE_ROUNDING = 5e-8
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What deviations are divided by.
+    """What deviations are divided by."""
 
-    Parameters
-    ----------
-    signals : array, shape (ns,)
-        Of y, x and out: the largest linear response to any excitation of a natural size, or the signal's own
-        natural size where that response is less than a thousandth of it.
-    counts : array of bool, shape (ns,)
-        Coordinates and outputs that respond: those that validity is judged by.
-    names, units : tuple of str
-        ns of them.
-    noise : array, shape (ns,)
-        Of the values of signals at the point, in sizes of signals: their rounding.
-    """
-
+    # (ns,), of y, x and out: the largest linear response to any excitation of a natural size, or the signal's own
+    # natural size where that response is less than a thousandth of it
     signals: FloatArray
-    counts: np.ndarray
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    noise: FloatArray
+    counts: np.ndarray  # (ns,), coordinates and outputs that respond: those that validity is judged by
+    names: tuple[str, ...]  # ns of them
+    units: tuple[str, ...]  # ns of them
+    noise: FloatArray  # (ns,), of the values of signals at the point, in sizes of signals: their rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """One excitation of both models.
-
-    Parameters
-    ----------
-    excitation : Excitation
-    linear : array, shape (nt, ns)
-        The response to amplitude one.
-    relaxation : Relaxation
-    sizes : Sizes
-    """
+    """One excitation of both models."""
 
     excitation: Excitation
-    linear: FloatArray
+    linear: FloatArray  # (nt, ns), the response to amplitude one
     relaxation: Relaxation
     sizes: Sizes
 
@@ -104,11 +84,6 @@ class Comparison:
 
         One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation. ``first`` is a
         guess of D.
-
-        Raises
-        ------
-        ResponseError
-            When the nonlinear model has no response at this amplitude.
         """
         guess = None if first is None else amplitude * first * self.sizes.signals
         found = self.relaxation.deviation(
@@ -120,45 +95,20 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class SlopeCheck:
-    """What was found at small amplitudes.
+    """What was found at small amplitudes."""
 
-    Parameters
-    ----------
-    amplitude : float
-        a.
-    error : float
-        The largest |c1|, relative to the largest linear response.
-    order : float
-        log2 of the ratio of the deviations a D at a and a/2; NaN where they are rounding.
-    worst : int
-        The signal with that error.
-    relative : float
-        The largest |D(a)| of the signals that count, relative to their largest linear response.
-    deviation : array, shape (nt, ns)
-        D(a).
-    """
-
-    amplitude: float
-    error: float
-    order: float
-    worst: int
-    relative: float
-    deviation: FloatArray
+    amplitude: float  # a
+    error: float  # the largest |c1|, relative to the largest linear response
+    order: float  # log2 of the ratio of the deviations a D at a and a/2; NaN where they are rounding
+    worst: int  # the signal with that error
+    relative: float  # the largest |D(a)| of the signals that count, relative to their largest linear response
+    deviation: FloatArray  # (nt, ns), D(a)
 
 
 def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     """Compare both responses at small amplitudes.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    natural : float
-        A size of the excited coordinate or input, in its unit.
-
-    Raises
-    ------
-    ResponseError
-        When the nonlinear model has no response even to the smallest amplitude.
+    ``natural``: a size of the excited coordinate or input, in its unit.
     """
     effect = comparison.effect
     a = FIRST / effect if effect > 0 else FIRST * natural

@@ -142,14 +142,8 @@ def trace_at(
 ) -> Trace | None:
     """Return the coordinate or output that responds most, at an amplitude; None where there is no response.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    amplitude : float
-    found : mapping of float to array
-        Deviations that are known already, by amplitude.
-    sweeps : int
-        How many are left to look at four times the amplitude, too.
+    ``found``: deviations that are known already, by amplitude. ``sweeps``: how many are left to look at four times the
+    amplitude, too.
     """
     sizes = comparison.sizes
     shown = np.where(sizes.counts, np.max(np.abs(comparison.linear), axis=0, initial=0.0) / sizes.signals, -1.0)

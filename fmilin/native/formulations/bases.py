@@ -28,26 +28,13 @@ __all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Independent coordinates z = S q and the velocities R that the constraints leave free.
-
-    Parameters
-    ----------
-    method : str
-    R : array, shape (n, p)
-        Phi_q R = 0.
-    S : array, shape (p, n)
-        S R = I.
-    N : array, shape (n, n - p)
-        S N = 0, and Phi_q N has full column rank.
-    chosen : tuple of int
-        The independent coordinates where S selects some; else empty.
-    """
+    """Independent coordinates z = S q and the velocities R that the constraints leave free."""
 
     method: str
-    R: FloatArray
-    S: FloatArray
-    N: FloatArray
-    chosen: tuple[int, ...] = ()
+    R: FloatArray  # (n, p), Phi_q R = 0
+    S: FloatArray  # (p, n), S R = I
+    N: FloatArray  # (n, n - p), S N = 0, and Phi_q N has full column rank
+    chosen: tuple[int, ...] = ()  # the independent coordinates where S selects some; else empty
 
 
 def basis_of(
@@ -60,25 +47,8 @@ def basis_of(
 ) -> Basis:
     """Return R, S and N at one configuration.
 
-    Parameters
-    ----------
-    Phi_q : array, shape (m, n)
-        Of any rank: constraints that depend on others count once.
-    method : str
-        One of :data:`METHODS`.
-    sizes : array, shape (n,), optional
-        Of the coordinates; 1 by default.
-    names : sequence of str
-        Of the coordinates.
-    independent : sequence of str, optional
-        For the method ``"coordinates"``: which to keep.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the method or a coordinate is unknown, or their number is not the number of freedoms.
-    NumericalError
-        When the named coordinates do not determine the others.
+    ``Phi_q`` (m, n): of any rank: constraints that depend on others count once. ``sizes`` (n,): of the coordinates; 1
+    by default. ``independent``: for the method ``"coordinates"``: which to keep.
     """
     require_method(method)
     D = np.ones(Phi_q.shape[1]) if sizes is None else sizes
@@ -97,12 +67,7 @@ def basis_of(
 
 
 def require_method(method: str) -> None:
-    """Refuse an unknown method.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an unknown method."""
     if method not in METHODS:
         raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 

@@ -77,14 +77,8 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
 def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
     """Return ``linear`` with its descriptor system, where it has one: as it is for models of another form.
 
-    Parameters
-    ----------
-    linear : LinearModel
-        Of ``model``, with some or all of its inputs, and its outputs.
-    model : Model
-    point : OperatingPoint
-    R : array, shape (P, N)
-        Its independent coordinates, y = R x.
+    ``linear``: of ``model``, with some or all of its inputs, and its outputs. ``R`` (P, N): its independent
+    coordinates, y = R x.
     """
     try:
         return replace(linear, descriptor=_beside(linear, descriptor_of(model, point, coordinates=R)))
@@ -101,20 +95,8 @@ def _beside(linear: LinearModel, found: Descriptor) -> Descriptor:
 def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
     """Return the descriptor system of a model of Lagrange's equations at a consistent point.
 
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint
-    coordinates : array, shape (P, N), optional
-        R of the independent coordinates y = R x. They matter in motion only, where the eigenvalues depend on them;
-        chosen by pivoting when not given.
-
-    Raises
-    ------
-    UsageError
-        When the model is of another form, or the coordinates are not positions followed by their velocities.
-    ConstraintError, NumericalError
-        When the point is not consistent.
+    ``coordinates`` (P, N): R of the independent coordinates y = R x. They matter in motion only, where the eigenvalues
+    depend on them; chosen by pivoting when not given.
     """
     form, taken = form_of(model, point), second_order(model, point)
     sizes = model.states.scales(point.states)[taken.positions]

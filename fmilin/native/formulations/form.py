@@ -38,59 +38,27 @@ def is_sparse(matrix: Matrix) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What the constraints add where the point moves or accelerates: Phi'' = Phi_q q'' + gamma = 0.
+    """What the constraints add where the point moves or accelerates: Phi'' = Phi_q q'' + gamma = 0."""
 
-    Parameters
-    ----------
-    velocities, accelerations : array, shape (n,)
-        q' and q''.
-    Phi_q_dot : matrix, shape (m, n)
-        d(Phi')/dq = d(Phi_q q' + Phi_t)/dq.
-    gamma_q : matrix, shape (m, n)
-        d(Phi'')/dq with q' and q'' held.
-    gamma_v : matrix, shape (m, n)
-        d(Phi'')/dq'; twice Phi_q_dot.
-    """
-
-    velocities: FloatArray
-    accelerations: FloatArray
-    Phi_q_dot: Matrix
-    gamma_q: Matrix
-    gamma_v: Matrix
+    velocities: FloatArray  # (n,), q'
+    accelerations: FloatArray  # (n,), q''
+    Phi_q_dot: Matrix  # (m, n), d(Phi')/dq = d(Phi_q q' + Phi_t)/dq
+    gamma_q: Matrix  # (m, n), d(Phi'')/dq with q' and q'' held
+    gamma_v: Matrix  # (m, n), d(Phi'')/dq'; twice Phi_q_dot
 
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedForm:
-    """M q'' + Phi_q' lambda = f and Phi = 0 at one point, with their slopes; n coordinates, m constraints.
+    """M q'' + Phi_q' lambda = f and Phi = 0 at one point, with their slopes; n coordinates, m constraints."""
 
-    Parameters
-    ----------
-    M : matrix, shape (n, n)
-        Symmetric; definite on the velocities with Phi_q v = 0 at least.
-    C : matrix, shape (n, n)
-        -df/dq'.
-    K : matrix, shape (n, n)
-        d(M q'' + Phi_q' lambda - f)/dq with q'' and lambda held.
-    Phi_q : matrix, shape (m, n)
-        The Jacobian of the constraints, redundant ones included.
-    B : matrix, shape (n, nu)
-        df/du.
-    multipliers : array, shape (m,)
-        lambda at the point; of least norm where the constraints depend on each other.
-    names : tuple of str
-        Of the coordinates, n of them, or empty.
-    motion : Motion or None
-        None at an equilibrium.
-    """
-
-    M: Matrix
-    C: Matrix
-    K: Matrix
-    Phi_q: Matrix
-    B: Matrix
-    multipliers: FloatArray
-    names: tuple[str, ...] = ()
-    motion: Motion | None = None
+    M: Matrix  # (n, n), symmetric; definite on the velocities with Phi_q v = 0 at least
+    C: Matrix  # (n, n), -df/dq'
+    K: Matrix  # (n, n), d(M q'' + Phi_q' lambda - f)/dq with q'' and lambda held
+    Phi_q: Matrix  # (m, n), the Jacobian of the constraints, redundant ones included
+    B: Matrix  # (n, nu), df/du
+    multipliers: FloatArray  # (m,), lambda at the point; of least norm where the constraints depend on each other
+    names: tuple[str, ...] = ()  # of the coordinates, n of them, or empty
+    motion: Motion | None = None  # None at an equilibrium
 
     @property
     def n(self) -> int:

@@ -27,23 +27,13 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A model at a point, with its equations taken apart and as numbers.
-
-    Parameters
-    ----------
-    model : Model
-    point : OperatingPoint
-    second_order : SecondOrderForm
-    form : ConstrainedForm
-    singular : bool
-        Whether fewer constraints are independent here than beside the point.
-    """
+    """A model at a point, with its equations taken apart and as numbers."""
 
     model: Model
     point: OperatingPoint
     second_order: SecondOrderForm
     form: ConstrainedForm
-    singular: bool = False
+    singular: bool = False  # whether fewer constraints are independent here than beside the point
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -61,13 +51,7 @@ class Source:
 def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: tuple[Remark, ...]) -> LinearModel:
     """Return the linear model of a formulation.
 
-    Parameters
-    ----------
-    source : Source
-    reduced : Reduced
-    formulation : str
-        For the record: ``"rcs, QZ"``.
-    warnings : tuple of Remark
+    ``formulation``: for the record: ``"rcs, QZ"``.
     """
     model, point = source.model, source.point
     A, B, T = reduced.A, reduced.B, np.zeros((len(model.states), len(reduced.A)))

@@ -26,13 +26,7 @@ __all__ = ["projected", "solve_minimal"]
 
 
 def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
-    """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious.
-
-    Raises
-    ------
-    NumericalError
-        When M is not positive definite on the free velocities.
-    """
+    """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious."""
     p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
     moving = carried(form, basis)
     Mr, Cr, Kr = projected(form, basis, moving)

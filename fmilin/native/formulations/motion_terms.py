@@ -32,22 +32,13 @@ __all__ = ["Carried", "carried"]
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """N P, N Q, N W and N (Phi_q N)^+, all zero at an equilibrium but the last.
+    """N P, N Q, N W and N (Phi_q N)^+, all zero at an equilibrium but the last."""
 
-    Parameters
-    ----------
-    NP, NQ, NW : array, shape (n, n)
-    G : array, shape (n, m)
-        N (Phi_q N)^+.
-    L : array, shape (n, p)
-        dv = R dz' + L dz: how the velocities follow the positions.
-    """
-
-    NP: FloatArray
-    NQ: FloatArray
-    NW: FloatArray
-    G: FloatArray
-    L: FloatArray
+    NP: FloatArray  # shape (n, n)
+    NQ: FloatArray  # shape (n, n)
+    NW: FloatArray  # shape (n, n)
+    G: FloatArray  # (n, m), N (Phi_q N)^+
+    L: FloatArray  # (n, p), dv = R dz' + L dz: how the velocities follow the positions
 
 
 def carried(form: ConstrainedForm, basis: Basis) -> Carried:

@@ -43,21 +43,7 @@ class RestAt:
 def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
     """Return M, C, K, Phi_q, B and lambda of ``model`` at ``point``, an equilibrium or any consistent point.
 
-    Parameters
-    ----------
-    model : Model
-        Made of Lagrange's equations with constraints on its positions.
-    point : OperatingPoint
-        On the constraints.
-
-    Raises
-    ------
-    UsageError
-        When the model is of another form.
-    ConstraintError
-        When the point violates the constraints.
-    NumericalError
-        When no accelerations can be found: a velocity that the constraints leave free has no inertia.
+    ``model``: made of Lagrange's equations with constraints on its positions.
     """
     form = second_order(model, point)
     require_consistent(model, point, form)
@@ -147,13 +133,7 @@ def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
 
 
 def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
-    """Refuse a point that violates the constraints or their rates.
-
-    Raises
-    ------
-    ConstraintError
-        With the residuals.
-    """
+    """Refuse a point that violates the constraints or their rates."""
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
     invariants = Invariants(model, point.inputs, pairs, model.states.scales(point.states))
     require_on_manifold(invariants, point.time, point.states, nearer=CONSISTENT, advice=TAKE)

@@ -14,15 +14,9 @@ __all__ = ["MCS", "RCS", "UCS", "Formulation", "formulation_named"]
 
 @dataclass(frozen=True, slots=True)
 class MCS:
-    """Minimal coordinate set: the equations projected on the velocities that the constraints leave free.
+    """Minimal coordinate set: the equations projected on the velocities that the constraints leave free."""
 
-    Parameters
-    ----------
-    basis : {"coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"}
-        How R with Phi_q R = 0 is found (:mod:`fmilin.formulations.bases`).
-    """
-
-    basis: str = "coordinates"
+    basis: str = "coordinates"  # how R with Phi_q R = 0 is found (:mod:`fmilin.formulations.bases`)
 
     def __post_init__(self) -> None:
         require_method(self.basis)
@@ -30,14 +24,9 @@ class MCS:
 
 @dataclass(frozen=True, slots=True)
 class RCS:
-    """Redundant coordinate set: coordinates and multipliers together, a descriptor pencil.
+    """Redundant coordinate set: coordinates and multipliers together, a descriptor pencil."""
 
-    Parameters
-    ----------
-    spurious : {"infinite", "zero"}
-        Where the spurious eigenvalues go: infinite with Phi_q and Phi_q' in A, zero with both in E.
-    """
-
+    # where the spurious eigenvalues go: infinite with Phi_q and Phi_q' in A, zero with both in E
     spurious: Literal["infinite", "zero"] = "infinite"
 
     def __post_init__(self) -> None:
@@ -47,25 +36,14 @@ class RCS:
 
 @dataclass(frozen=True, slots=True)
 class UCS:
-    """Unconstrained coordinate set: every constraint replaced by a penalty, a mass with a spring and a damper.
+    """Unconstrained coordinate set: every constraint replaced by a penalty, a mass with a spring and a damper."""
 
-    Parameters
-    ----------
-    alpha : float
-        The penalty: what each constraint weighs, in units of the mass matrix. Xi = alpha I.
-    xi : float
-        Damping ratio of a violation: Theta = 2 xi omega I.
-    omega : float
-        Frequency of a violation in rad/s: Omega = omega^2 I.
-    displaced : bool
-        At an equilibrium: go where the penalized system rests, which takes a violation Phi = lambda/(alpha omega^2)
-        to carry the multipliers. By default the point stays, and the penalties carry lambda there (their springs are
-        set so): that is nearer to the constrained system, and the same at every point.
-    """
-
-    alpha: float = 1e6
-    xi: float = 1.0
-    omega: float = 10.0
+    alpha: float = 1e6  # the penalty: what each constraint weighs, in units of the mass matrix. Xi = alpha I
+    xi: float = 1.0  # damping ratio of a violation: Theta = 2 xi omega I
+    omega: float = 10.0  # frequency of a violation in rad/s: Omega = omega^2 I
+    # at an equilibrium: go where the penalized system rests, which takes a violation Phi = lambda/(alpha omega^2) to
+    # carry the multipliers. By default the point stays, and the penalties carry lambda there (their springs are set
+    # so): that is nearer to the constrained system, and the same at every point
     displaced: bool = False
 
     def __post_init__(self) -> None:
@@ -82,13 +60,7 @@ Formulation = MCS | RCS | UCS
 
 
 def formulation_named(formulation: str | Formulation) -> Formulation:
-    """Return the formulation with its usual options for ``"mcs"``, ``"rcs"`` or ``"ucs"``.
-
-    Raises
-    ------
-    UsageError
-        When there is no such formulation.
-    """
+    """Return the formulation with its usual options for ``"mcs"``, ``"rcs"`` or ``"ucs"``."""
     if isinstance(formulation, MCS | RCS | UCS):
         return formulation
     known: dict[str, Formulation] = {"mcs": MCS(), "rcs": RCS(), "ucs": UCS()}

@@ -30,53 +30,31 @@ PARALLEL = 1e8
 
 @dataclass(frozen=True, eq=False)
 class Pencil:
-    """E z' = A z + B u.
+    """E z' = A z + B u."""
 
-    Parameters
-    ----------
-    E, A : array, shape (k, k)
-    B : array, shape (k, nu)
-    n : int
-        z starts with dq (n,) and dv (n,).
-    """
-
-    E: FloatArray
-    A: FloatArray
-    B: FloatArray
-    n: int
+    E: FloatArray  # shape (k, k)
+    A: FloatArray  # shape (k, k)
+    B: FloatArray  # shape (k, nu)
+    n: int  # z starts with dq (n,) and dv (n,)
 
 
 @dataclass(frozen=True, eq=False)
 class Eigenpairs:
-    """All eigenvalues of a pencil, sorted by modulus, infinite ones last.
+    """All eigenvalues of a pencil, sorted by modulus, infinite ones last."""
 
-    Parameters
-    ----------
-    values : array of complex, shape (k,)
-    right, left : array of complex, shape (k, k)
-        Eigenvectors: A x = s E x and y* A = s y* E.
-    errors : array, shape (k,)
-        What a backward stable algorithm may make of each eigenvalue: eps (|A| + |s| |E|) |y| |x| / |y* E x|.
-    rows, columns : array, shape (k,)
-        The scaling that was used: rows A columns.
-    """
-
-    values: ComplexArray
+    values: ComplexArray  # shape (k,)
+    # right, left: (k, k), eigenvectors: A x = s E x and y* A = s y* E
     right: ComplexArray
     left: ComplexArray
+    # (k,), what a backward stable algorithm may make of each eigenvalue: eps (|A| + |s| |E|) |y| |x| / |y* E x|
     errors: FloatArray
+    # rows, columns: (k,), the scaling that was used: rows A columns
     rows: FloatArray
     columns: FloatArray
 
 
 def eigenpairs(pencil: Pencil) -> Eigenpairs:
-    """Return all eigenvalues by QZ (Moler and Stewart) of the balanced pencil.
-
-    Raises
-    ------
-    NumericalError
-        When QZ does not converge, or the pencil holds NaN.
-    """
+    """Return all eigenvalues by QZ (Moler and Stewart) of the balanced pencil."""
     if not (np.isfinite(pencil.A).all() and np.isfinite(pencil.E).all()):
         raise NumericalError("The linearized equations hold values that are no numbers: choose another point.")
     rows, columns = _balanced(pencil)
@@ -117,24 +95,8 @@ def state_space(
 
         (W* E V) zeta' = (W* A V) zeta + W* B u.
 
-    Parameters
-    ----------
-    pencil : Pencil
-    found : Eigenpairs
-        Of the pencil.
-    chosen : array of bool, shape (k,)
-        Which eigenvalues, complex ones with their conjugates: p of them.
-    S : array, shape (p, 2n)
-
-    Returns
-    -------
-    tuple of array
-        A (p, p), B (p, nu), and T (2n, p) with (dq, dv) = T y.
-
-    Raises
-    ------
-    NumericalError
-        When the eigenvalues cannot be kept apart from the others.
+    Shapes: S (p, 2n). ``chosen`` (k,): which eigenvalues, complex ones with their conjugates: p of them. Returns A (p,
+    p), B (p, nu), and T (2n, p) with (dq, dv) = T y.
     """
     p = int(np.count_nonzero(chosen))
     if p == 0:

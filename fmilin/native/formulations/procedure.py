@@ -52,38 +52,16 @@ def spectrum(
     At an equilibrium the equations are those of González et al.; elsewhere (a steady motion, any consistent point)
     with the terms of the motion, so that all three formulations agree with :func:`fmilin.linearize`.
 
-    Parameters
-    ----------
-    model : Model
-        Made of Lagrange's equations with constraints on its positions: M(q) q'' + Phi_q' lambda = f, Phi(q, t) = 0.
-    point : OperatingPoint, optional
-        On the constraints; where the model starts by default.
-    formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS
-        The objects have options: ``MCS(basis="svd")``, ``RCS(spurious="zero")``, ``UCS(alpha=1e7, xi=1, omega=10)``.
-    independent : sequence of str, optional
-        Positions to keep as coordinates (their velocities may be named, too); the author's by default, else chosen.
-    interface : (inputs, outputs)
-        Of the linear model, each a sequence of names as in :func:`fmilin.linearize`, or None for all.
-    at_singularity : bool
-        MCS at a singular configuration: over the enlarged set of velocities. RCS and UCS need no such word.
-    descriptor : bool
-        Whether the linear model is to carry its descriptor system; with UCS there is none.
+    model: made of Lagrange's equations with constraints on its positions: M(q) q'' + Phi_q' lambda = f, Phi(q, t) = 0.
+    point: on the constraints; where the model starts by default.
+    formulation: the objects have options: ``MCS(basis="svd")``, ``RCS(spurious="zero")``, ``UCS(alpha=1e7, xi=1,
+        omega=10)``.
+    independent: positions to keep as coordinates (their velocities may be named, too); the author's by default, else
+        chosen.
+    interface: of the linear model, each a sequence of names as in :func:`fmilin.linearize`, or None for all.
+    at_singularity: MCS at a singular configuration: over the enlarged set of velocities. RCS and UCS need no such word.
+    descriptor: whether the linear model is to carry its descriptor system; with UCS there is none.
 
-    Returns
-    -------
-    Spectrum
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the model is of another form, or the request does not fit it.
-    ConstraintError
-        When the point violates the constraints.
-    NumericalError
-        When M is not positive definite on the free velocities; at a singular configuration with MCS.
-
-    Examples
-    --------
     >>> from fmilin.systems import four_bar
     >>> found = spectrum(four_bar(), formulation="rcs")
     >>> len(found.true), len(found.spurious), round(float(abs(found.true[0])), 9)
@@ -125,13 +103,7 @@ def linearized(
     at_singularity: bool = False,
     descriptor: bool = False,
 ) -> LinearModel:
-    """Return the linear model of one formulation; the arguments are those of :func:`spectrum`.
-
-    Raises
-    ------
-    UsageError, UnknownNameError, ConstraintError, NumericalError
-        As :func:`spectrum`; and when no linear model can be made of the true eigenvalues alone.
-    """
+    """Return the linear model of one formulation; the arguments are those of :func:`spectrum`."""
     found = spectrum(
         model,
         point,
@@ -154,15 +126,7 @@ def spectra(
     independent: Sequence[str] = (),
     at_singularity: bool = False,
 ) -> tuple[Spectrum, ...]:
-    """Return the spectra of several formulations at one point, side by side.
-
-    Parameters
-    ----------
-    model, point, independent, at_singularity
-        As in :func:`spectrum`.
-    formulations : sequence
-        All three by default.
-    """
+    """Return the spectra of several formulations at one point, side by side."""
     if point is None:
         point = operating_point(model)
     return tuple(
@@ -176,18 +140,7 @@ def spectrum_of_form(
 ) -> Spectrum:
     """Return the spectrum of numeric equations, without a linear model; sparse matrices are made dense.
 
-    Parameters
-    ----------
-    form : ConstrainedForm
-    formulation
-        As in :func:`spectrum`; without a model a penalized system cannot be displaced.
-    independent : sequence of str, optional
-        Among ``form.names``.
-
-    Raises
-    ------
-    UsageError, NumericalError
-        As :func:`spectrum` does.
+    ``formulation``: as in :func:`spectrum`; without a model a penalized system cannot be displaced.
     """
     options = formulation_named(formulation)
     if form.n > LARGEST:
@@ -251,13 +204,7 @@ def _basis(source: Source, options: Formulation, independent: Sequence[str]) -> 
 
 
 def _positions(source: Source, independent: Sequence[str]) -> list[str]:
-    """Return the positions among the named coordinates; velocities may be named if they belong to these.
-
-    Raises
-    ------
-    UsageError
-        When a velocity is named without its position.
-    """
+    """Return the positions among the named coordinates; velocities may be named if they belong to these."""
     states, taken = source.model.states.names, source.second_order
     position_of = {states[int(v)]: states[int(q)] for q, v in zip(taken.positions, taken.velocities, strict=True)}
     positions = [name for name in independent if name not in position_of]

@@ -41,13 +41,7 @@ APART = 10.0
 
 
 def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved:
-    """Return the 2n + m eigenvalues of the descriptor pencil, labelled, and its proper state-space.
-
-    Raises
-    ------
-    NumericalError
-        When M is not positive definite on the free velocities, or QZ fails.
-    """
+    """Return the 2n + m eigenvalues of the descriptor pencil, labelled, and its proper state-space."""
     tangent_mass(form, basis)
     moving = carried(form, basis)
     pencil = descriptor_pencil(form, moving, spurious=options.spurious)

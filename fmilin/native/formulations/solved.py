@@ -20,26 +20,14 @@ __all__ = ["Reduced", "Solved", "seen_vectors", "selector", "tangent_mass", "vio
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """y' = A y + B u with (dq, dv) = T y, y = (S dq, S dv) = (z, z').
+    """y' = A y + B u with (dq, dv) = T y, y = (S dq, S dv) = (z, z')."""
 
-    Parameters
-    ----------
-    A : array, shape (2p, 2p)
-    B : array, shape (2p, nu)
-    T : array, shape (2n, 2p)
-    basis : Basis
-    error : float
-        Estimated relative error of A.
-    moving : Carried
-        How the tangent space turns; trivial at an equilibrium.
-    """
-
-    A: FloatArray
-    B: FloatArray
-    T: FloatArray
+    A: FloatArray  # shape (2p, 2p)
+    B: FloatArray  # shape (2p, nu)
+    T: FloatArray  # shape (2n, 2p)
     basis: Basis
-    error: float
-    moving: Carried
+    error: float  # estimated relative error of A
+    moving: Carried  # how the tangent space turns; trivial at an equilibrium
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +57,7 @@ def without_inertia(inertia: float, largest: float, movers: str = "") -> Numeric
 
 
 def tangent_mass(form: ConstrainedForm, basis: Basis) -> FloatArray:
-    """Return Mr = R' M R, shape (p, p), after making sure that it is a mass matrix.
-
-    Raises
-    ------
-    NumericalError
-        When M is not symmetric, or not positive definite on the velocities that the constraints leave free.
-    """
+    """Return Mr = R' M R, shape (p, p), after making sure that it is a mass matrix."""
     M = form.M
     if not np.isfinite(M).all():
         raise NumericalError("The mass matrix holds values that are no numbers: choose another point.")

@@ -18,42 +18,25 @@ ComplexArray = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The eigenvalues of one formulation at one point.
+    """The eigenvalues of one formulation at one point."""
 
-    Parameters
-    ----------
-    formulation : {"mcs", "rcs", "ucs"}
-        Minimal, redundant or unconstrained coordinate set (González et al.).
-    method : str
-        How in words: ``"SVD"``, ``"QZ, Phi_q in A"``, ``"penalty, alpha = 1e+06, xi = 1, omega = 10"``,
-        ``"shift-invert around 10 rad/s"``.
-    eigenvalues : array of complex, shape (k,)
-        In 1/s; ``inf`` for the infinite ones of a pencil. Sorted by modulus.
-    is_true : array of bool, shape (k,)
-        Which of them belong to the constrained system; the others are spurious.
-    vectors : array of complex, shape (2n, k)
-        Right eigenvectors in (dq, dq'), their largest entry 1; zero columns where an eigenvalue moves only
-        multipliers.
-    violations : array, shape (k,)
-        How far each eigenvector is from Phi_q dq = 0 and Phi_q dq' = 0 (in motion: from Phi_q dq' + Phi_q_dot dq = 0),
-        over |Phi_q| and the length of the vector; NaN for zero columns.
-    errors : array, shape (k,)
-        Estimated absolute error of each eigenvalue from rounding, in 1/s; NaN where nothing is known.
-    linear : LinearModel or None
-        In independent coordinates, without the spurious eigenvalues. None where the formulation has none.
-    sizes : mapping of str to int
-        Of the eigenvalue problem and its parts: ``{"n": 5, "m": 4, "order": 14}``.
-    remarks : tuple of Remark
-    """
-
-    formulation: str
+    formulation: str  # minimal, redundant or unconstrained coordinate set (González et al.)
+    # how in words: ``"SVD"``, ``"QZ, Phi_q in A"``, ``"penalty, alpha = 1e+06, xi = 1, omega = 10"``, ``"shift-invert
+    # around 10 rad/s"``
     method: str
-    eigenvalues: ComplexArray
-    is_true: NDArray[np.bool_]
+    eigenvalues: ComplexArray  # (k,), in 1/s; ``inf`` for the infinite ones of a pencil. Sorted by modulus
+    is_true: NDArray[np.bool_]  # (k,), which of them belong to the constrained system; the others are spurious
+    # (2n, k), right eigenvectors in (dq, dq'), their largest entry 1; zero columns where an eigenvalue moves only
+    # multipliers
     vectors: ComplexArray
+    # (k,), how far each eigenvector is from Phi_q dq = 0 and Phi_q dq' = 0 (in motion: from Phi_q dq' + Phi_q_dot dq =
+    # 0), over |Phi_q| and the length of the vector; NaN for zero columns
     violations: NDArray[np.float64]
+    # (k,), estimated absolute error of each eigenvalue from rounding, in 1/s; NaN where nothing is known
     errors: NDArray[np.float64]
+    # in independent coordinates, without the spurious eigenvalues. None where the formulation has none
     linear: LinearModel | None = None
+    # of the eigenvalue problem and its parts: ``{"n": 5, "m": 4, "order": 14}``
     sizes: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
 

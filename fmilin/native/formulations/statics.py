@@ -44,24 +44,13 @@ MOST_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """A static equilibrium.
+    """A static equilibrium."""
 
-    Parameters
-    ----------
-    point : OperatingPoint
-        At rest.
-    multipliers : array, shape (m,)
-        lambda, in the order of the constraints; of least norm where ``rank`` is less than m.
-    rank : int
-        How many constraints are independent there.
-    steps : int
-        Of Newton's method.
-    """
-
-    point: OperatingPoint
+    point: OperatingPoint  # at rest
+    # (m,), lambda, in the order of the constraints; of least norm where ``rank`` is less than m
     multipliers: FloatArray
-    rank: int
-    steps: int
+    rank: int  # how many constraints are independent there
+    steps: int  # of Newton's method
 
     @property
     def is_determinate(self) -> bool:
@@ -74,28 +63,9 @@ def equilibrium(
 ) -> Equilibrium:
     """Return the static equilibrium near a guess, with its multipliers: also where constraints are redundant.
 
-    Parameters
-    ----------
-    model : Model
-        Made of Lagrange's equations with constraints on its positions.
-    guess : mapping of str to float, or OperatingPoint, optional
-        Positions and inputs by name; where the model starts by default. Inputs are held.
-    time : float, optional
-        In seconds.
+    ``model``: made of Lagrange's equations with constraints on its positions. ``guess``: positions and inputs by name;
+    where the model starts by default. Inputs are held. ``time``: in seconds.
 
-    Returns
-    -------
-    Equilibrium
-
-    Raises
-    ------
-    UsageError
-        When the model is of another form, or its constraints contain time.
-    NumericalError
-        When there is no equilibrium near the guess.
-
-    Examples
-    --------
     >>> from fmilin.systems import four_bar
     >>> found = equilibrium(four_bar(), {"phi": 2.0})
     >>> round(float(found.point.states[4]), 9), found.rank
@@ -131,13 +101,7 @@ def equilibrium(
 
 
 def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> OperatingPoint:
-    """Return where the penalized system rests, f = alpha omega^2 Phi_q' Phi, next to an equilibrium of the model.
-
-    Raises
-    ------
-    NumericalError
-        When there is none: the penalty is too small to hold the system together.
-    """
+    """Return where the penalized system rests, f = alpha omega^2 Phi_q' Phi, next to an equilibrium of the model."""
     compliance = 1.0 / (options.alpha * options.omega**2)
     q0 = point.states[second_order(model, point).positions]
     sizes = model.states.scales(point.states)[second_order(model, point).positions]

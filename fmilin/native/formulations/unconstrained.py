@@ -45,19 +45,8 @@ def solve_unconstrained(
 ) -> Solved:
     """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
 
-    Parameters
-    ----------
-    form : ConstrainedForm
-        Dense; at the equilibrium of the penalized system or at any consistent point.
-    basis : Basis
-    options : UCS
-    origin : ConstrainedForm, optional
-        At the equilibrium of the constrained system, for the estimate of what the displacement does.
-
-    Raises
-    ------
-    NumericalError
-        When M is not positive definite on the free velocities, or the penalty leaves nothing of it.
+    ``form``: dense; at the equilibrium of the penalized system or at any consistent point. ``origin``: at the
+    equilibrium of the constrained system, for the estimate of what the displacement does.
     """
     tangent_mass(form, basis)
     moving = carried(form, basis)

@@ -27,13 +27,7 @@ ITERATIONS = 30
 
 
 def check_constraints(functions: KaneFunctions, system: SymbolicSystem) -> None:
-    """Raise when f_c, f_v and f_a contradict each other; say nothing where no consistent point is found near the start.
-
-    Raises
-    ------
-    ConstraintError
-        With the residuals.
-    """
+    """Raise when f_c, f_v and f_a contradict each other; say nothing where no consistent point is near the start."""
     if not functions.form.f_c and not functions.form.velocity:
         return
     for known, q_dot in _points(functions, system):

@@ -28,21 +28,9 @@ Expr = Any  # sympy.Expr
 
 @dataclass
 class Found:
-    """What was found in a sympy object, in plain symbols.
+    """What was found in a sympy object, in plain symbols."""
 
-    Attributes
-    ----------
-    translate : Translation
-        Has met everything that appears in the equations.
-    q, u, multipliers : list of Symbol
-    f_c : list of Expr
-    velocity, acceleration, kinematics, dynamics : list of Row
-    independent : list of str
-        The states that the author declared as independent.
-    problems : list of str
-    """
-
-    translate: Translation
+    translate: Translation  # has met everything that appears in the equations
     q: list[Symbol]
     u: list[Symbol]
     multipliers: list[Symbol] = field(default_factory=list)
@@ -51,7 +39,7 @@ class Found:
     acceleration: list[Row] = field(default_factory=list)
     kinematics: list[Row] = field(default_factory=list)
     dynamics: list[Row] = field(default_factory=list)
-    independent: list[str] = field(default_factory=list)
+    independent: list[str] = field(default_factory=list)  # the states that the author declared as independent
     problems: list[str] = field(default_factory=list)
 
     def rows(self, name: str, matrix: Any, symbols: Sequence[Symbol], rest: Any) -> list[Row]:
@@ -78,17 +66,8 @@ class Found:
 def equations_in(method: Any, reactions: Sequence[Any] = ()) -> Found:
     """Return the equations of a ``KanesMethod`` or ``LagrangesMethod``.
 
-    Parameters
-    ----------
-    method : KanesMethod or LagrangesMethod
-        Its equations are formed if that has not happened yet.
-    reactions : sequence
-        The unknown forces of the auxiliary equations, where they cannot be told from inputs.
-
-    Raises
-    ------
-    UsageError
-        When it is neither, or its equations cannot be formed.
+    ``method``: its equations are formed if that has not happened yet. ``reactions``: the unknown forces of the
+    auxiliary equations, where they cannot be told from inputs.
     """
     if isinstance(method, KanesMethod):
         return _kane(method, reactions)

@@ -16,13 +16,7 @@ __all__ = ["KaneEngine", "engine_of"]
 
 
 class KaneEngine(SymbolicEngine):
-    """Kane's equations for the shell; the functions are shared by all choices.
-
-    Parameters
-    ----------
-    system : SymbolicSystem
-    functions : KaneFunctions
-    """
+    """Kane's equations for the shell; the functions are shared by all choices."""
 
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)

@@ -98,13 +98,7 @@ class _Reader:
 def form_of(
     declaration: Declaration, given: KaneEquations, inputs: Sequence[Name], parameters: Iterable[Name]
 ) -> KaneForm:
-    """Return the checked form; problems are noted in ``declaration``, where names become known.
-
-    Raises
-    ------
-    UsageError
-        When a block of equations is one text: read letter by letter it would lead to many problems that are none.
-    """
+    """Return the checked form; problems are noted in ``declaration``, where names become known."""
     texts = [f.name for f in fields(given) if isinstance(getattr(given, f.name), str)]
     if texts:
         declaration.problems.append(f"{', '.join(texts)} should be given as lists, even with a single entry")

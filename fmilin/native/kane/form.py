@@ -27,21 +27,11 @@ Expr = Any  # sympy.Expr
 
 @dataclass(frozen=True)
 class Row:
-    """One equation ``sum(coefficients[w] w) + rest = 0``, linear in the symbols w that it is solved for.
+    """One equation ``sum(coefficients[w] w) + rest = 0``, linear in the symbols w that it is solved for."""
 
-    Parameters
-    ----------
-    name : str
-        For messages: ``f_a[2]``.
-    coefficients : mapping of Symbol to Expr
-        Without zeros.
-    rest : Expr
-        Free of w.
-    """
-
-    name: str
-    coefficients: Mapping[Symbol, Expr]
-    rest: Expr
+    name: str  # for messages: ``f_a[2]``
+    coefficients: Mapping[Symbol, Expr]  # without zeros
+    rest: Expr  # free of w
 
     @property
     def expression(self) -> Expr:
@@ -56,48 +46,24 @@ class Row:
 
 @dataclass(frozen=True)
 class KaneForm:
-    """The equations of a system; see the module's text.
-
-    Parameters
-    ----------
-    time : Symbol
-    q, u : tuple of Symbol
-        n coordinates and o speeds.
-    q_dot, u_dot : tuple of Symbol
-        Their rates, ``der(q)`` and ``der(u)``.
-    inputs : tuple of Symbol
-        r; ``der(r)`` stands for the derivative of an input.
-    parameters : tuple of Symbol
-    multipliers : tuple of Symbol
-        lambda, maybe empty.
-    configuration_names : tuple of str
-        One for each f_c: ``f_c[1]``, ... unless the author has a better one.
-    f_c : tuple of Expr
-        l of them.
-    velocity : tuple of Row
-        f_v, m rows over u.
-    acceleration : tuple of Row
-        f_a, m rows over u'.
-    kinematics : tuple of Row
-        f_0 + f_1, n rows over q'.
-    dynamics : tuple of Row
-        f_2 + f_3 + f_4, o - m + k rows over u' and the k multipliers.
-    """
+    """The equations of a system; see the module's text."""
 
     time: Symbol
+    # q, u: n coordinates and o speeds
     q: tuple[Symbol, ...]
     u: tuple[Symbol, ...]
+    # q_dot, u_dot: their rates, ``der(q)`` and ``der(u)``
     q_dot: tuple[Symbol, ...]
     u_dot: tuple[Symbol, ...]
-    inputs: tuple[Symbol, ...]
+    inputs: tuple[Symbol, ...]  # r; ``der(r)`` stands for the derivative of an input
     parameters: tuple[Symbol, ...]
-    multipliers: tuple[Symbol, ...]
-    configuration_names: tuple[str, ...]
-    f_c: tuple[Expr, ...]
-    velocity: tuple[Row, ...]
-    acceleration: tuple[Row, ...]
-    kinematics: tuple[Row, ...]
-    dynamics: tuple[Row, ...]
+    multipliers: tuple[Symbol, ...]  # lambda, maybe empty
+    configuration_names: tuple[str, ...]  # one for each f_c: ``f_c[1]``, ... unless the author has a better one
+    f_c: tuple[Expr, ...]  # l of them
+    velocity: tuple[Row, ...]  # f_v, m rows over u
+    acceleration: tuple[Row, ...]  # f_a, m rows over u'
+    kinematics: tuple[Row, ...]  # f_0 + f_1, n rows over q'
+    dynamics: tuple[Row, ...]  # f_2 + f_3 + f_4, o - m + k rows over u' and the k multipliers
 
     @property
     def states(self) -> tuple[Symbol, ...]:

@@ -28,14 +28,9 @@ Symbol = Any  # sympy.Symbol: sympy ships no types
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
-    """How the numbers are computed.
+    """How the numbers are computed."""
 
-    Parameters
-    ----------
-    backend : Backend
-        CasADi's virtual machine, C, or by default the one at first and the other as soon as that pays.
-    """
-
+    # CasADi's virtual machine, C, or by default the one at first and the other as soon as that pays
     backend: Backend = field(default_factory=Backend)
 
 
@@ -45,30 +40,15 @@ class Expansion:
 
     The gradients of the rows of (f_c, f_v, f_0 + f_1, f_a, f_2 + f_3 + f_4) stand in one matrix J whose columns are
     (t, q, q', u, r), at the values of q', u' and lambda that solve the equations.
-
-    Attributes
-    ----------
-    constraints : array, shape (k, l + m)
-        Values of f_c and f_v.
-    rates : array, shape (k, n + o)
-        q' and u'.
-    multipliers : array, shape (k, multipliers)
-    J : array, shape (k, l + m + n + o + multipliers, 1 + 2 n + o + s)
-    kinematic : array, shape (k, n, n)
-        M~qq.
-    coefficients : array, shape (k, o + multipliers, o + multipliers)
-        [M~uuc, 0; M~uud, M~uld].
-    solve : callable
-        M~^-1 b for b (k, n + o + multipliers, columns).
     """
 
-    constraints: FloatArray
-    rates: FloatArray
-    multipliers: FloatArray
-    J: FloatArray
-    kinematic: FloatArray
-    coefficients: FloatArray
-    solve: Callable[[FloatArray], FloatArray]
+    constraints: FloatArray  # (k, l + m), values of f_c and f_v
+    rates: FloatArray  # (k, n + o), q' and u'
+    multipliers: FloatArray  # shape (k, multipliers)
+    J: FloatArray  # shape (k, l + m + n + o + multipliers, 1 + 2 n + o + s)
+    kinematic: FloatArray  # (k, n, n), M~qq
+    coefficients: FloatArray  # (k, o + multipliers, o + multipliers), [M~uuc, 0; M~uud, M~uld]
+    solve: Callable[[FloatArray], FloatArray]  # M~^-1 b for b (k, n + o + multipliers, columns)
 
     def __getitem__(self, points: slice) -> Expansion:
         """Return the expansion at some of the points."""
@@ -96,16 +76,6 @@ class KaneFunctions:
     """Made once for a form; values of inputs and parameters are arguments.
 
     Points are arrays (t, q, u, r, p), called ``known``, or stacks of them.
-
-    Parameters
-    ----------
-    form : KaneForm
-    numerics : Numerics
-
-    Raises
-    ------
-    ModelError
-        When an equation contains something that is no arithmetic.
     """
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
@@ -114,13 +84,7 @@ class KaneFunctions:
         self.graph = KaneGraph(form)
 
     def at(self, known: FloatArray) -> Expansion:
-        """Return the expansion at k points, shape (k, known).
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined.
-        """
+        """Return the expansion at k points, shape (k, known)."""
         form, n, o = self.form, len(self.form.q), len(self.form.u)
         H, constraints = _stacks(self._constraints, known)
         K, k = _stacks(self._kinematics, known)
@@ -141,13 +105,7 @@ class KaneFunctions:
         return Expansion(constraints[:, :, 0], rates, w[:, o:], J, K, W, solve)
 
     def solve(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined.
-        """
+        """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point."""
         form = self.form
         K, k = self._kinematics(known)
         explicit = self.graph.kinematics_are_explicit
@@ -177,12 +135,7 @@ class KaneFunctions:
 
         Sizes are NaN in the rows that are not defined at the point, whatever the rates.
 
-        Parameters
-        ----------
-        known : array
-            (t, q, u, r, p).
-        given : mapping of int to float
-            Entries of (q', u') that are not solved for.
+        ``known``: (t, q, u, r, p). ``given``: entries of (q', u') that are not solved for.
         """
         rates = np.concatenate(self.solve(known))
         rates[list(given)] = list(given.values())
@@ -226,11 +179,7 @@ class KaneFunctions:
 class OutputFunctions:
     """Outputs c(t, q, u, r, p, q', u', lambda) and their gradients.
 
-    Parameters
-    ----------
-    functions : KaneFunctions
-    expressions : sequence of Expr
-        c, in the form's symbols.
+    ``expressions``: c, in the form's symbols.
     """
 
     def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:

@@ -30,29 +30,8 @@ Symbol = Any  # sympy.Symbol
 class KaneGraph:
     """The nodes of a form; every subexpression that equations share stands once.
 
-    Parameters
-    ----------
-    form : KaneForm
-
-    Attributes
-    ----------
-    known : SX
-        (t, q, u, r, p): what a point consists of.
-    symbols : tuple of Symbol
-        The same in the form's symbols.
-    q_dot, w : SX
-        q' and (u', lambda).
-    constraints : SX
-        (f_c, f_v).
-    K, k, W, b : SX
-        See the module's text.
-    kinematics_are_explicit : bool
-        Whether K is the identity everywhere: q' = -k.
-
-    Raises
-    ------
-    ModelError
-        When an equation contains something that is no arithmetic.
+    ``known``: (t, q, u, r, p): what a point consists of. ``symbols``: the same in the form's symbols.
+    ``kinematics_are_explicit``: whether K is the identity everywhere: q' = -k.
     """
 
     def __init__(self, form: KaneForm) -> None:

@@ -36,19 +36,8 @@ def linear_row(
 ) -> tuple[Row, tuple[Symbol, ...]]:
     """Take an expression apart into coefficients of ``symbols`` and the rest.
 
-    Parameters
-    ----------
-    name : str
-    expression : Expr
-    symbols : sequence of Symbol
-    inside : SymbolsIn, optional
-        What is known from other expressions.
-
-    Returns
-    -------
-    row : Row
-    nonlinear : tuple of Symbol
-        Those of ``symbols`` in which the expression is not linear; the row means nothing if there are any.
+    ``inside``: what is known from other expressions. Returns also those of ``symbols`` in which the expression is not
+    linear; the row means nothing if there are any.
     """
     inside = inside or SymbolsIn()
     if not inside(expression).intersection(symbols):

@@ -35,12 +35,8 @@ class OutputSlopes:
 class KaneNumeric:
     """What the models made of a symbolic system ask of their functions, from Kane's equations.
 
-    Parameters
-    ----------
-    functions : KaneFunctions
-        Shared by all choices of inputs and outputs.
-    system : SymbolicSystem
-        With chosen inputs and outputs, inputs left out among its parameters.
+    ``functions``: shared by all choices of inputs and outputs. ``system``: with chosen inputs and outputs, inputs left
+    out among its parameters.
     """
 
     def __init__(self, functions: KaneFunctions, system: SymbolicSystem) -> None:
@@ -68,35 +64,17 @@ class KaneNumeric:
         return np.hstack((t[:, None], x, u, np.broadcast_to(p, (len(t), len(p)))))[:, self._order]
 
     def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return x', shape (N,), and the outputs, shape (ny,).
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined.
-        """
+        """Return x', shape (N,), and the outputs, shape (ny,)."""
         known = self.known(t, x, u, p)
         q_dot, w = self.functions.solve(known)
         return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(known, q_dot, w)
 
     def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
-        """Return (q', u', lambda).
-
-        Raises
-        ------
-        NumericalError
-            When they are not determined.
-        """
+        """Return (q', u', lambda)."""
         return np.concatenate(self.functions.solve(self.known(t, x, u, p)))
 
     def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du).
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined.
-        """
+        """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du)."""
         known = self.known(*point)
         expansion = self.functions.at(known[None])
         dw = self.rates_along(expansion, dx, du)

@@ -45,13 +45,7 @@ class Partition:
 
     @classmethod
     def named(cls, independent: Sequence[str], form: KaneForm, states: Signals, model: str) -> Partition:
-        """Return the partition that keeps the named states.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When the independent states are unknown or too few or many.
-        """
+        """Return the partition that keeps the named states."""
         n, o = len(form.q), len(form.u)
         if isinstance(independent, str):
             raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")

@@ -21,22 +21,12 @@ _TITLES = {"f_0": "f_0 + f_1", "f_2": "f_2 + f_3"}
 
 @dataclass(frozen=True, slots=True)
 class PointToCheck:
-    """A point of a system, and the rates that it is meant to have.
-
-    Parameters
-    ----------
-    functions : KaneFunctions
-    states : Signals
-    known : array
-        (t, q, u, r, p).
-    rates : mapping of str to float
-        Rates of states by the states' names or their own; those not given are solved for.
-    """
+    """A point of a system, and the rates that it is meant to have."""
 
     functions: KaneFunctions
     states: Signals
-    known: FloatArray
-    rates: Mapping[str, float]
+    known: FloatArray  # (t, q, u, r, p)
+    rates: Mapping[str, float]  # rates of states by the states' names or their own; those not given are solved for
 
 
 def residuals_at(point: PointToCheck) -> dict[str, float]:
@@ -46,17 +36,7 @@ def residuals_at(point: PointToCheck) -> dict[str, float]:
 
 
 def require_consistent_point(point: PointToCheck, system: str) -> None:
-    """Raise when the point, or a given rate, does not satisfy the equations of ``system``.
-
-    Raises
-    ------
-    ConstraintError
-        With each residual by name.
-    NumericalError
-        When an equation is not a number at the point.
-    UnknownNameError
-        When a rate of something else than a state is given.
-    """
+    """Raise when the point, or a given rate, does not satisfy the equations of ``system``."""
     form = point.functions.form
     values, sizes = _evaluated(point)
     names = _names(form)

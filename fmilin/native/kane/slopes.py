@@ -45,20 +45,9 @@ def are_smooth(expressions: tuple[Any, ...]) -> bool:
 class KaneSlopes(ExactSlopes):
     """The equations and their gradients at a point, ready for a choice of states.
 
-    Parameters
-    ----------
-    form : KaneForm
-    expansion : Expansion
-        At one point.
-    input_columns : list of int
-        Where the inputs stand among the columns of J.
-    outputs : OutputSlopes
-        What the constraints observe may follow the outputs.
-    values : Evaluation
-    scales : array, shape (N,)
-        Sizes of the states.
-    smooth : bool
-        Whether all functions in the equations and outputs are.
+    Shapes: scales (N,), sizes of the states. ``input_columns``: where the inputs stand among the columns of J.
+    ``outputs``: what the constraints observe may follow the outputs. ``smooth``: whether all functions in the equations
+    and outputs are.
     """
 
     def __init__(

@@ -24,25 +24,16 @@ LARGEST = 10_000
 
 @dataclass(frozen=True)
 class SymbolicLinearization:
-    """x_i' = A x_i + B r in symbols.
+    """x_i' = A x_i + B r in symbols."""
 
-    Attributes
-    ----------
-    A, B : sympy.Matrix
-        Shapes (P, P) and (P, s).
-    A_prime, B_prime : sympy.Matrix
-        The rows of all rates, dependent states and multipliers included.
-    T : sympy.Matrix, shape (n + o, P)
-        All states from the independent ones.
-    states, inputs : tuple of Symbol
-        The independent states in the order of A, and r.
-    """
-
+    # A, B: shapes (P, P) and (P, s)
     A: Matrix
     B: Matrix
+    # A_prime, B_prime: the rows of all rates, dependent states and multipliers included
     A_prime: Matrix
     B_prime: Matrix
-    T: Matrix
+    T: Matrix  # (n + o, P), all states from the independent ones
+    # states, inputs: the independent states in the order of A, and r
     states: tuple[Any, ...]
     inputs: tuple[Any, ...]
 

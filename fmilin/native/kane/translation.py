@@ -23,24 +23,12 @@ class Translation:
     ``f(t)`` becomes the symbol ``f``, its derivatives ``der(f)`` and ``der(der(f))``, other symbols their real
     twins of the same name, time the symbol ``time``; floats keep all digits of a double.
 
-    Parameters
-    ----------
-    time : Symbol
-        As it is called in the expressions.
-    meanings : mapping of Expr to Expr or callable
-        What certain functions, symbols or derivatives become instead; a callable is asked when it is needed and
+    time: as it is called in the expressions.
+    meanings: what certain functions, symbols or derivatives become instead; a callable is asked when it is needed and
         returns an expression that is translated in turn.
-
-    Attributes
-    ----------
-    dynamic : dict of str to Symbol
-        Functions of time and their derivatives that were met and had no meaning, in the order of meeting.
-    constants : dict of str to Symbol
-        Other symbols that were met and had no meaning.
-    problems : list of str
-        What cannot be translated.
-    symbols_in : SymbolsIn
-        The symbols in translated expressions.
+    dynamic: functions of time and their derivatives that were met and had no meaning, in the order of meeting.
+    constants: other symbols that were met and had no meaning.
+    symbols_in: the symbols in translated expressions.
     """
 
     def __init__(self, time: Symbol, meanings: Mapping[Expr, Expr | Callable[[], Expr]]) -> None:

@@ -35,12 +35,7 @@ FAR = 1e6
 class ManyPoints:
     """The linear models of a mechanism, which counts how many were asked for.
 
-    Parameters
-    ----------
-    model : Model
-    equations : MechanismEquations
-    solve : callable
-        Takes states (k, N) and inputs (k, nu); returns the solution there.
+    ``solve``: takes states (k, N) and inputs (k, nu); returns the solution there.
     """
 
     def __init__(
@@ -58,15 +53,7 @@ class ManyPoints:
         threads: int = 1,
         compiled: bool | None = None,
     ) -> Matrices:
-        """Return the matrices at points x (k, N) and u (k, nu).
-
-        Raises
-        ------
-        NumericalError
-            When the choice of states is singular at a point, or the configuration is.
-        UsageError
-            When compiled code is demanded and cannot be had.
-        """
+        """Return the matrices at points x (k, N) and u (k, nu)."""
         x, u = points
         self._asked += len(x)
         wanted = compiled if compiled is not None else self._asked >= COMPILED_FROM

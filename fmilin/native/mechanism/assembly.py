@@ -28,49 +28,22 @@ REACHES = (0.05, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True)
 class Assembly:
-    """A mechanism with closed loops.
+    """A mechanism with closed loops."""
 
-    Parameters
-    ----------
-    description : MechanismDescription
-        With the positions and velocities that were found as start values.
-    before, gaps : tuple of Gap
-        At the first guess, and now.
-    moved : float
-        Largest change of a joint, in rad or in sizes of the mechanism.
-    iterations : int
-    """
-
-    description: MechanismDescription
+    description: MechanismDescription  # with the positions and velocities that were found as start values
+    # before, gaps: at the first guess, and now
     before: tuple[Gap, ...]
     gaps: tuple[Gap, ...]
-    moved: float
+    moved: float  # largest change of a joint, in rad or in sizes of the mechanism
     iterations: int
 
 
 def assemble(description: MechanismDescription, held: Sequence[str] | None = None) -> Assembly:
     """Close the loops of a mechanism, the positions of its joints being a first guess.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-    held : sequence of str, optional
-        States that keep their start values; the recommended independent ones when left out.
+    ``held``: states that keep their start values; the recommended independent ones when left out. What is returned is
+    nearest to the guess: angles count in rad, distances in sizes of the mechanism.
 
-    Returns
-    -------
-    Assembly
-        Nearest to the guess: angles count in rad, distances in sizes of the mechanism.
-
-    Raises
-    ------
-    ConstraintError
-        When a loop stays open; with each loop's gap in m (or rad) as ``residuals``.
-    UnknownNameError
-        When ``held`` names no state.
-
-    Examples
-    --------
     >>> from fmilin.models.mechanism import Body, Joint, Loop, Placement
     >>> rods = [Body(name, 1.0, (0.5, 0, 0), (0, 0.1, 0.1)) for name in ("left", "right")]
     >>> joints = [Joint("a", "revolute", "ground", "left", position=1.2),
@@ -94,13 +67,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
 
 
 def closed(description: MechanismDescription) -> MechanismDescription:
-    """Return the description itself where its loops are closed at the start, else :func:`assemble`'s.
-
-    Raises
-    ------
-    ConstraintError
-        When a loop stays open.
-    """
+    """Return the description itself where its loops are closed at the start, else :func:`assemble`'s."""
     if not (description.loops or description.couplings or description.wheels or description.skates):
         return description
     closing = Closing(description, ())

@@ -23,22 +23,12 @@ __all__ = ["Bends", "bends_of"]
 
 @dataclass(frozen=True)
 class Bends:
-    """Powers of leaders as constant arrays.
+    """Powers of leaders as constant arrays."""
 
-    Attributes
-    ----------
-    of : array of int, shape (k,)
-        The constraints.
-    coordinate, freedom : array of int, shape (k,)
-        Of the leaders.
-    powers : array, shape (k, n)
-        Factors of s^2, s^3, ... in Q.
-    """
-
-    of: NDArray[np.intp]
-    coordinate: NDArray[np.intp]
-    freedom: NDArray[np.intp]
-    powers: NDArray[np.float64]
+    of: NDArray[np.intp]  # (k,), the constraints
+    coordinate: NDArray[np.intp]  # (k,), of the leaders
+    freedom: NDArray[np.intp]  # (k,), of the leaders
+    powers: NDArray[np.float64]  # (k, n), factors of s^2, s^3, ... in Q
 
     def _term(self, q: Array, derivative: int) -> Array:
         """Return a derivative of -Q, shape (..., k)."""

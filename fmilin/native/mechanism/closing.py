@@ -25,21 +25,11 @@ ITERATIONS = 60
 
 @dataclass(frozen=True)
 class Gap:
-    """How far one loop is open.
+    """How far one loop is open."""
 
-    Parameters
-    ----------
-    loop : str
-        The loop, or the wheel that does not touch its plane.
-    distance : float
-        In m.
-    angle : float
-        In rad: between axes that should coincide.
-    """
-
-    loop: str
-    distance: float
-    angle: float
+    loop: str  # the loop, or the wheel that does not touch its plane
+    distance: float  # in m
+    angle: float  # in rad: between axes that should coincide
 
     def __str__(self) -> str:
         parts = [f"{self.distance:.4g} m"] if self.distance or not self.angle else []
@@ -49,22 +39,9 @@ class Gap:
 class Closing:
     """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q).
 
-    Parameters
-    ----------
-    description : MechanismDescription
-    held : sequence of str
-        States that must not change.
-
-    Attributes
-    ----------
-    size : float
-        A length that is typical of the mechanism, in m: the unit of displacements of slides and of distances.
-    scales : array, shape (n,)
-        ``size`` for slides, 1 for turns.
-    free_q, free_v : array, shape (n,)
-        1 for what may change, 0 for what is held.
-    iterations : int
-        How many steps were taken.
+    ``held``: states that must not change. ``size``: a length that is typical of the mechanism, in m: the unit of
+    displacements of slides and of distances. ``scales`` (n,): ``size`` for slides, 1 for turns. ``free_q``, ``free_v``
+    (n,): 1 for what may change, 0 for what is held. ``iterations``: how many steps were taken.
     """
 
     def __init__(self, description: MechanismDescription, held: tuple[str, ...]) -> None:

@@ -23,12 +23,7 @@ __all__ = ["Closure"]
 class Closure:
     """What the constraints of a mechanism observe, without its dynamics.
 
-    Parameters
-    ----------
-    system : System
-        Finished.
-    entries : sequence of Quantity
-        Gaps and slips, in any order.
+    ``entries``: gaps and slips, in any order.
     """
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:

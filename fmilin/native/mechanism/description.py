@@ -70,42 +70,6 @@ class MechanismDescription:
     Every body has exactly one joint to its parent; the chain of parents ends at the ground. What would close a circle
     is a loop.
 
-    Parameters
-    ----------
-    name : str
-    bodies : sequence of Body
-    joints : sequence of Joint
-        In any order.
-    loops : sequence of Loop
-    couplings : sequence of Coupling
-    wheels, skates : sequence of Wheel, Skate
-    springs : sequence of PointSpring
-    tendons : sequence of Tendon
-    inputs : sequence of JointForce, Force, Torque, LineForce or Actuator
-        In the order of the model's inputs.
-    sensors : sequence of Sensor
-        In the order of the model's outputs.
-    gravity : sequence of 3 floats
-        In the ground's frame, in m/s2.
-    ground : str
-        Name of what does not move.
-    independent : sequence of str
-        States that the author recommends to keep.
-    markers : sequence of Marker
-        Points with names.
-    contacts : sequence of Contact
-        Loops that are feet on the ground, and what is known of it.
-    remarks : sequence of str
-        What a user should know of where the description comes from; every linear model says it.
-
-    Raises
-    ------
-    ModelError
-        When names are used twice, unknown or missing, a body hangs on nothing, or the joints form a circle; the
-        message lists everything.
-
-    Examples
-    --------
     >>> pendulum = MechanismDescription(
     ...     "pendulum",
     ...     [Body("rod", 1.0, (0, -0.5, 0), (1 / 12, 0, 1 / 12))],
@@ -117,20 +81,21 @@ class MechanismDescription:
 
     name: str
     bodies: Sequence[Body]
-    joints: Sequence[Joint]
+    joints: Sequence[Joint]  # in any order
     loops: Sequence[Loop] = ()
     wheels: Sequence[Wheel] = ()
     skates: Sequence[Skate] = ()
     springs: Sequence[PointSpring] = ()
-    inputs: Sequence[Input] = ()
-    sensors: Sequence[Sensor] = ()
-    gravity: Vector = (0.0, 0.0, -9.81)
-    ground: str = "ground"
-    independent: Sequence[str] = ()
+    inputs: Sequence[Input] = ()  # in the order of the model's inputs
+    sensors: Sequence[Sensor] = ()  # in the order of the model's outputs
+    gravity: Vector = (0.0, 0.0, -9.81)  # in the ground's frame, in m/s2
+    ground: str = "ground"  # name of what does not move
+    independent: Sequence[str] = ()  # states that the author recommends to keep
+    # what a user should know of where the description comes from; every linear model says it
     remarks: Sequence[str] = ()
     couplings: Sequence[Coupling] = ()
-    markers: Sequence[Marker] = ()
-    contacts: Sequence[Contact] = ()
+    markers: Sequence[Marker] = ()  # points with names
+    contacts: Sequence[Contact] = ()  # loops that are feet on the ground, and what is known of it
     tendons: Sequence[Tendon] = ()
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""

@@ -26,38 +26,20 @@ class Tendon:
     """A length that several parts share: over joints, L = sum factor q; or along points of bodies.
 
     It pulls with stiffness (L - rest) + damping L', at any length; between two ``rest`` lengths its spring is slack.
-
-    Parameters
-    ----------
-    name : str
-    joints : sequence of str
-        Joints with one freedom each, for a tendon over joints.
-    factors : sequence of float
-        One for each joint, in m/rad or without unit.
-    bodies : sequence of str
-        For a tendon along points: the bodies that it is attached to, in order; the ground may be one.
-    points : sequence of 3 floats each
-        Where, in the frames of the bodies.
-    weights : sequence of float
-        How much each stretch between neighbouring points counts: 1 when left out, 0 where the tendon does not run,
-        1/2 behind a loose pulley.
-    stiffness : float
-        In N/m.
-    damping : float
-        In N s/m.
-    rest : float or 2 floats
-        Length without force, in m; or the range in which the spring is slack.
     """
 
     name: str
-    joints: Sequence[str] = ()
-    factors: Sequence[float] = ()
+    joints: Sequence[str] = ()  # joints with one freedom each, for a tendon over joints
+    factors: Sequence[float] = ()  # one for each joint, in m/rad or without unit
+    # for a tendon along points: the bodies that it is attached to, in order; the ground may be one
     bodies: Sequence[str] = ()
-    points: Sequence[Vector] = ()
+    points: Sequence[Vector] = ()  # 3 floats each, where, in the frames of the bodies
+    # how much each stretch between neighbouring points counts: 1 when left out, 0 where the tendon does not run, 1/2
+    # behind a loose pulley
     weights: Sequence[float] = ()
-    stiffness: float = 0.0
-    damping: float = 0.0
-    rest: Any = 0.0
+    stiffness: float = 0.0  # in N/m
+    damping: float = 0.0  # in N s/m
+    rest: Any = 0.0  # length without force, in m; or the range in which the spring is slack
 
     def __post_init__(self) -> None:
         check_name(self.name, "tendon")
@@ -94,45 +76,29 @@ class Actuator:
     where w is its control, or its activation a when it has dynamics: ``integrator`` a' = control, ``filter``
     a' = (control - a) / time_constant. A position servo has gain (kp, 0, 0) and bias (0, -kp, -kv). Freedoms of balls
     and wrenches on bodies have a rate and no length.
-
-    Parameters
-    ----------
-    name : str
-        Of the input.
-    joint, tendon, body : str
-        One of them: what it drives.
-    gear : float or sequence of floats
-        Of a tendon one number; of a joint one for each of its speeds, one being enough for the first; of a body six,
-        force and torque in the frame ``placement``.
-    placement : Placement
-        On a body: where the wrench acts, and in which axes.
-    gain, bias : 3 floats
-    dynamics : {"none", "integrator", "filter"}
-    time_constant : float
-        Of a filter, in s.
-    control_limits, force_limits : 2 floats, optional
-        The control and the force go no further; at a limit linear models are those of its inner side.
-    start, activation : float
-        Initial values of the control and of the activation.
-    nominal : float, optional
-        Typical size of the control.
     """
 
-    name: str
+    name: str  # of the input
+    # joint, tendon, body: one of them: what it drives
     joint: str = ""
     tendon: str = ""
     body: str = ""
+    # of a tendon one number; of a joint one for each of its speeds, one being enough for the first; of a body six,
+    # force and torque in the frame ``placement``
     gear: Any = 1.0
-    placement: Placement = ORIGIN
-    gain: Any = (1.0, 0.0, 0.0)
-    bias: Any = (0.0, 0.0, 0.0)
+    placement: Placement = ORIGIN  # on a body: where the wrench acts, and in which axes
+    gain: Any = (1.0, 0.0, 0.0)  # 3 floats
+    bias: Any = (0.0, 0.0, 0.0)  # 3 floats
     dynamics: ActuatorDynamics = "none"
-    time_constant: float = 0.0
+    time_constant: float = 0.0  # of a filter, in s
+    # control_limits, force_limits: 2 floats, the control and the force go no further; at a limit linear models are
+    # those of its inner side
     control_limits: Any = ()
     force_limits: Any = ()
+    # start, activation: initial values of the control and of the activation
     start: float = 0.0
     activation: float = 0.0
-    nominal: float | None = None
+    nominal: float | None = None  # typical size of the control
 
     def __post_init__(self) -> None:
         check_name(self.name, "actuator")
@@ -165,13 +131,7 @@ class Actuator:
 
 
 def numbers(given: Any, count: int | None, what: str, *, finite: bool = True) -> tuple[float, ...]:
-    """Return numbers as a tuple.
-
-    Raises
-    ------
-    ModelError
-        When there are too few or many, or one is none.
-    """
+    """Return numbers as a tuple."""
     try:
         found = np.array(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):

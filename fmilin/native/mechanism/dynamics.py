@@ -30,25 +30,14 @@ __all__ = ["Inertia", "TorqueColumns", "generalized", "inertia_of", "mass_matrix
 
 @dataclass(frozen=True)
 class Inertia:
-    """Inertia and momentum of the links, seen from the ground.
+    """Inertia and momentum of the links, seen from the ground."""
 
-    Attributes
-    ----------
-    P : array, shape (..., N + 1, 4, 4)
-        Pseudo-inertia.
-    I : array, shape (..., N + 1, 6, 6)
-    momentum : array, shape (..., N + 1, 6)
-        I V.
-    gyroscopic : array, shape (..., N + 1, 6)
-        -ad_V^* I V.
-    ad_V : array, shape (..., N + 1, 6, 6)
-    """
-
-    P: Array
+    P: Array  # (..., N + 1, 4, 4), pseudo-inertia
+    # of shape (..., N + 1, 6, 6)
     I: Array  # noqa: E741 - the letter of the source
-    momentum: Array
-    gyroscopic: Array
-    ad_V: Array
+    momentum: Array  # (..., N + 1, 6), I V
+    gyroscopic: Array  # (..., N + 1, 6), -ad_V^* I V
+    ad_V: Array  # of shape (..., N + 1, 6, 6)
 
 
 def inertia_of(tree: Tree, at: Velocities) -> Inertia:
@@ -91,14 +80,9 @@ def mass_matrix(tree: Tree, S: Array, I_c: Array) -> Array:
 
 @dataclass(frozen=True)
 class TorqueColumns:
-    """Derivatives of tau_NE(q, v, vdot), without those of wrenches from outside.
+    """Derivatives of tau_NE(q, v, vdot), without those of wrenches from outside."""
 
-    Attributes
-    ----------
-    q, v : array, shape (..., n, n)
-        d tau/d theta and d tau/dv.
-    """
-
+    # q, v: (..., n, n), d tau/d theta and d tau/dv
     q: Array
     v: Array
 
@@ -106,15 +90,8 @@ class TorqueColumns:
 def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, outside: Array) -> TorqueColumns:
     """Return d tau_NE/d theta and d tau_NE/dv (4.3).
 
-    Parameters
-    ----------
-    tree : Tree
-    motion : Motion
-        With the accelerations at which to differentiate.
-    inertia : Inertia
-    I_c : array, shape (..., n, 6, 6)
-    outside : array, shape (..., N + 1, 6)
-        Wrenches on the links from outside, which tau_NE has subtracted; how they change themselves is left out here.
+    Shapes: I_c (..., n, 6, 6). ``motion``: with the accelerations at which to differentiate. ``outside`` (..., N + 1,
+    6): wrenches on the links from outside, which tau_NE has subtracted; how they change themselves is left out here.
     """
     S, psi, phi = motion.at.S, motion.psi, motion.phi
     ad_V, tensors = inertia.ad_V, inertia.I

@@ -33,26 +33,15 @@ class Coupling:
     """Holds the coordinates of two joints with one freedom together: q = offset + ratio q_leader.
 
     A gear, a belt, or a finger that mimics another one; with ``powers`` a cam. One constraint on positions.
-
-    Parameters
-    ----------
-    name : str
-    joint, leader : str
-        The joint that follows, and the one that it follows; without a leader it is held at the offset.
-    ratio : float
-        Without unit, or in m/rad or rad/m.
-    offset : float
-        In rad or m.
-    powers : sequence of float
-        Factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio.
     """
 
     name: str
+    # joint, leader: the joint that follows, and the one that it follows; without a leader it is held at the offset
     joint: str
     leader: str = ""
-    ratio: float = 1.0
-    offset: float = 0.0
-    powers: Sequence[float] = ()
+    ratio: float = 1.0  # without unit, or in m/rad or rad/m
+    offset: float = 0.0  # in rad or m
+    powers: Sequence[float] = ()  # factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio
 
     def __post_init__(self) -> None:
         check_name(self.name, "coupling")
@@ -74,29 +63,15 @@ class Wheel:
 
     The lowest point of the body touches the plane (a constraint on positions) and does not slide in it (two
     nonholonomic ones).
-
-    Parameters
-    ----------
-    name : str
-    body : str
-    center : sequence of 3 floats
-        The wheel's centre, in the body's frame, in m.
-    axis : sequence of 3 floats
-        The axle, in the body's frame.
-    radius : float
-        From the axle to the middle of the tyre, in m; 0 for a ball.
-    tube : float
-        Radius of the tyre's section, or of the ball, in m; 0 for a thin disk.
-    point, normal : sequence of 3 floats
-        Of the plane, in the ground's frame; the normal points to the wheel's side.
     """
 
     name: str
     body: str
-    center: Vector = ZERO
-    axis: Vector = (0.0, 1.0, 0.0)
-    radius: float = 0.0
-    tube: float = 0.0
+    center: Vector = ZERO  # the wheel's centre, in the body's frame, in m
+    axis: Vector = (0.0, 1.0, 0.0)  # the axle, in the body's frame
+    radius: float = 0.0  # from the axle to the middle of the tyre, in m; 0 for a ball
+    tube: float = 0.0  # radius of the tyre's section, or of the ball, in m; 0 for a thin disk
+    # point, normal: of the plane, in the ground's frame; the normal points to the wheel's side
     point: Vector = ZERO
     normal: Vector = (0.0, 0.0, 1.0)
 
@@ -116,19 +91,12 @@ class Skate:
     """A point of a body that cannot move along a direction fixed in the body: a knife edge, an idealized wheel.
 
     One nonholonomic constraint.
-
-    Parameters
-    ----------
-    name : str
-    body : str
-    point, direction : sequence of 3 floats
-        In the body's frame.
     """
 
     name: str
     body: str
-    point: Vector = ZERO
-    direction: Vector = (0.0, 1.0, 0.0)
+    point: Vector = ZERO  # in the body's frame
+    direction: Vector = (0.0, 1.0, 0.0)  # in the body's frame
 
     def __post_init__(self) -> None:
         check_name(self.name, "skate")
@@ -138,22 +106,12 @@ class Skate:
 
 @dataclass(frozen=True)
 class Marker:
-    """A point of a body with a name: its place is among the outputs, and it can be held as a foot on the ground.
-
-    Parameters
-    ----------
-    name : str
-    body : str
-    point : sequence of 3 floats
-        In the body's frame, in m.
-    friction : float, optional
-        Coefficient of sliding friction of a foot there.
-    """
+    """A point of a body with a name: its place is among the outputs, and it can be held as a foot on the ground."""
 
     name: str
     body: str
-    point: Vector = ZERO
-    friction: float | None = None
+    point: Vector = ZERO  # in the body's frame, in m
+    friction: float | None = None  # coefficient of sliding friction of a foot there
 
     def __post_init__(self) -> None:
         check_name(self.name, "marker")
@@ -167,30 +125,18 @@ class PointSpring:
     """A spring and a damper along the line between points of two bodies.
 
     They pull with the force stiffness (L - length) + damping L', L the distance of the points.
-
-    Parameters
-    ----------
-    name : str
-    first, second : str
-        Bodies; one may be the ground.
-    first_point, second_point : sequence of 3 floats
-        In the frames of the bodies, in m.
-    stiffness : float
-        In N/m.
-    length : float
-        Without force, in m.
-    damping : float
-        In N s/m.
     """
 
     name: str
+    # first, second: bodies; one may be the ground
     first: str
     second: str
+    # first_point, second_point: in the frames of the bodies, in m
     first_point: Vector = ZERO
     second_point: Vector = ZERO
-    stiffness: float = 0.0
-    length: float = 0.0
-    damping: float = 0.0
+    stiffness: float = 0.0  # in N/m
+    length: float = 0.0  # without force, in m
+    damping: float = 0.0  # in N s/m
 
     def __post_init__(self) -> None:
         check_name(self.name, "spring")
@@ -205,26 +151,13 @@ class PointSpring:
 
 @dataclass(frozen=True)
 class JointForce:
-    """An input: a force or torque on one coordinate of a joint.
+    """An input: a force or torque on one coordinate of a joint."""
 
-    Parameters
-    ----------
-    name : str
-        Of the input.
-    joint : str
-    coordinate : int
-        Which speed of the joint it drives, from 0.
-    start : float
-        Initial value, in N or N m.
-    nominal : float, optional
-        Typical size: what searches and errors measure it in.
-    """
-
-    name: str
+    name: str  # of the input
     joint: str
-    coordinate: int = 0
-    start: float = 0.0
-    nominal: float | None = None
+    coordinate: int = 0  # which speed of the joint it drives, from 0
+    start: float = 0.0  # initial value, in N or N m
+    nominal: float | None = None  # typical size: what searches and errors measure it in
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")
@@ -233,29 +166,15 @@ class JointForce:
 
 @dataclass(frozen=True)
 class Force:
-    """An input: a force at a point of a body.
+    """An input: a force at a point of a body."""
 
-    Parameters
-    ----------
-    name : str
-        Of the input, in N.
-    body : str
-    point : sequence of 3 floats
-        In the body's frame.
-    direction : sequence of 3 floats
-    frame : {"ground", "body"}
-        Where the direction is fixed.
-    start, nominal : float
-        As for :class:`JointForce`.
-    """
-
-    name: str
+    name: str  # of the input, in N
     body: str
-    point: Vector = ZERO
+    point: Vector = ZERO  # in the body's frame
     direction: Vector = (1.0, 0.0, 0.0)
-    frame: Literal["ground", "body"] = "ground"
-    start: float = 0.0
-    nominal: float | None = None
+    frame: Literal["ground", "body"] = "ground"  # where the direction is fixed
+    start: float = 0.0  # as for :class:`JointForce`
+    nominal: float | None = None  # as for :class:`JointForce`
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")
@@ -285,26 +204,16 @@ class Torque:
 
 @dataclass(frozen=True)
 class LineForce:
-    """An input: a force along the line between points of two bodies, positive when it pushes them apart (a cylinder).
+    """An input: a force along the line between points of two bodies, positive when it pushes them apart (cylinder)."""
 
-    Parameters
-    ----------
-    name : str
-        Of the input, in N.
-    first, second : str
-        Bodies; one may be the ground.
-    first_point, second_point : sequence of 3 floats
-    start, nominal : float
-        As for :class:`JointForce`.
-    """
-
-    name: str
+    name: str  # of the input, in N
+    # first, second: bodies; one may be the ground
     first: str
     second: str
     first_point: Vector = ZERO
     second_point: Vector = ZERO
-    start: float = 0.0
-    nominal: float | None = None
+    start: float = 0.0  # as for :class:`JointForce`
+    nominal: float | None = None  # as for :class:`JointForce`
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")
@@ -317,46 +226,29 @@ class LineForce:
 class Sensor:
     """An output.
 
-    Parameters
-    ----------
-    name : str
-        Of the output.
-    quantity : str
-        Of a body: ``position``, ``velocity``, ``acceleration`` of a ``point`` along an ``axis`` of the ground;
+    quantity: of a body: ``position``, ``velocity``, ``acceleration`` of a ``point`` along an ``axis`` of the ground;
         ``accelerometer``, along an axis of the body: acceleration minus gravity, what such a sensor shows;
         ``specific_force``, the same along an axis of the ground; ``velocimeter``, velocity along an axis of the body;
         ``angular_velocity``, ``angular_acceleration`` about an axis of the ground; ``gyroscope``, angular velocity
-        about an axis of the body; ``direction``: the component along ``axis`` (ground) of ``pointer``, a unit vector
-        of the body.
-        ``orientation``: one ``coordinate`` of the unit quaternion of the body, its real part being number 0; its sign
-        is continuous.
-        Of a joint: ``joint_position``, ``joint_velocity``, ``joint_acceleration`` and ``joint_force`` (of spring,
-        damper, inputs and tendons) and ``joint_drive`` (of actuators) of one ``coordinate``.
-        Of a spring, tendon, line force or actuator: ``distance`` of its points, its length, and ``distance_rate``.
-        Of an actuator: ``actuator_force``.
-        Of a loop, wheel or skate: ``reaction``, the multiplier of its constraint number ``coordinate``.
-        Of a spherical or fixed loop from the ground: ``contact``, the force on its second body along the axes of the
-        loop's frame on the ground (``coordinate`` 0 to 2), and of a fixed one the torque about its origin (3 to 5).
-        Of the whole: ``kinetic_energy``, ``potential_energy`` and ``energy``, in J.
-    of : str
-        Name of the body, joint, spring, line force, loop, wheel or skate; empty for the whole.
-    point : sequence of 3 floats
-        In the body's frame.
-    axis, pointer : sequence of 3 floats
-    coordinate : int
-        From 0.
-    factor : float
-        What the quantity is multiplied with.
+        about an axis of the body; ``direction``: the component along ``axis`` (ground) of ``pointer``, a unit vector of
+        the body. ``orientation``: one ``coordinate`` of the unit quaternion of the body, its real part being number 0;
+        its sign is continuous. Of a joint: ``joint_position``, ``joint_velocity``, ``joint_acceleration`` and
+        ``joint_force`` (of spring, damper, inputs and tendons) and ``joint_drive`` (of actuators) of one
+        ``coordinate``. Of a spring, tendon, line force or actuator: ``distance`` of its points, its length, and
+        ``distance_rate``. Of an actuator: ``actuator_force``. Of a loop, wheel or skate: ``reaction``, the multiplier
+        of its constraint number ``coordinate``. Of a spherical or fixed loop from the ground: ``contact``, the force on
+        its second body along the axes of the loop's frame on the ground (``coordinate`` 0 to 2), and of a fixed one the
+        torque about its origin (3 to 5). Of the whole: ``kinetic_energy``, ``potential_energy`` and ``energy``, in J.
     """
 
-    name: str
+    name: str  # of the output
     quantity: Quantity
-    of: str = ""
-    point: Vector = ZERO
+    of: str = ""  # name of the body, joint, spring, line force, loop, wheel or skate; empty for the whole
+    point: Vector = ZERO  # in the body's frame
     axis: Vector = (1.0, 0.0, 0.0)
     pointer: Vector = (1.0, 0.0, 0.0)
-    coordinate: int = 0
-    factor: float = 1.0
+    coordinate: int = 0  # from 0
+    factor: float = 1.0  # what the quantity is multiplied with
 
     def __post_init__(self) -> None:
         check_name(self.name, "sensor")

@@ -39,20 +39,7 @@ __all__ = ["MechanismEngine"]
 class MechanismEngine(AdjustableEngine):
     """A described mechanism.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-
-    Attributes
-    ----------
-    description : MechanismDescription
-    independence : Independence
-        Which constraints say something, and which are independent.
-
-    Raises
-    ------
-    ModelError
-        When a freedom moves no mass.
+    ``independence``: which constraints say something, and which are independent.
     """
 
     batches = compilable = True
@@ -126,13 +113,7 @@ class MechanismEngine(AdjustableEngine):
         return self.evaluator((), ())
 
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MechanismEvaluator:
-        """Return what computes these quantities.
-
-        Raises
-        ------
-        ModelError
-            When an output is a reaction that rigid bodies do not determine.
-        """
+        """Return what computes these quantities."""
         for quantity in outputs:
             self._require_determined(quantity)
         return MechanismEvaluator(

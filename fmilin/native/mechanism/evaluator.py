@@ -22,19 +22,8 @@ __all__ = ["MechanismEvaluator"]
 class MechanismEvaluator(QuantityEvaluator):
     """Outputs and observed quantities of a mechanism.
 
-    Parameters
-    ----------
-    system : System
-        With markers for these quantities and nothing else.
-    used : array of int
-        The independent constraints.
-    outputs, observed : sequence of Quantity
-
-    Attributes
-    ----------
-    outputs, observed : Outputs
-    closure : Closure or None
-        What constraints observe, without dynamics.
+    ``system``: with markers for these quantities and nothing else. ``closure``: what constraints observe, without
+    dynamics.
     """
 
     def __init__(self, system: System, used: Array, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
@@ -53,13 +42,7 @@ class MechanismEvaluator(QuantityEvaluator):
         return self.system.state(q, v, u)
 
     def solution(self, x: Array, u: Array) -> Solution:
-        """Return accelerations and multipliers, with everything on the way.
-
-        Raises
-        ------
-        NumericalError
-            When a freedom moves no mass at this configuration.
-        """
+        """Return accelerations and multipliers, with everything on the way."""
         return self.system.solve(self.state(x, u), self._used)
 
     def values(self, solution: Solution) -> tuple[Array, Array, Array]:

@@ -20,17 +20,10 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Source:
-    """A mechanism as a file describes it.
-
-    Parameters
-    ----------
-    description : MechanismDescription
-    places : Places
-        Where its parts stand, for messages.
-    """
+    """A mechanism as a file describes it."""
 
     description: MechanismDescription
-    places: Places
+    places: Places  # where its parts stand, for messages
 
 
 def mechanism_from(
@@ -42,19 +35,7 @@ def mechanism_from(
 ) -> Kind:
     """Return the mechanism of a ``.toml`` or ``.urdf`` file.
 
-    Parameters
-    ----------
-    kind : callable
-        Makes a model of a description and closes its loops: the class ``Mechanism``, or one derived from it.
-    path, additions, floating_base
-        As for :func:`read_mechanism_file`.
-
-    Raises
-    ------
-    ModelError
-        When a file cannot be read or something in it is wrong; with the line and the part.
-    ConstraintError
-        When a loop cannot be closed.
+    ``kind``: makes a model of a description and closes its loops: the class ``Mechanism``, or one derived from it.
     """
     source = read_mechanism_file(path, additions, floating_base=floating_base)
     with source.places.named():
@@ -64,18 +45,8 @@ def mechanism_from(
 def read_mechanism_file(path: Path, additions: Path | None = None, *, floating_base: bool = False) -> Source:
     """Read a ``.toml`` or ``.urdf`` file.
 
-    Parameters
-    ----------
-    path : Path
-    additions : Path, optional
-        A TOML file with the loops and whatever else a URDF file lacks; ``STEM.fmilin.toml`` beside it when left out.
-    floating_base : bool
-        Whether the root link of the URDF file moves freely.
-
-    Raises
-    ------
-    ModelError
-        When a file cannot be read or something in it is wrong; with the line and the part.
+    ``additions``: a TOML file with the loops and whatever else a URDF file lacks; ``STEM.fmilin.toml`` beside it when
+    left out. ``floating_base``: whether the root link of the URDF file moves freely.
     """
     if path.suffix.lower() == ".urdf":
         extra = beside(path) if additions is None else additions

@@ -22,21 +22,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class JointForces:
-    """-k (q - q_0) - d v + B u on each freedom.
+    """-k (q - q_0) - d v + B u on each freedom."""
 
-    Attributes
-    ----------
-    coordinate : array of int, shape (n,)
-        Position coordinate of each freedom; any for balls, which have no stiffness.
-    k, rest, d : array, shape (n,)
-    B : array, shape (n, nu)
-    """
-
-    coordinate: NDArray[np.intp]
-    k: Floats
-    rest: Floats
-    d: Floats
-    B: Floats
+    coordinate: NDArray[np.intp]  # (n,), position coordinate of each freedom; any for balls, which have no stiffness
+    k: Floats  # shape (n,)
+    rest: Floats  # shape (n,)
+    d: Floats  # shape (n,)
+    B: Floats  # shape (n, nu)
 
     def __call__(self, q: Array, v: Array, u: Array) -> Array:
         """Return the generalized forces, shape (..., n)."""
@@ -105,45 +97,25 @@ class ForceColumns:
 
 @dataclass(frozen=True)
 class FixedForces:
-    """Springs and inputs as constant arrays.
+    """Springs and inputs as constant arrays."""
 
-    Attributes
-    ----------
-    rows : array of int, shape (ns,)
-        The rods that push.
-    k, L_0, c : array, shape (ns,)
-    B_L : array, shape (ns, nu)
-        Which input pushes along a rod.
-    B_r : array, shape (R, nu)
-        Which input is the size of another row.
-    s_0 : array, shape (R,), or None
-        Constant sizes.
-    linear : array, shape (ns,)
-        1 where the force is -k times the vector between the points, which needs no direction.
-    """
-
-    rows: NDArray[np.intp]
-    k: Floats
-    L_0: Floats
-    c: Floats
-    B_L: Floats
-    B_r: Floats
-    linear: Floats
+    rows: NDArray[np.intp]  # (ns,), the rods that push
+    k: Floats  # shape (ns,)
+    L_0: Floats  # shape (ns,)
+    c: Floats  # shape (ns,)
+    B_L: Floats  # (ns, nu), which input pushes along a rod
+    B_r: Floats  # (R, nu), which input is the size of another row
+    linear: Floats  # (ns,), 1 where the force is -k times the vector between the points, which needs no direction
     count: int
     joints: JointForces
-    s_0: Floats | None = None
+    s_0: Floats | None = None  # (R,), constant sizes
 
     def sizes(self, d: Array, L_rate: Array, u: Array) -> Array:
         """Return s_r of all rows, shape (..., R): wrenches s_r W_r on b and the opposite ones on a.
 
         Along a rod W has the length L of d = p_b - p_a, so that s = (-k (L - L_0) - c L' + u) / L.
 
-        Parameters
-        ----------
-        d : array, shape (..., ns, 3)
-        L_rate : array, shape (..., ns)
-            W' (V_b - V_a) of the rods, L L'.
-        u : array, shape (..., nu)
+        Shapes: d (..., ns, 3), u (..., nu). ``L_rate`` (..., ns): W' (V_b - V_a) of the rods, L L'.
         """
         s = u @ self.B_r.T
         s = s if self.s_0 is None else s + self.s_0

@@ -29,25 +29,14 @@ AT_REST = 1e-6
 
 @dataclass(frozen=True)
 class _Place:
-    """A point of a body in the world.
-
-    Attributes
-    ----------
-    body : str
-    point : array, shape (3,)
-        In the body's frame.
-    p : array, shape (3,)
-    R : array, shape (3, 3)
-    v, w : array, shape (3,)
-    friction : float or None
-    """
+    """A point of a body in the world."""
 
     body: str
-    point: Floats
-    p: Floats
-    R: Floats
-    v: Floats
-    w: Floats
+    point: Floats  # (3,), in the body's frame
+    p: Floats  # shape (3,)
+    R: Floats  # shape (3, 3)
+    v: Floats  # shape (3,)
+    w: Floats  # shape (3,)
     friction: float | None
 
 
@@ -58,34 +47,19 @@ def loop_of(foot: Foot) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a foot touches the ground, of what is known of the ground from elsewhere.
-
-    Attributes
-    ----------
-    body : str
-    point : array, shape (3,)
-        In the body's frame.
-    contact : Contact
-    """
+    """Where a foot touches the ground, of what is known of the ground from elsewhere."""
 
     body: str
-    point: Floats
+    point: Floats  # (3,), in the body's frame
     contact: Contact
 
 
 @dataclass(frozen=True)
 class Stance:
-    """What is known of the ground under feet.
+    """What is known of the ground under feet."""
 
-    Attributes
-    ----------
-    feet : mapping of str to Standing
-        By the names of the feet.
-    remarks : tuple of str
-        What a user should know of the mechanism that stands there, in place of what was said of it before.
-    """
-
-    feet: Mapping[str, Standing]
+    feet: Mapping[str, Standing]  # by the names of the feet
+    # what a user should know of the mechanism that stands there, in place of what was said of it before
     remarks: tuple[str, ...]
 
 
@@ -100,23 +74,8 @@ def held(
 ) -> MechanismDescription:
     """Return the description with feet held where they are at q, v, which become start values, as u does.
 
-    Parameters
-    ----------
-    system : System
-    feet : sequence of Foot
-        Names of bodies or markers.
-    q, v, u : array, shape (n_q,), (n,), (nu,)
-    stance : Stance, optional
-        What is known of the ground; nothing when left out.
-
-    Raises
-    ------
-    UnknownNameError
-        With the nearest names.
-    ModelError
-        When a foot is fixed to the ground, or held already.
-    ConstraintError
-        When a foot moves.
+    Shapes: q, v, u (n_q,), (n,), (nu,). ``feet``: names of bodies or markers. ``stance``: what is known of the ground;
+    nothing when left out.
     """
     description, tree = system.description, system.tree
     at = velocities(tree, q, v)

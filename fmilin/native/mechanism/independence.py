@@ -32,28 +32,15 @@ BESIDE = 0.05
 
 @dataclass(frozen=True)
 class Independence:
-    """Which constraints say something, and which of them are independent.
+    """Which constraints say something, and which of them are independent."""
 
-    Attributes
-    ----------
-    total : int
-        Number of all constraints of the loops, wheels and skates.
-    vanishing : tuple of (str, int)
-        Loop and number of those that hold by themselves: their row of G is zero by construction. They are left out
-        of the equations, and the others, m of them, are numbered without them.
-    position : array of int
-        Independent constraints on positions.
-    all : array of int
-        Independent constraints on velocities, those of ``position`` first.
-    undetermined : tuple of (str, int)
-        Constraints whose reactions a rigid model does not know.
-    """
-
-    total: int
+    total: int  # number of all constraints of the loops, wheels and skates
+    # loop and number of those that hold by themselves: their row of G is zero by construction. They are left out of the
+    # equations, and the others, m of them, are numbered without them
     vanishing: tuple[tuple[str, int], ...]
-    position: Ints
-    all: Ints
-    undetermined: frozenset[tuple[str, int]]
+    position: Ints  # independent constraints on positions
+    all: Ints  # independent constraints on velocities, those of ``position`` first
+    undetermined: frozenset[tuple[str, int]]  # constraints whose reactions a rigid model does not know
 
 
 def close_loops(system: System, q: Floats, *, iterations: int = 60) -> tuple[Floats, float]:
@@ -178,13 +165,7 @@ def _undetermined(G: Floats) -> Ints:
 
 
 def require_mass(system: System, found: Independence, q: Floats) -> None:
-    """Refuse a freedom that moves no mass.
-
-    Raises
-    ------
-    ModelError
-        With the joint that moves it.
-    """
+    """Refuse a freedom that moves no mass."""
     tree = system.tree
     beside = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
     state = system.state(beside, np.zeros(tree.n), np.zeros(system.nu))

@@ -45,38 +45,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Velocities:
-    """Positions and velocities of the links.
+    """Positions and velocities of the links."""
 
-    Attributes
-    ----------
-    X : array, shape (..., N + 1, 4, 4)
-        Frames of the links f_(0,i).
-    S, Sdot : array, shape (..., n, 6)
-    V : array, shape (..., N + 1, 6)
-    """
-
-    X: Array
-    S: Array
-    Sdot: Array
-    V: Array
+    X: Array  # (..., N + 1, 4, 4), frames of the links f_(0,i)
+    S: Array  # of shape (..., n, 6)
+    Sdot: Array  # of shape (..., n, 6)
+    V: Array  # of shape (..., N + 1, 6)
 
 
 @dataclass(frozen=True)
 class Motion:
-    """What the derivatives of velocities and accelerations are made of.
-
-    Attributes
-    ----------
-    at : Velocities
-    A : array, shape (..., N + 1, 6)
-        Vdot; the ground accelerates against gravity.
-    psi, phi : array, shape (..., n, 6)
-    """
+    """What the derivatives of velocities and accelerations are made of."""
 
     at: Velocities
-    A: Array
-    psi: Array
-    phi: Array
+    A: Array  # (..., N + 1, 6), vdot; the ground accelerates against gravity
+    psi: Array  # of shape (..., n, 6)
+    phi: Array  # of shape (..., n, 6)
 
 
 def positions(tree: Tree, q: Array) -> Array:
@@ -119,20 +103,12 @@ def motion(tree: Tree, at: Velocities, A: Array) -> Motion:
 
 @dataclass(frozen=True)
 class LinkColumns:
-    """Derivatives of V and Vdot of some links, one column (row of the second to last axis) for each freedom.
+    """Derivatives of V and Vdot of some links, one column (row of the second to last axis) for each freedom."""
 
-    Attributes
-    ----------
-    V_q, A_q, A_v : array, shape (..., k, n, 6)
-        dV/dtheta, dVdot/dtheta, dVdot/dv.
-    V_v : array, shape (..., k, n, 6)
-        dV/dv, which is also the displacement, and dVdot/dvdot.
-    """
-
-    V_q: Array
-    A_q: Array
-    A_v: Array
-    V_v: Array
+    V_q: Array  # (..., k, n, 6), dV/dtheta
+    A_q: Array  # (..., k, n, 6), dVdot/dtheta
+    A_v: Array  # (..., k, n, 6), dVdot/dv
+    V_v: Array  # (..., k, n, 6), dV/dv, which is also the displacement, and dVdot/dvdot
 
 
 def link_columns(tree: Tree, motion: Motion, links: Any) -> LinkColumns:

@@ -40,18 +40,11 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Choice:
-    """Which positions and velocities are kept, by number among q and v; activations all are.
-
-    Attributes
-    ----------
-    q, v : tuple of int
-    states : tuple of int
-        The kept states by number: positions, velocities, activations.
-    """
+    """Which positions and velocities are kept, by number among q and v; activations all are."""
 
     q: tuple[int, ...]
     v: tuple[int, ...]
-    states: tuple[int, ...]
+    states: tuple[int, ...]  # the kept states by number: positions, velocities, activations
 
     @classmethod
     def of(cls, states: Sequence[int], system: System) -> Choice:
@@ -69,22 +62,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class MechanismEquations:
-    """What is linearized.
-
-    Attributes
-    ----------
-    system : System
-    independence : Independence
-        Which constraints are independent.
-    outputs : Outputs
-    inputs : list of int
-        Which inputs of the description are the model's.
-    """
+    """What is linearized."""
 
     system: System
-    independence: Independence
+    independence: Independence  # which constraints are independent
     outputs: Outputs
-    inputs: list[int]
+    inputs: list[int]  # which inputs of the description are the model's
 
     @property
     def driving(self) -> list[int]:
@@ -95,25 +78,14 @@ class MechanismEquations:
 
 @dataclass(frozen=True)
 class Matrices:
-    """The linear model at one point or at many.
+    """The linear model at one point or at many."""
 
-    Attributes
-    ----------
-    choice : Choice
-        The P states that are kept, positions first.
-    derivatives : array, shape (..., N, P + nu)
-        Slopes of all rates along the kept states, then along the inputs.
-    outputs : array, shape (..., ny, P + nu)
-    T : array, shape (..., N, P)
-    rates, values : array, shape (..., N), (..., ny)
-    """
-
-    choice: Choice
-    derivatives: Array
-    outputs: Array
-    T: Array
-    rates: Array
-    values: Array
+    choice: Choice  # the P states that are kept, positions first
+    derivatives: Array  # (..., N, P + nu), slopes of all rates along the kept states, then along the inputs
+    outputs: Array  # of shape (..., ny, P + nu)
+    T: Array  # of shape (..., N, P)
+    rates: Array  # of shape (..., N)
+    values: Array  # of shape (..., ny)
 
     @property
     def kept(self) -> list[int]:
@@ -148,15 +120,10 @@ class Matrices:
 
 @dataclass(frozen=True)
 class MatricesInDetail(Matrices):
-    """The linear model and what it is made of.
+    """The linear model and what it is made of."""
 
-    Attributes
-    ----------
-    K_q, K, K_dot, K_ddot, K_dot_twice : array
-        The terms of the local state-space form: (..., n, p_q), (..., n, p_v), (..., n, p_q), (..., n, p_q),
-        (..., n, p_v).
-    """
-
+    # K_q, K, K_dot, K_ddot, K_dot_twice: the terms of the local state-space form: (..., n, p_q), (..., n, p_v), (...,
+    # n, p_q), (..., n, p_q), (..., n, p_v)
     K_q: Array
     K: Array
     K_dot: Array
@@ -167,14 +134,7 @@ class MatricesInDetail(Matrices):
 class MechanismSlopes(ExactSlopes):
     """The recursion at one point, ready for a choice of states.
 
-    Parameters
-    ----------
-    equations : MechanismEquations
-    solution : Solution
-        At the point.
-    values : Evaluation
-    gradient : callable
-        Takes the columns of the system; returns the gradient of all residuals, shape (m, N).
+    ``gradient``: takes the columns of the system; returns the gradient of all residuals, shape (m, N).
     """
 
     def __init__(
@@ -224,13 +184,7 @@ class _Terms:
 
 
 def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) -> MatricesInDetail:
-    """Return the linear models at the points of a solution, which are not verified.
-
-    Raises
-    ------
-    NumericalError
-        When the coordinates are singular at a point.
-    """
+    """Return the linear models at the points of a solution, which are not verified."""
     columns = equations.system.columns(solution)
     terms = _all_terms(equations, solution, columns, choice)
     return MatricesInDetail(
@@ -351,16 +305,8 @@ def matrices_of(
 ) -> Matrices:
     """Return the linear models at many points, in blocks that fit into the processor's cache.
 
-    Parameters
-    ----------
-    equations : MechanismEquations
-    solve : callable
-        Takes a slice of the points; returns the solution there.
-    count : int
-        How many points there are.
-    choice : Choice
-    threads : int
-        How many blocks are computed at the same time.
+    ``solve``: takes a slice of the points; returns the solution there. ``count``: how many points there are.
+    ``threads``: how many blocks are computed at the same time.
     """
     blocks = [slice(i, i + AT_ONCE) for i in range(0, count, AT_ONCE)]
     with ThreadPoolExecutor(threads) as pool:

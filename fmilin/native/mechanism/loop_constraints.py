@@ -42,35 +42,17 @@ which stay perpendicular; a is the axis, b the second axis, c = a x b."""
 
 @dataclass(frozen=True)
 class LoopConstraint:
-    """One scalar constraint.
+    """One scalar constraint."""
 
-    Parameters
-    ----------
-    of : str
-        The loop, coupling, wheel or skate.
-    index : int
-        Which of its constraints, from 1.
-    row : tuple of (str, int)
-        The row, as :class:`Rows` named it.
-    level : {"position", "velocity"}
-    base : int
-        Of a line: the point whose distance along the direction is measured.
-    constant : float
-        Subtracted from the value.
-    terms : tuple of (str, float)
-        Of a coupling: joints and the factors of their coordinates; the leader last.
-    powers : tuple of float
-        Of a coupling: the factors of the leader's second and higher powers.
-    """
-
-    of: str
-    index: int
-    row: tuple[str, int]
+    of: str  # the loop, coupling, wheel or skate
+    index: int  # which of its constraints, from 1
+    row: tuple[str, int]  # the row, as :class:`Rows` named it
     level: Literal["position", "velocity"] = "position"
-    base: int = 0
-    constant: float = 0.0
+    base: int = 0  # of a line: the point whose distance along the direction is measured
+    constant: float = 0.0  # subtracted from the value
+    # of a coupling: joints and the factors of their coordinates; the leader last
     terms: tuple[tuple[str, float], ...] = ()
-    powers: tuple[float, ...] = ()
+    powers: tuple[float, ...] = ()  # of a coupling: the factors of the leader's second and higher powers
 
 
 def with_virtual_links(description: MechanismDescription) -> MechanismDescription:

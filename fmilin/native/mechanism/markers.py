@@ -81,60 +81,38 @@ class Markers:
 
 @dataclass(frozen=True)
 class MarkerMotion:
-    """Where points (k of them, contact points last) and directions (d) are: p, p' and e, e'.
+    """Where points (k of them, contact points last) and directions (d) are: p, p' and e, e'."""
 
-    Attributes
-    ----------
-    p, p_dot : array, shape (..., k, 3)
-    e, e_dot : array, shape (..., d, 3)
-    """
-
-    p: Array
-    p_dot: Array
-    e: Array
-    e_dot: Array
+    p: Array  # of shape (..., k, 3)
+    p_dot: Array  # of shape (..., k, 3)
+    e: Array  # of shape (..., d, 3)
+    e_dot: Array  # of shape (..., d, 3)
 
 
 @dataclass(frozen=True)
 class MarkerColumns:
-    """Derivatives along the freedoms; those of p' and e' with respect to v are p and e again.
+    """Derivatives along the freedoms; those of p' and e' with respect to v are p and e again."""
 
-    Attributes
-    ----------
-    p, p_dot, e, e_dot : array, shape (..., k or d, n, 3)
-        With respect to theta; of points without contact points.
-    links : LinkColumns
-        Of ``FixedMarkers.links``.
-    """
-
+    # p, p_dot, e, e_dot: (..., k or d, n, 3), with respect to theta; of points without contact points
     p: Array
     p_dot: Array
     e: Array
     e_dot: Array
-    links: LinkColumns
+    links: LinkColumns  # of ``FixedMarkers.links``
 
 
 @dataclass(frozen=True)
 class FixedMarkers:
-    """Points and directions as constant arrays.
-
-    Attributes
-    ----------
-    links : array of int
-        Links that carry markers; ``point_links`` and ``direction_links`` count in them.
-    r, e : array, shape (k, 3), (d, 3)
-        In the frames of the links.
-    rims : Rims
-        Of wheels, whose contact points come after the points.
-    """
+    """Points and directions as constant arrays."""
 
     tree: Tree
-    links: NDArray[np.intp]
+    links: NDArray[np.intp]  # links that carry markers; ``point_links`` and ``direction_links`` count in them
     point_links: NDArray[np.intp]
-    r: NDArray[np.float64]
+    # r, e: in the frames of the links
+    r: NDArray[np.float64]  # shape (k, 3)
     direction_links: NDArray[np.intp]
-    e: NDArray[np.float64]
-    rims: Rims
+    e: NDArray[np.float64]  # shape (d, 3)
+    rims: Rims  # of wheels, whose contact points come after the points
 
     def some(self, points: list[int], directions: list[int], more: set[int]) -> FixedMarkers:
         """Return some points and directions, and the links ``more``, without wheels."""

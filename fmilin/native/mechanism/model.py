@@ -39,29 +39,10 @@ class Mechanism(NativeModel):
     ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at the
     start values.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-        Positions of its joints are a first guess where its loops are open: :func:`assemble` closes them.
+    ``description``: positions of its joints are a first guess where its loops are open: :func:`assemble` closes them.
+    ``independence``: which constraints say something, and which are independent. ``notes``: what a user should know:
+    remarks of the description, redundant constraints.
 
-    Attributes
-    ----------
-    description : MechanismDescription
-        With closed loops.
-    independence : Independence
-        Which constraints say something, and which are independent.
-    notes : tuple of str
-        What a user should know: remarks of the description, redundant constraints.
-
-    Raises
-    ------
-    ModelError
-        When a freedom moves no mass.
-    ConstraintError
-        When a loop cannot be closed from the positions of the joints.
-
-    Examples
-    --------
     >>> import fmilin as fl
     >>> from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
     >>> rod = Body("rod", 1.0, center=(0, 0, -0.75), inertia=(0, 0, 0))
@@ -80,19 +61,7 @@ class Mechanism(NativeModel):
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
-        """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Raises
-        ------
-        ModelError
-            When the file cannot be read or something in it is wrong; with the line and the part.
-        ConstraintError
-            When a loop cannot be closed from the positions in the file.
-        """
+        """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed."""
         from fmilin.native.mechanism.files import mechanism_from
 
         return mechanism_from(cls, Path(path))
@@ -101,18 +70,8 @@ class Mechanism(NativeModel):
     def from_urdf(cls, path: str | Path, additions: str | Path | None = None, *, floating_base: bool = False) -> Self:
         """Return the mechanism of a URDF file, with the loops and whatever else a TOML file adds.
 
-        Parameters
-        ----------
-        path : str or Path
-        additions : str or Path, optional
-            The TOML file; ``STEM.fmilin.toml`` beside the URDF file when left out.
-        floating_base : bool
-            Whether the root link moves freely: a joint ``floating_base`` with states ``floating_base.x``, ...
-
-        Raises
-        ------
-        ModelError, ConstraintError
-            As :meth:`from_toml`.
+        ``additions``: the TOML file; ``STEM.fmilin.toml`` beside the URDF file when left out. ``floating_base``:
+        whether the root link moves freely: a joint ``floating_base`` with states ``floating_base.x``, ...
         """
         from fmilin.native.mechanism.files import mechanism_from
 
@@ -171,27 +130,10 @@ class Mechanism(NativeModel):
         compiled to C where there is a compiler: that takes a second or a few, and less than half of that when the same
         mechanism was compiled before.
 
-        Parameters
-        ----------
-        points : sequence of OperatingPoint
-        independent : sequence of str, optional
-            States to keep, or the positions among them; positions stand first in the result. By default the
-            recommended ones, else those that a partition keeps at the first point.
-        threads : int
-            How many threads compute.
-        compiled : bool, optional
-            Whether compiled code is taken; by default from some hundred points on.
+        ``independent``: states to keep, or the positions among them; positions stand first in the result. By default
+        the recommended ones, else those that a partition keeps at the first point. ``compiled``: whether compiled code
+        is taken; by default from some hundred points on.
 
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When there is no point, or one of another model; when the independent states are unknown or too few or many;
-            when compiled code is demanded and cannot be had.
-        NumericalError
-            When the choice of states is singular at a point, or the configuration is.
-
-        Examples
-        --------
         >>> from fmilin.systems import slider_crank
         >>> crank = slider_crank()
         >>> crank.matrices_along([crank.start] * 3).A.shape

@@ -65,11 +65,7 @@ def constraint_of(sensor: Sensor) -> tuple[int, int]:
 class Outputs:
     """Outputs of a system, in a given order.
 
-    Parameters
-    ----------
-    system : System
-        Its markers are extended; call ``system.finish()`` afterwards.
-    entries : sequence of Quantity
+    ``system``: its markers are extended; call ``system.finish()`` afterwards.
     """
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:

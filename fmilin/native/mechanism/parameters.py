@@ -48,13 +48,7 @@ def geometric(description: MechanismDescription) -> set[str]:
 
 
 def changed(description: MechanismDescription, values: Mapping[str, float]) -> MechanismDescription:
-    """Return the description with other values.
-
-    Raises
-    ------
-    ModelError
-        When a value is not possible, a negative mass, say.
-    """
+    """Return the description with other values."""
     known = parameters_of(description)
     new = known | {name: float(value) for name, value in values.items()}
     changes: dict[str, Any] = {"gravity": tuple(new[f"gravity.{axis}"] for axis in AXES)}

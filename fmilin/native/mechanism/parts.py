@@ -110,40 +110,22 @@ TRIANGLE = 1e-9
 class Body:
     """A rigid body.
 
-    Parameters
-    ----------
-    name : str
-    mass : float or None
-        In kg, positive. None: a massless frame, which something heavier must be attached to by a fixed joint or that
-        carries on to another body.
-    center : sequence of 3 floats
-        The centre of mass, in the body's frame, in m.
-    inertia : 3, 6 or 3 x 3 floats
-        About the centre of mass, in axes parallel to the body's frame, in kg m2: (xx, yy, zz), or
-        (xx, yy, zz, xy, xz, yz) as elements of the matrix (products of inertia with a minus sign), or the matrix.
-    gravity_compensation : float
-        What part of its weight something else carries: 1 for a body that floats.
-    any_inertia : bool
-        Take moments of inertia that no distribution of mass has, and a mass of 0 with an inertia, as many URDF files
-        have them. Whoever says so has judged them.
-
-    Raises
-    ------
-    ModelError
-        When the mass is not positive, or no distribution of mass has this inertia.
-
-    Examples
-    --------
     >>> Body("rod", 1.0, center=(0.5, 0, 0), inertia=(0, 1 / 12, 1 / 12)).inertia[2]
     (0.0, 0.0, 0.08333333333333333)
     """
 
     name: str
+    # in kg, positive. None: a massless frame, which something heavier must be attached to by a fixed joint or that
+    # carries on to another body
     mass: float | None
-    center: Vector = (0.0, 0.0, 0.0)
+    center: Vector = (0.0, 0.0, 0.0)  # the centre of mass, in the body's frame, in m
+    # 3, 6 or 3 x 3 floats, about the centre of mass, in axes parallel to the body's frame, in kg m2: (xx, yy, zz), or
+    # (xx, yy, zz, xy, xz, yz) as elements of the matrix (products of inertia with a minus sign), or the matrix
     inertia: Any = (0.0, 0.0, 0.0)
+    # take moments of inertia that no distribution of mass has, and a mass of 0 with an inertia, as many URDF files have
+    # them. Whoever says so has judged them
     any_inertia: bool = False
-    gravity_compensation: float = 0.0
+    gravity_compensation: float = 0.0  # what part of its weight something else carries: 1 for a body that floats
 
     def __post_init__(self) -> None:
         check_name(self.name, "body")
@@ -192,58 +174,30 @@ class Joint:
     - planar: moved by x, y in the plane across the axis, then turned by ``angle`` about it; x is along the
       ``second_axis``;
     - free: moved by x, y, z along the axes of the parent's frame, then turned as by a spherical joint.
-
-    Parameters
-    ----------
-    name : str
-    type : str
-    parent, child : str
-        Names of bodies; the parent may be the ground.
-    placement : Placement
-        The joint's frame, in the parent's frame.
-    child_placement : Placement
-        The joint's frame, in the child's frame.
-    axis : sequence of 3 floats
-        In the joint's frame; any length but zero.
-    second_axis : sequence of 3 floats, optional
-        Of a universal or planar joint, perpendicular to the axis; found when left out.
-    pitch : float
-        Of a helical joint: m per rad.
-    position, velocity : float or sequence of floats, optional
-        Start values, one per coordinate; zero (and the quaternion 1) when left out.
-    stiffness, rest, damping : float or sequence of floats
-        Force -stiffness (q - rest) - damping v on each coordinate, in N/m, N m/rad, ..; one value per speed. A
-        quaternion takes no stiffness.
-    armature : float or sequence of floats
-        Inertia that each coordinate feels beside that of what it moves, of a rotor behind a gear, in kg m2 or kg.
-    drive_limits : 2 floats, optional
-        Where the force of all actuators together on each coordinate ends, in N or N m.
-    names : sequence of str, optional
-        Names of the states, positions first, instead of ``JOINT.q`` and ``JOINT.v``.
-
-    Raises
-    ------
-    ModelError
-        When the type is unknown, an axis is zero, or there are too few or many values.
     """
 
     name: str
     type: JointType
+    # parent, child: names of bodies; the parent may be the ground
     parent: str
     child: str
-    placement: Placement = ORIGIN
-    child_placement: Placement = ORIGIN
-    axis: Vector = (0.0, 0.0, 1.0)
-    second_axis: Vector | None = None
-    pitch: float = 0.0
+    placement: Placement = ORIGIN  # the joint's frame, in the parent's frame
+    child_placement: Placement = ORIGIN  # the joint's frame, in the child's frame
+    axis: Vector = (0.0, 0.0, 1.0)  # in the joint's frame; any length but zero
+    second_axis: Vector | None = None  # of a universal or planar joint, perpendicular to the axis; found when left out
+    pitch: float = 0.0  # of a helical joint: m per rad
+    # position, velocity: start values, one per coordinate; zero (and the quaternion 1) when left out
     position: Any = None
     velocity: Any = None
+    # stiffness, rest, damping: force -stiffness (q - rest) - damping v on each coordinate, in N/m, N m/rad, ..; one
+    # value per speed. A quaternion takes no stiffness
     stiffness: Any = 0.0
     rest: Any = 0.0
     damping: Any = 0.0
+    # inertia that each coordinate feels beside that of what it moves, of a rotor behind a gear, in kg m2 or kg
     armature: Any = 0.0
-    drive_limits: Any = ()
-    names: tuple[str, ...] = ()
+    drive_limits: Any = ()  # 2 floats, where the force of all actuators together on each coordinate ends, in N or N m
+    names: tuple[str, ...] = ()  # names of the states, positions first, instead of ``JOINT.q`` and ``JOINT.v``
 
     def __post_init__(self) -> None:
         check_name(self.name, "joint")
@@ -290,33 +244,23 @@ class Loop:
     name. ``rod``: the two origins keep the distance ``length`` (a massless rod with a ball at each end).
     ``point_on_line``: the second origin stays on the line through the first along ``axis``. ``point_on_plane``: it
     stays in the plane through the first with the normal ``axis``.
-
-    Parameters
-    ----------
-    name : str
-    type : str
-    first, second : str
-        Names of bodies; one may be the ground.
-    first_placement, second_placement : Placement
-        In the frames of the two bodies.
-    axis, second_axis, pitch
-        As for :class:`Joint`, in the loop's frame on the first body; ``second_axis`` is fixed in the second body.
-    length : float
-        Of a rod, in m.
-    turn : float
-        Start value of the angle of a helical loop, in rad: several turns of a screw are several positions.
     """
 
     name: str
     type: LoopType
+    # first, second: names of bodies; one may be the ground
     first: str
     second: str
+    # first_placement, second_placement: in the frames of the two bodies
     first_placement: Placement = ORIGIN
     second_placement: Placement = ORIGIN
+    # axis, second_axis, pitch: as for :class:`Joint`, in the loop's frame on the first body; ``second_axis`` is fixed
+    # in the second body
     axis: Vector = (0.0, 0.0, 1.0)
     second_axis: Vector | None = None
     pitch: float = 0.0
-    length: float = 0.0
+    length: float = 0.0  # of a rod, in m
+    # start value of the angle of a helical loop, in rad: several turns of a screw are several positions
     turn: float = 0.0
 
     def __post_init__(self) -> None:

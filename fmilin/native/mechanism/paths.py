@@ -31,72 +31,40 @@ Ints = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class PathMotion:
-    """Lengths, rates and forces of all paths (p of them), and what they do.
+    """Lengths, rates and forces of all paths (p of them), and what they do."""
 
-    Attributes
-    ----------
-    L, L_rate, F : array, shape (..., p)
-    inverse : array, shape (..., k)
-        1 / |d| of the rows that are rods, 1 for others.
-    rod_rate : array, shape (..., k)
-        W' (V_b - V_a) of the rows.
-    sizes : array, shape (..., k)
-    joints : array, shape (..., n)
-        Forces on freedoms.
-    driven : array, shape (..., n)
-        Of these what actuators do.
-    inside : array, shape (..., n)
-        0 where the force of the actuators on a freedom is at its limit.
-    by_L, by_rate : array, shape (..., p)
-        Slopes of F.
-    by_u : array, shape (..., p)
-        Slope of each F by the control or activation that drives it.
-    """
-
-    L: Array
-    L_rate: Array
-    F: Array
-    inverse: Array
-    rod_rate: Array
-    sizes: Array
-    joints: Array
-    driven: Array
-    inside: Array
-    by_L: Array
-    by_rate: Array
-    by_u: Array
+    L: Array  # of shape (..., p)
+    L_rate: Array  # of shape (..., p)
+    F: Array  # of shape (..., p)
+    inverse: Array  # (..., k), 1 / |d| of the rows that are rods, 1 for others
+    rod_rate: Array  # (..., k), W' (V_b - V_a) of the rows
+    sizes: Array  # of shape (..., k)
+    joints: Array  # (..., n), forces on freedoms
+    driven: Array  # (..., n), of these what actuators do
+    inside: Array  # (..., n), 0 where the force of the actuators on a freedom is at its limit
+    by_L: Array  # (..., p), slopes of F
+    by_rate: Array  # (..., p), slopes of F
+    by_u: Array  # (..., p), slope of each F by the control or activation that drives it
 
 
 @dataclass(frozen=True)
 class PathColumns:
-    """Derivatives by theta (..., p, n), v (..., p, n) and u (..., p, nu).
+    """Derivatives by theta (..., p, n), v (..., p, n) and u (..., p, nu)."""
 
-    Attributes
-    ----------
-    L_q, J : array, shape (..., p, n)
-        dL/dtheta and dL'/dv.
-    rate_q : array, shape (..., p, n)
-        dL'/dtheta.
-    F_q, F_v, F_u : array
-    s_q, s_v, s_u : array, shape (..., k, n or nu)
-        Of the sizes of the rows.
-    joints_q, joints_v, joints_u : array, shape (..., n, n or nu)
-    driven_q, driven_v, driven_u : array
-        Of these what actuators do.
-    """
-
-    L_q: Array
-    J: Array
-    rate_q: Array
+    L_q: Array  # (..., p, n), dL/dtheta
+    J: Array  # (..., p, n), dL'/dv
+    rate_q: Array  # (..., p, n), dL'/dtheta
     F_q: Array
     F_v: Array
     F_u: Array
+    # s_q, s_v, s_u: (..., k, n or nu), of the sizes of the rows
     s_q: Array
     s_v: Array
     s_u: Array
-    joints_q: Array
-    joints_v: Array
-    joints_u: Array
+    joints_q: Array  # of shape (..., n, n or nu)
+    joints_v: Array  # of shape (..., n, n or nu)
+    joints_u: Array  # of shape (..., n, n or nu)
+    # driven_q, driven_v, driven_u: of these what actuators do
     driven_q: Array
     driven_v: Array
     driven_u: Array
@@ -172,31 +140,15 @@ class Paths:
 
 @dataclass(frozen=True)
 class FixedPaths:
-    """Paths as constant arrays: ``first`` tendons, then actuators.
-
-    Attributes
-    ----------
-    rows, rods : array of int, shape (k,)
-        Among all rows, and among rods.
-    is_rod : array, shape (k,)
-    weights : array, shape (p, k)
-    J, slopes : array, shape (p, n)
-        Of L' by v, and of L by displacements of freedoms.
-    control, force, limits : array, shape (a, 2), (a, 2), (n, 2)
-        Limits of controls, of forces, and of the forces of all actuators on a freedom.
-    inputs, column : array of int, shape (a,)
-        The input of each actuator, and what drives it among (u, activations).
-    dynamic : array of int
-        The actuators with activations.
-    nu : int
-        Number of all inputs.
-    """
+    """Paths as constant arrays: ``first`` tendons, then actuators."""
 
     first: int
+    # rows, rods: (k,), among all rows, and among rods
     rows: Ints
-    is_rod: Floats
+    is_rod: Floats  # shape (k,)
     rods: Ints
-    weights: Floats
+    weights: Floats  # shape (p, k)
+    # J, slopes: (p, n), of L' by v, and of L by displacements of freedoms
     J: Floats
     slopes: Floats
     coordinate: Ints
@@ -205,15 +157,17 @@ class FixedPaths:
     rest: Floats
     gain: Floats
     bias: Floats
-    force: Floats
+    force: Floats  # shape (a, 2)
     column: Ints
-    control: Floats
+    # control, force, limits: limits of controls, of forces, and of the forces of all actuators on a freedom
+    control: Floats  # shape (a, 2)
+    # inputs, column: (a,), the input of each actuator, and what drives it among (u, activations)
     inputs: Ints
-    dynamic: Ints
+    dynamic: Ints  # the actuators with activations
     decay: Floats
     rise: Floats
-    limits: Floats
-    nu: int
+    limits: Floats  # shape (n, 2)
+    nu: int  # number of all inputs
 
     @property
     def smooth(self) -> bool:
@@ -228,12 +182,7 @@ class FixedPaths:
     ) -> PathMotion:
         """Return what q (..., n_q), v (..., n) and (u, activations) determine; V are the links' velocities.
 
-        Parameters
-        ----------
-        q, v, u : array
-        moving : MarkerMotion, RowMotion and array (..., N + 1, 6)
-            Points, wrenches and velocities of the links.
-        rows : FixedRows
+        ``moving``: points, wrenches and velocities of the links.
         """
         now, wrenches, V = moving
         inverse, length, rate = self._of_rows(now, wrenches, V, rows)

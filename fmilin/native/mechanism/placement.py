@@ -22,23 +22,11 @@ ORTHONORMAL = 1e-9
 
 @dataclass(frozen=True)
 class Placement:
-    """A frame: its origin and its axes, seen from another frame.
+    """A frame: its origin and its axes, seen from another frame."""
 
-    Parameters
-    ----------
-    position : sequence of 3 floats
-        The origin, in m.
-    rotation : 3 x 3 numbers
-        Its columns are the axes of the frame; :meth:`from_rpy`, :meth:`from_axis` and :meth:`from_quaternion`
-        build it.
-
-    Raises
-    ------
-    ModelError
-        When the sizes are wrong, a number is not finite, or the matrix is no rotation.
-    """
-
-    position: Vector = (0.0, 0.0, 0.0)
+    position: Vector = (0.0, 0.0, 0.0)  # the origin, in m
+    # 3 x 3 numbers, its columns are the axes of the frame; :meth:`from_rpy`, :meth:`from_axis` and
+    # :meth:`from_quaternion` build it
     rotation: Any = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
     def __post_init__(self) -> None:
@@ -98,13 +86,7 @@ class Placement:
 
 
 def vector(values: Any, what: str) -> Vector:
-    """Return three finite floats.
-
-    Raises
-    ------
-    ModelError
-        When they are not three finite numbers; ``what`` begins the sentence.
-    """
+    """Return three finite floats."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -120,13 +102,7 @@ def skew(w: Numbers) -> NDArray[np.float64]:
 
 
 def turned_about(axis: Numbers, angle: float) -> NDArray[np.float64]:
-    """Return the rotation by ``angle`` rad about ``axis`` (A.1.3), shape (3, 3).
-
-    Raises
-    ------
-    ModelError
-        When the axis is zero.
-    """
+    """Return the rotation by ``angle`` rad about ``axis`` (A.1.3), shape (3, 3)."""
     a = np.array(vector(axis, "An axis"))
     if not a.any():
         raise ModelError("An axis of rotation must not be zero.")

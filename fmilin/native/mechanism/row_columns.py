@@ -27,46 +27,26 @@ __all__ = ["RowColumns", "RowDerivatives", "Slots"]
 
 @dataclass(frozen=True)
 class RowColumns:
-    """Derivatives of all rows at given relative accelerations A = Vdot_b - Vdot_a.
+    """Derivatives of all rows at given relative accelerations A = Vdot_b - Vdot_a."""
 
-    Attributes
-    ----------
-    c_q, c_v : array, shape (..., R, n)
-        Of W' A + Wdot' (V_b - V_a), with respect to theta and v.
-    rate_q : array, shape (..., R, n)
-        Of W' (V_b - V_a), with respect to theta.
-    """
-
+    # c_q, c_v: (..., R, n), of W' A + Wdot' (V_b - V_a), with respect to theta and v
     c_q: Array
     c_v: Array
-    rate_q: Array
+    rate_q: Array  # (..., R, n), of W' (V_b - V_a), with respect to theta
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The first markers of all rows, then the second ones.
+    """The first markers of all rows, then the second ones."""
 
-    Attributes
-    ----------
-    z : array, shape (..., 2 R, 3)
-    F, F_dot : array, shape (..., 2 R, 3, 6)
-        With f = F X + Fdot Y and f' = F Y.
-    """
-
-    z: Array
+    z: Array  # of shape (..., 2 R, 3)
+    # F, F_dot: (..., 2 R, 3, 6), with f = F X + Fdot Y and f' = F Y
     F: Array
     F_dot: Array
 
 
 class RowDerivatives:
-    """The derivatives of fixed rows.
-
-    Parameters
-    ----------
-    tree : Tree
-    rows : FixedRows
-    markers : FixedMarkers
-    """
+    """The derivatives of fixed rows."""
 
     def __init__(self, tree: Tree, rows: FixedRows, markers: FixedMarkers) -> None:
         self.tree, self.rows, self.markers = tree, rows, markers

@@ -133,26 +133,13 @@ class RowMotion:
 
 @dataclass(frozen=True)
 class FixedRows:
-    """Rows as constant arrays, in the order lines, rods, couples, hinges.
+    """Rows as constant arrays, in the order lines, rods, couples, hinges."""
 
-    Attributes
-    ----------
-    sizes : tuple of 4 int
-    a, b : array of int, shape (R,)
-        Links.
-    sigma : array, shape (R, n)
-        1 where a freedom moves b alone, -1 where it moves a alone.
-    spread : array, shape (N + 1, R)
-        1 at the link b of a row, -1 at a.
-    constant : array, shape (R, n), or None
-        What couplings of joints add to the Jacobian.
-    """
-
-    sizes: tuple[int, int, int, int]
-    a: Ints
-    b: Ints
-    sigma: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    sizes: tuple[int, int, int, int]  # 4 integers
+    a: Ints  # (R,), links
+    b: Ints  # (R,), links
+    sigma: NDArray[np.float64]  # (R, n), 1 where a freedom moves b alone, -1 where it moves a alone
+    spread: NDArray[np.float64]  # (N + 1, R), 1 at the link b of a row, -1 at a
     line_points: Ints
     line_directions: Ints
     rod_first: Ints
@@ -160,7 +147,7 @@ class FixedRows:
     couple_directions: Ints
     hinge_first: Ints
     hinge_second: Ints
-    constant: NDArray[np.float64] | None
+    constant: NDArray[np.float64] | None  # (R, n), what couplings of joints add to the Jacobian
 
     def __len__(self) -> int:
         return len(self.a)

@@ -20,20 +20,12 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 @dataclass(frozen=True)
 class Places:
-    """Lines of the named parts of a file.
-
-    Parameters
-    ----------
-    file : Path
-    lines : mapping of str to sequence of int
-        All lines in which something of that name is described.
-    beside : Places, optional
-        The same for a second file.
-    """
+    """Lines of the named parts of a file."""
 
     file: Path
+    # all lines in which something of that name is described
     lines: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    beside: Places | None = None
+    beside: Places | None = None  # the same for a second file
 
     def wrong(self, line: int | None, what: str) -> ModelError:
         """Return the error that something is wrong in a line; ``what`` is a sentence without its full stop."""

@@ -42,101 +42,53 @@ __all__ = ["Columns", "Solution", "State", "System", "rates_of"]
 
 @dataclass(frozen=True)
 class State:
-    """Everything that positions and velocities determine.
+    """Everything that positions and velocities determine."""
 
-    Attributes
-    ----------
-    q, v, u : array, shape (..., n_q), (..., n), (..., nu)
-        u are the inputs, then the activations of actuators.
-    at : Velocities
-    inertia : Inertia
-    I_c : array, shape (..., n, 6, 6)
-    now : MarkerMotion
-    rows : RowMotion
-    A : array, shape (..., N + 1, 6)
-        Vdot of the links for vdot = 0.
-    s : array, shape (..., R)
-        Sizes of the wrenches of springs and inputs.
-    M : array, shape (..., n, n)
-    G : array, shape (..., m, n)
-    F : array, shape (..., n)
-        tau - tau_NE(q, v, 0).
-    c : array, shape (..., m)
-        Gdot v.
-    drives : PathMotion or None
-        Of tendons and actuators.
-    """
-
-    q: Array
-    v: Array
-    u: Array
+    # q, v, u: u are the inputs, then the activations of actuators
+    q: Array  # shape (..., n_q)
+    v: Array  # shape (..., n)
+    u: Array  # shape (..., nu)
     at: Velocities
     inertia: Inertia
-    I_c: Array
+    I_c: Array  # of shape (..., n, 6, 6)
     now: MarkerMotion
     rows: RowMotion
-    A: Array
-    s: Array
-    M: Array
-    G: Array
-    F: Array
-    c: Array
-    drives: PathMotion | None = None
+    A: Array  # (..., N + 1, 6), vdot of the links for vdot = 0
+    s: Array  # (..., R), sizes of the wrenches of springs and inputs
+    M: Array  # of shape (..., n, n)
+    G: Array  # of shape (..., m, n)
+    F: Array  # (..., n), tau - tau_NE(q, v, 0)
+    c: Array  # (..., m), gdot v
+    drives: PathMotion | None = None  # of tendons and actuators
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Accelerations and multipliers.
-
-    Attributes
-    ----------
-    state : State
-    used : array of int
-        The independent constraints; all of them where these depend on each other.
-    v_dot : array, shape (..., n)
-    multipliers : array, shape (..., m)
-        Zero for constraints that were left out.
-    A : array, shape (..., N + 1, 6)
-        Vdot.
-    factors : NullSpaceFactors
-        Of M and the rows ``used`` of G; None where accelerations are symbols.
-    """
+    """Accelerations and multipliers."""
 
     state: State
-    used: Array
-    v_dot: Array
-    multipliers: Array
-    A: Array
-    factors: Any = None
+    used: Array  # the independent constraints; all of them where these depend on each other
+    v_dot: Array  # of shape (..., n)
+    multipliers: Array  # (..., m), zero for constraints that were left out
+    A: Array  # (..., N + 1, 6), vdot
+    factors: Any = None  # of M and the rows ``used`` of G; None where accelerations are symbols
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Derivatives of the equations at a solution.
+    """Derivatives of the equations at a solution."""
 
-    Attributes
-    ----------
-    rho_q, rho_v : array, shape (..., n, n)
-        Of M vdot + tau_NE(q, v, 0) + G' lambda - tau, with respect to theta and v; vdot and lambda held.
-    rho_u : array, shape (..., n, nu)
-    c_q, c_v : array, shape (..., m, n)
-        Of G vdot + Gdot v.
-    rate_q : array, shape (..., m, n)
-        d(G v)/dtheta.
-    motion : Motion
-    stretch : tuple of two arrays, shape (..., ns, n)
-        Of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta.
-    forces : ForceColumns
-    drives : PathColumns or None
-    """
-
+    # rho_q, rho_v: (..., n, n), of M vdot + tau_NE(q, v, 0) + G' lambda - tau, with respect to theta and v; vdot and
+    # lambda held
     rho_q: Array
     rho_v: Array
-    rho_u: Array
+    rho_u: Array  # of shape (..., n, nu)
+    # c_q, c_v: (..., m, n), of G vdot + Gdot v
     c_q: Array
     c_v: Array
-    rate_q: Array
+    rate_q: Array  # (..., m, n), d(G v)/dtheta
     motion: Motion
+    # each (..., ns, n), of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta
     stretch: tuple[Array, Array]
     forces: ForceColumns
     drives: PathColumns | None = None
@@ -153,30 +105,8 @@ def rates_of(system: System, solution: Solution) -> Array:
 class System:
     """A description made ready to compute.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-    without : collection of (str, int)
-        Constraints to leave out, by loop and number.
-
-    Attributes
-    ----------
-    tree, markers, rows, forces
-        Constant arrays.
-    loop_constraints : list of LoopConstraint
-        m constraints, the m_q on positions first.
-    places : array of int, shape (m,)
-        Their rows.
-    g : PositionValues
-    gravity : array, shape (3,)
-    armature : array, shape (n,)
-    paths : FixedPaths or None
-        Of tendons and actuators.
-    activation_names : tuple of str
-    nu : int
-        Number of inputs and activations.
-    acceleration_names : list of str
-        ``der(v)`` for each velocity.
+    Shapes: places (m,), their rows; gravity (3,); armature (n,). ``without``: constraints to leave out, by loop and
+    number. ``loop_constraints``: m constraints, the m_q on positions first. ``nu``: number of inputs and activations.
     """
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:

@@ -68,32 +68,16 @@ _PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placem
 
 @dataclass(frozen=True)
 class Parts:
-    """What a file says, not yet put together: a URDF file may bring more.
+    """What a file says, not yet put together: a URDF file may bring more."""
 
-    Parameters
-    ----------
-    content : dict
-        The file's tables, checked against the schema; what is left out is left out here, too.
-    fields : dict
-        ``bodies``, ``joints``, ... as in :class:`MechanismDescription`.
-    places : Places
-    lines : Lines
-    """
-
-    content: dict[str, Any]
-    fields: dict[str, Any]
+    content: dict[str, Any]  # the file's tables, checked against the schema; what is left out is left out here, too
+    fields: dict[str, Any]  # ``bodies``, ``joints``, ... as in :class:`MechanismDescription`
     places: Places
     lines: Lines
 
 
 def description_of(parts: Parts) -> MechanismDescription:
-    """Put together a mechanism of which one file describes all.
-
-    Raises
-    ------
-    ModelError
-        When its parts do not fit each other; with their lines.
-    """
+    """Put together a mechanism of which one file describes all."""
     given = parts.content
     if given.get("joint_setting"):
         line = parts.lines.find(("joint_setting", 0))
@@ -109,13 +93,7 @@ def description_of(parts: Parts) -> MechanismDescription:
 
 
 def read_parts(path: Path) -> Parts:
-    """Read the parts of a mechanism from a TOML file.
-
-    Raises
-    ------
-    ModelError
-        When the file cannot be read or a table is wrong; with the line and the part.
-    """
+    """Read the parts of a mechanism from a TOML file."""
     text, table = _table(path)
     lines = lines_of(text)
     named: dict[str, list[int]] = {}
@@ -336,12 +314,6 @@ def _tupled(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_settings(joint: Joint, setting: dict[str, Any], angle_unit: str = "rad") -> Joint:
-    """Return a joint with the values of a ``[[joint_setting]]`` table, its angles in this unit.
-
-    Raises
-    ------
-    ModelError
-        When the values do not fit the joint.
-    """
+    """Return a joint with the values of a ``[[joint_setting]]`` table, its angles in this unit."""
     values = setting if angle_unit == "rad" else setting_in_radians(joint.type, setting)
     return replace(joint, **_tupled({k: v for k, v in values.items() if k != "joint"}))

@@ -21,15 +21,9 @@ _SCALAR = re.compile(r"[^\s,\]}#][^,\]}#\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Where the keys of a TOML text stand.
+    """Where the keys of a TOML text stand."""
 
-    Parameters
-    ----------
-    of : mapping of Place to int
-        Line numbers, from 1.
-    """
-
-    of: Mapping[Place, int]
+    of: Mapping[Place, int]  # line numbers, from 1
 
     def find(self, place: Sequence[str | int]) -> int | None:
         r"""Return the line of a value, or of the nearest table around it; None for the file itself.
@@ -47,13 +41,8 @@ class Lines:
 def lines_of(text: str) -> Lines:
     r"""Return where every key of a TOML text stands.
 
-    Parameters
-    ----------
-    text : str
-        Valid TOML: read it with ``tomllib`` first. Of anything else, what could be understood is returned.
+    ``text``: valid TOML: read it with ``tomllib`` first. Of anything else, what could be understood is returned.
 
-    Examples
-    --------
     >>> lines = lines_of('[[body]]\nmass = 1\n[[body]]\nname = "rod"\ninertia = {xx = 1,\n  yy = 2}')
     >>> lines.of["body", 1, "name"], lines.of["body", 1, "inertia", "yy"]
     (4, 6)

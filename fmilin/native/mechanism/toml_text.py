@@ -21,8 +21,6 @@ def toml_text(description: MechanismDescription) -> str:
 
     Values that equal their default are left out.
 
-    Examples
-    --------
     >>> from fmilin.models.mechanism import Body, Joint, MechanismDescription
     >>> rod = Body("rod", 1.0, center=(0.5, 0, 0))
     >>> print(toml_text(MechanismDescription("swing", [rod], [Joint("pin", "revolute", "ground", "rod")])))

@@ -39,13 +39,6 @@ def in_graph(
 
     Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
     that are determined, and whatever the constraints observe are further named quantities.
-
-    Parameters
-    ----------
-    evaluator : MechanismEvaluator
-        Of these quantities.
-    found : Independence
-    outputs, observed : sequence of Quantity
     """
     system = evaluator.system
     states, inputs = state_signals(system), input_signals(system)

@@ -29,66 +29,32 @@ Ints = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Tree:
-    """Links 0 (the ground) .. N in the order of their depth, n freedoms, n_q position coordinates.
+    """Links 0 (the ground) .. N in the order of their depth, n freedoms, n_q position coordinates."""
 
-    Attributes
-    ----------
-    P : array of int, shape (N + 1,)
-        Parent P_i of each link; that of the ground is the ground.
-    levels : tuple of (int, int)
-        Links of the same depth, as ranges.
-    L : array of int, shape (n,)
-        The link that each freedom moves.
-    axes : array, shape (n, 6)
-        Screw of each freedom, in the frame of its link.
-    M : array, shape (N + 1, 4, 4)
-        Fixed transformations from the parent's frame to the zero position of the joint.
-    turn : arrays, three of shape (N + 1, 4, 4)
-        f = M + turn[0] sin q + turn[1] (1 - cos q) + turn[2] q for links on a screw.
-    coordinate : array of int, shape (N + 1,)
-        Position coordinate of links on a screw; the first of four for a ball.
-    balls : array of int, shape (nb,)
-        Links on balls.
-    ball_speeds, ball_coordinates : array of int, shapes (nb, 3), (nb, 4)
-    screw_speeds, screw_coordinates : array of int
-        Freedoms on screws, and their position coordinates.
-    inertia : array, shape (N + 1, 4, 4)
-        Pseudo-inertia of all that is fixed to a link; zero for the ground.
-    above : array, shape (N + 1, n)
-        1 where a freedom moves a link.
-    below : array, shape (n, N + 1)
-        1 where a link is in the subtree of a freedom's link.
-    same, strict : array, shape (n, n)
-        1 at (k, j) where both move the same link first; where the link of j lies beyond that of k.
-    place : dict of str to (int, array (4, 4))
-        Link of each body, and the body's frame in it.
-    state_names : tuple of tuple of str
-        Of positions and of velocities.
-    speeds_of, coordinates_of : dict of str to range
-        Of each joint.
-    """
-
-    P: Ints
-    levels: tuple[tuple[int, int], ...]
-    L: Ints
-    axes: Floats
-    M: Floats
+    P: Ints  # (N + 1,), parent P_i of each link; that of the ground is the ground
+    levels: tuple[tuple[int, int], ...]  # links of the same depth, as ranges
+    L: Ints  # (n,), the link that each freedom moves
+    axes: Floats  # (n, 6), screw of each freedom, in the frame of its link
+    M: Floats  # (N + 1, 4, 4), fixed transformations from the parent's frame to the zero position of the joint
+    # (N + 1, 4, 4), f = M + turn[0] sin q + turn[1] (1 - cos q) + turn[2] q for links on a screw
     turn: tuple[Floats, Floats, Floats]
-    coordinate: Ints
-    balls: Ints
-    ball_speeds: Ints
-    ball_coordinates: Ints
+    coordinate: Ints  # (N + 1,), position coordinate of links on a screw; the first of four for a ball
+    balls: Ints  # (nb,), links on balls
+    ball_speeds: Ints  # shape (nb, 3)
+    ball_coordinates: Ints  # shape (nb, 4)
+    # screw_speeds, screw_coordinates: freedoms on screws, and their position coordinates
     screw_speeds: Ints
     screw_coordinates: Ints
-    inertia: Floats
-    above: Floats
-    below: Floats
+    inertia: Floats  # (N + 1, 4, 4), pseudo-inertia of all that is fixed to a link; zero for the ground
+    above: Floats  # (N + 1, n), 1 where a freedom moves a link
+    below: Floats  # (n, N + 1), 1 where a link is in the subtree of a freedom's link
+    # same, strict: (n, n), 1 at (k, j) where both move the same link first; where the link of j lies beyond that of k
     same: Floats
     strict: Floats
-    place: dict[str, tuple[int, Floats]]
-    state_names: tuple[tuple[str, ...], tuple[str, ...]]
-    speeds_of: dict[str, range]
-    coordinates_of: dict[str, range]
+    place: dict[str, tuple[int, Floats]]  # link of each body, and the body's frame in it
+    state_names: tuple[tuple[str, ...], tuple[str, ...]]  # of positions and of velocities
+    speeds_of: dict[str, range]  # of each joint
+    coordinates_of: dict[str, range]  # of each joint
 
     def speeds_at(self, coordinates: Iterable[int]) -> list[int]:
         """Return the freedoms whose speeds are the rates of position coordinates; those of balls have none."""

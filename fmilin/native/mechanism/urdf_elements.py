@@ -107,17 +107,7 @@ class UrdfTree:
 
 
 def read_urdf(path: Path) -> UrdfTree:
-    """Read a URDF file.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    ModelError
-        When it cannot be read, is no XML, or lacks something; with the line.
-    """
+    """Read a URDF file."""
     root = _root(path)
     where = str(path)
     unknown: dict[str, str] = {}

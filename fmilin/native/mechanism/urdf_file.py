@@ -65,26 +65,12 @@ def read_urdf_description(
     other joint with one freedom has a force or torque ``JOINT.force`` or ``JOINT.torque`` as input, and without
     ``[[sensor]]`` tables its position is an output.
 
-    Parameters
-    ----------
-    path : Path
-    parts : Parts, optional
-        What a TOML file adds: loops, springs, inputs, sensors, gravity, values for joints; further bodies and joints.
-    floating_base : bool
-        The root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where the file
-        has that name already); ``floating_base = true`` in the TOML file says the same.
-
-    Returns
-    -------
-    MechanismDescription
-        What was left out (friction) or is doubtful (inertias) among its remarks.
-    Places
-        Where its parts stand in the files, for messages.
-
-    Raises
-    ------
-    ModelError
-        When a file cannot be read or something in it is wrong; with the line and the link or joint.
+    parts: what a TOML file adds: loops, springs, inputs, sensors, gravity, values for joints; further bodies and
+        joints.
+    floating_base: the root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where
+        the file has that name already); ``floating_base = true`` in the TOML file says the same.
+    What was left out (friction) or is doubtful (inertias) is among the remarks of the description. ``Places``: where
+        its parts stand in the files, for messages.
     """
     tree = read_urdf(path)
     named: dict[str, list[int]] = {}

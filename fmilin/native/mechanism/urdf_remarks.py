@@ -15,24 +15,13 @@ SHOWN = 8
 
 @dataclass
 class UrdfRemarks:
-    """Collects what there is to say.
+    """Collects what there is to say."""
 
-    Attributes
-    ----------
-    massless : list of str
-        Links with a mass of 0.
-    beyond : dict of str to float
-        By which part of it the largest moment of a link exceeds the sum of the others.
-    negative : dict of str to float
-        The negative moment of a link, in kg m2.
-    astray : list of str
-        Sentences about joints that mimic what is not there.
-    """
-
-    massless: list[str] = field(default_factory=list)
+    massless: list[str] = field(default_factory=list)  # links with a mass of 0
+    # by which part of it the largest moment of a link exceeds the sum of the others
     beyond: dict[str, float] = field(default_factory=dict)
-    negative: dict[str, float] = field(default_factory=dict)
-    astray: list[str] = field(default_factory=list)
+    negative: dict[str, float] = field(default_factory=dict)  # the negative moment of a link, in kg m2
+    astray: list[str] = field(default_factory=list)  # sentences about joints that mimic what is not there
 
     def told(self, tree: UrdfTree) -> list[str]:
         """Return the remarks, one of each kind."""

@@ -22,22 +22,13 @@ FLAT = 1e-7
 
 @dataclass(frozen=True)
 class Rims:
-    """Wheels as constant arrays.
+    """Wheels as constant arrays."""
 
-    Attributes
-    ----------
-    centers, axles : array of int, shape (k,)
-        Points and directions.
-    normals : array, shape (k, 3)
-    radii, tubes : array, shape (k,)
-        r and rho.
-    """
-
-    centers: NDArray[np.intp]
-    axles: NDArray[np.intp]
-    normals: Floats
-    radii: Floats
-    tubes: Floats
+    centers: NDArray[np.intp]  # (k,), points
+    axles: NDArray[np.intp]  # (k,), directions
+    normals: Floats  # shape (k, 3)
+    radii: Floats  # (k,), r
+    tubes: Floats  # (k,), rho
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -68,12 +59,7 @@ class Rims:
         return self.radii[:, None] * (N_dot / s**3 * (e - N * self.normals) + N / s * e_dot)
 
     def on_axle(self, e: Array, e_dot: Array, f: Array, f_rate: Array) -> tuple[Array, Array]:
-        """Return the gradients by e and e' of f . down + f_rate . down_rate.
-
-        Parameters
-        ----------
-        e, e_dot, f, f_rate : array, shape (..., k, 3)
-        """
+        """Return the gradients by e and e' of f . down + f_rate . down_rate; e, e_dot, f, f_rate (..., k, 3)."""
         s, N = (a[..., None] for a in self._lean(e))
         n, N_dot = self.normals, self._along_normal(e_dot)
         across = e - N * n

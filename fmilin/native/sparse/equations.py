@@ -20,16 +20,10 @@ __all__ = ["NumericEquations", "Output", "Slopes"]
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """Values of the slopes of e = f - M a - G' lambda at held a and lambda, on the patterns of the equations.
+    """Values of the slopes of e = f - M a - G' lambda at held a and lambda, on the patterns of the equations."""
 
-    Parameters
-    ----------
-    e_q, e_v : array, shape (k,)
-        On ``pattern_e_q`` and ``pattern_e_v``.
-    """
-
-    e_q: FloatArray
-    e_v: FloatArray
+    e_q: FloatArray  # (k,), on ``pattern_e_q`` and ``pattern_e_v``
+    e_v: FloatArray  # (k,), on ``pattern_e_q`` and ``pattern_e_v``
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +36,24 @@ class Output:
 
 
 class NumericEquations(ABC):
-    """Lagrange's equations as numbers. All methods are for one point; time does not enter.
-
-    Attributes
-    ----------
-    name, description : str
-    n, m : int
-        Numbers of coordinates and of constraints.
-    pattern_M : Pattern, shape (n, n)
-    pattern_G : Pattern, shape (m, n)
-        Of G, and of d(G v)/dq, too.
-    pattern_e_q, pattern_e_v : Pattern, shape (n, n)
-    input_matrix : array, shape (n, nu)
-        B = df/du: inputs enter f linearly.
-    inputs : sequence of Signal
-    outputs, further : mapping of str to Signal
-        The outputs by name, and quantities that may be asked for as outputs.
-    parameters : mapping of str to float
-        Constants that the constraints' expressions use.
-    independent : tuple of str
-        Recommended coordinates and velocities.
-    """
+    """Lagrange's equations as numbers. All methods are for one point; time does not enter."""
 
     name: str
     description: str
+    # n, m: numbers of coordinates and of constraints
     n: int
     m: int
-    pattern_M: Pattern
-    pattern_G: Pattern
-    pattern_e_q: Pattern
-    pattern_e_v: Pattern
-    input_matrix: FloatArray
+    pattern_M: Pattern  # shape (n, n)
+    pattern_G: Pattern  # (m, n), of G, and of d(G v)/dq, too
+    pattern_e_q: Pattern  # shape (n, n)
+    pattern_e_v: Pattern  # shape (n, n)
+    input_matrix: FloatArray  # (n, nu), B = df/du: inputs enter f linearly
     inputs: Sequence[Signal]
+    # outputs, further: the outputs by name, and quantities that may be asked for as outputs
     outputs: Mapping[str, Signal]
     further: Mapping[str, Signal]
-    parameters: Mapping[str, float]
-    independent: tuple[str, ...]
+    parameters: Mapping[str, float]  # constants that the constraints' expressions use
+    independent: tuple[str, ...]  # recommended coordinates and velocities
 
     @abstractmethod
     def coordinates(self) -> list[Signal]:

@@ -37,12 +37,6 @@ class State:
 class NumericModel(NativeModel):
     """A Model made of :class:`~fmilin.models.sparse.NumericEquations`; its states are (q, v).
 
-    Parameters
-    ----------
-    equations : NumericEquations
-
-    Notes
-    -----
     Names and constraint expressions are made when they are first asked for: at 80,000 states they take longer
     than a linearization.
     """
@@ -59,26 +53,14 @@ class NumericModel(NativeModel):
 
     @cached_property
     def constraints(self) -> Constraints:  # type: ignore[override]
-        """The equations' own, or those that were chosen instead.
-
-        Raises
-        ------
-        UsageError
-            When there are too many states for the procedures that ask for them: these work with full matrices.
-        """
+        """The equations' own, or those that were chosen instead."""
         self.engine.require_dense("What the general procedures need")
         return super().constraints
 
     sparse = True
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm:
-        """Return the equations of motion taken apart at a point.
-
-        Raises
-        ------
-        NumericalError
-            At a singular configuration.
-        """
+        """Return the equations of motion taken apart at a point."""
         from scipy.sparse import csc_array
 
         del t
@@ -160,13 +142,7 @@ class _SparseEngine(NativeEngine):
         return _SparseEvaluator(self, outputs, observed)
 
     def solved(self, x: FloatArray, u: FloatArray) -> tuple[State, SaddleFactors]:
-        """Return a point solved for accelerations and multipliers, and what solves for their slopes.
-
-        Raises
-        ------
-        NumericalError
-            At a singular configuration.
-        """
+        """Return a point solved for accelerations and multipliers, and what solves for their slopes."""
         eq, n = self.equations, self.equations.n
         q, v = x[:n], x[n:]
         factors = self._saddle.factorized(eq.mass(q), eq.jacobian(q))
@@ -181,13 +157,7 @@ class _SparseEngine(NativeEngine):
         return eq.rate_slopes(s.q, s.a) + eq.bend_slopes(s.q, s.v), 2.0 * eq.rate_slopes(s.q, s.v)
 
     def require_dense(self, what: str) -> None:
-        """Refuse what would need dense matrices of too many coordinates.
-
-        Raises
-        ------
-        UsageError
-            Beyond :data:`LARGEST_FORM` coordinates.
-        """
+        """Refuse what would need dense matrices of too many coordinates."""
         if self.equations.n > LARGEST_FORM:
             raise UsageError(
                 f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Ask for "
@@ -230,11 +200,6 @@ class _SparseEvaluator(QuantityEvaluator):
         Differentiating the equations of motion, with e = f - M a - G' lambda at held a and lambda,
 
             [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
-
-        Raises
-        ------
-        NumericalError
-            At a singular configuration.
         """
         del t
         eq, n = self._engine.equations, self._engine.equations.n
@@ -249,15 +214,7 @@ class _SparseEvaluator(QuantityEvaluator):
         return np.vstack((dv, w[:n])), self._slopes(self._outputs, s, moved), self._slopes(self._observed, s, moved)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
-        """Return the equations taken apart as dense matrices.
-
-        Raises
-        ------
-        UsageError
-            When they are too large for that.
-        NumericalError
-            At a singular configuration.
-        """
+        """Return the equations taken apart as dense matrices."""
         del t
         eq, n, m, k = self._engine.equations, self._engine.equations.n, self._engine.equations.m, len(u)
         self._engine.require_dense("The dense form of the equations")

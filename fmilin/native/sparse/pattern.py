@@ -22,13 +22,8 @@ class Pattern:
 
     A place may occur several times: its values are added, as finite elements are.
 
-    Parameters
-    ----------
-    rows, columns : array of int, shape (k,)
-    shape : tuple of int
+    Shapes: rows, columns (k,).
 
-    Examples
-    --------
     >>> pattern = Pattern([0, 1, 1], [0, 1, 1], (2, 2))
     >>> pattern.dense(np.array([1.0, 2.0, 3.0])).tolist()
     [[1.0, 0.0], [0.0, 5.0]]

@@ -18,12 +18,7 @@ __all__ = ["SaddleFactors", "SaddlePoint"]
 class SaddlePoint:
     """[[M, G'], [G, 0]] (v'; lambda) = (b1; b2), for one pattern and any number of points.
 
-    Parameters
-    ----------
-    M : Pattern, shape (n, n)
-    G : Pattern, shape (m, n)
-    subject : str
-        For the message when it is singular.
+    Shapes: M (n, n), G (m, n). ``subject``: for the message when it is singular.
     """
 
     def __init__(self, M: Pattern, G: Pattern, subject: str) -> None:
@@ -34,13 +29,7 @@ class SaddlePoint:
         self.pattern = Pattern.joined([(M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
 
     def factorized(self, mass: FloatArray, jacobian: FloatArray) -> SaddleFactors:
-        """Return the factors at one point, from the values of M and G.
-
-        Raises
-        ------
-        NumericalError
-            When the matrix is singular or holds a NaN.
-        """
+        """Return the factors at one point, from the values of M and G."""
         values = np.concatenate((mass, jacobian, jacobian))
         is_small = self.pattern.shape[0] <= LARGEST_DENSE
         W = self.pattern.dense(values) if is_small else self.pattern.sparse(values)
@@ -55,20 +44,14 @@ class SaddleFactors:
     """The factorized matrix; what a constraint on a single coordinate says is taken from it alone.
 
     A coordinate that is held then has the acceleration zero, not one of 1e-17: rounding is no motion.
-
-    Parameters
-    ----------
-    factors : Factors
-    columns, rows : array of int
-        Coordinates that a constraint determines alone, and the places of these constraints in the right-hand side.
-    entries : array
-        Their entries of G.
     """
 
     factors: Factors
+    # columns, rows: coordinates that a constraint determines alone, and the places of these constraints in the
+    # right-hand side
     columns: NDArray[np.intp]
     rows: NDArray[np.intp]
-    entries: FloatArray
+    entries: FloatArray  # their entries of G
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (v'; lambda) for a right-hand side of shape (n + m,) or (n + m, k)."""

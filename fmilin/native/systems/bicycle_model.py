@@ -43,24 +43,8 @@ def bicycle(speed: float = 4.6, *, parameters: Mapping[str, float] | None = None
     between frame and fork, and ``rear_torque`` between frame and rear wheel, in N m; the outputs ``lean`` and
     ``steer`` in rad, and ``speed`` = -r_R rear_rate in m/s.
 
-    Parameters
-    ----------
-    speed : float
-        In m/s.
-    parameters : mapping of str to float, optional
-        Other values than those of :data:`BENCHMARK`.
+    ``speed``: in m/s. ``parameters``: other values than those of :data:`BENCHMARK`.
 
-    Returns
-    -------
-    KaneModel
-
-    Raises
-    ------
-    UnknownNameError
-        When there is no such parameter.
-
-    Notes
-    -----
     Of the ten eigenvalues six are zero; the others are the weave pair, capsize and castering. With the benchmark's
     parameters the upright motion is stable between 4.292382 (weave) and 6.024262 m/s (capsize). The equations are
     derived when they are first needed, which takes a few seconds.

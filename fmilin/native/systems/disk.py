@@ -40,30 +40,12 @@ def rolling_disk(
     outputs are ``lean`` = q2 in rad, ``yaw_rate`` = q1' in rad/s and ``contact.y``, the lateral position of the
     contact in m.
 
-    Parameters
-    ----------
-    speed : float
-        v = -r q3' in m/s.
-    lean : float
-        q2 in rad, smaller than pi/2.
-    yaw_rate : float, optional
-        q1' in rad/s. When left out, 0 for an upright disk, and the slower of the two steady turns for a leaning
+    speed: v = -r q3' in m/s.
+    lean: q2 in rad, smaller than pi/2.
+    yaw_rate: q1' in rad/s. When left out, 0 for an upright disk, and the slower of the two steady turns for a leaning
         one. Any other value starts the disk at a consistent point that is no steady motion.
-    mass, radius, gravity : float
-        Parameters ``m``, ``r`` and ``g``, 1 each by default as in the source.
+    mass, radius, gravity: parameters ``m``, ``r`` and ``g``, 1 each by default as in the source.
 
-    Returns
-    -------
-    KaneModel
-
-    Raises
-    ------
-    UsageError
-        When the mass or the radius is not positive, the disk is flat on the ground, or there is no steady turn at this
-        speed and lean.
-
-    Notes
-    -----
     No steady motion of the disk is an equilibrium of its 12 states (q3, q4, u4 and u6 move), so the spectrum depends
     on the coordinates. In the recommended ones, q1..q5 and u1, u2, u3 as in the source, all rates are steady and
     two eigenvalues differ from zero,
@@ -103,18 +85,7 @@ def steady_yaw_rates(speed: float, lean: float, *, radius: float = 1.0, gravity:
 
     They are the roots of (g/r) sin(q2) + 3/2 cos(q2) q1' q3' + 5/4 cos(q2) sin(q2) q1'^2 = 0.
 
-    Parameters
-    ----------
-    speed : float
-        v = -r q3' in m/s.
-    lean : float
-        q2 in rad, not zero.
-    radius, gravity : float
-
-    Raises
-    ------
-    UsageError
-        When there is no steady turn: v^2 is smaller than 20/9 g r sin(q2) tan(q2), or the disk is upright.
+    ``speed``: v = -r q3' in m/s. ``lean``: q2 in rad, not zero.
     """
     if sin(lean) == 0:
         raise UsageError("An upright disk rolls straight on; a steady turn needs a lean.")

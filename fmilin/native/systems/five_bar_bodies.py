@@ -28,17 +28,8 @@ def five_bar_mechanism(*, singular: bool = False) -> Mechanism:
     The inputs are the torques of the supports on links 1 and 4, in N m. The outputs are the joint of links 2 and 3,
     ``middle.x`` and ``middle.y`` in m, and the energies in J. It starts at rest, which is no equilibrium.
 
-    Parameters
-    ----------
-    singular : bool
-        Start with all links on the x axis, where the constraints depend on each other.
+    ``singular``: start with all links on the x axis, where the constraints depend on each other.
 
-    Returns
-    -------
-    Mechanism
-
-    Examples
-    --------
     >>> five_bar_mechanism().states.names
     ('q1', 'q2', 'q3', 'q4', 'v1', 'v2', 'v3', 'v4')
     """

@@ -29,21 +29,11 @@ def five_bar(*, singular: bool = False) -> LagrangeModel:
     N m. The outputs are the joint of links 2 and 3, ``middle.x`` and ``middle.y`` in m, and ``kinetic_energy``,
     ``potential_energy`` and ``energy`` in J. It starts at rest, which is no equilibrium.
 
-    Parameters
-    ----------
-    singular : bool
-        Start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other and
-        the matrix of Lagrange's equations is singular: the accelerations of this model are then those that the
-        rounding of pi leads to. :class:`~fmilin.models.NullSpaceModel` gives those of least norm. Otherwise
-        start at the symmetric configuration of figure 3.1,
-        q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
+    singular: start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other and the
+        matrix of Lagrange's equations is singular: the accelerations of this model are then those that the rounding of
+        pi leads to. :class:`~fmilin.models.NullSpaceModel` gives those of least norm. Otherwise start at the symmetric
+        configuration of figure 3.1, q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
 
-    Returns
-    -------
-    LagrangeModel
-
-    Notes
-    -----
     With the absolute angles theta, the kinetic energy is 1/2 sum a_ij cos(theta_i - theta_j) theta_i' theta_j', so
 
         sum_j a_ij [cos(theta_i - theta_j) theta_j'' + sin(theta_i - theta_j) theta_j'^2]
@@ -53,8 +43,6 @@ def five_bar(*, singular: bool = False) -> LagrangeModel:
     a_ii = J_i + m_i l_i^2/4 + l_i^2 (m_(i+1) + ... + m_4). The singular configuration that the thesis prints,
     q = (pi, 0, 0, pi), closes the loop in no convention that its regular one obeys.
 
-    Examples
-    --------
     >>> model = five_bar()
     >>> model.states.names
     ('q1', 'q2', 'q3', 'q4', 'v1', 'v2', 'v3', 'v4')

@@ -32,24 +32,12 @@ J = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 @dataclass(frozen=True)
 class Rod:
-    """A straight uniform rod of circular section.
+    """A straight uniform rod of circular section."""
 
-    Parameters
-    ----------
-    length : float
-        In m.
-    radius : float
-        r in m: the area is pi r^2, its second moment pi r^4/4.
-    density : float
-        In kg/m3.
-    modulus : float
-        Young's, in N/m2.
-    """
-
-    length: float = 4.0
-    radius: float = 0.15
-    density: float = 1500.0
-    modulus: float = 1e8
+    length: float = 4.0  # in m
+    radius: float = 0.15  # r in m: the area is pi r^2, its second moment pi r^4/4
+    density: float = 1500.0  # in kg/m3
+    modulus: float = 1e8  # Young's, in N/m2
 
     @property
     def mu(self) -> float:
@@ -116,34 +104,15 @@ def _stiffening(h: float, pulls: tuple[float, float]) -> FloatArray:
 class FlexibleLink:
     """The constant matrices of one link of equal elements.
 
-    Parameters
-    ----------
-    rod : Rod
-    elements : int
-        n_p.
-    pull : float
-        Weight that hangs at the end when the link hangs at rest, in N: its axial force is then
-        N0(s) = pull + mu g (L - s).
-    gravity : float
-        In m/s2.
-    stiffened : bool
-        Whether the link has its length as it hangs, with N0 as initial stress: the energy
-        int N0 (u' + w'^2/2) ds is then added, whose second part is the geometric stiffening.
-
-    Attributes
-    ----------
-    size : int
-        3 (n_p + 1), the length of p.
-    reference : array, shape (size,)
-        p without deformation.
-    B : array, shape (2, size)
-    F, Z, K : scipy.sparse arrays, shape (size, size)
-    pattern : Pattern, shape (size, size)
-        The places of F, Z and K.
-    values_F, values_Z, values_K : array
-        On that pattern.
-    initial : array, shape (size,)
-        Gradient of int N0 u' ds; zero without stiffening.
+    Shapes: reference (size,), p without deformation; B (2, size); F, Z, K (size, size).
+    pull: weight that hangs at the end when the link hangs at rest, in N: its axial force is then N0(s) = pull + mu g (L
+        - s).
+    gravity: in m/s2.
+    stiffened: whether the link has its length as it hangs, with N0 as initial stress: the energy int N0 (u' + w'^2/2)
+        ds is then added, whose second part is the geometric stiffening.
+    size: 3 (n_p + 1), the length of p.
+    pattern (size, size): the places of F, Z and K.
+    initial (size,): gradient of int N0 u' ds; zero without stiffening.
     """
 
     def __init__(self, rod: Rod, elements: int, *, pull: float, gravity: float, stiffened: bool) -> None:

@@ -35,15 +35,7 @@ def rotation(theta: float) -> FloatArray:
 class LinkMotion:
     """Mass matrix, forces and slopes of one link; q = (R, theta, d) has 3 + 3 (n_p + 1) entries.
 
-    Parameters
-    ----------
-    link : FlexibleLink
-
-    Attributes
-    ----------
-    size : int
-        Of q.
-    pattern_M, pattern_e_q, pattern_f_v : Pattern, shape (size, size)
+    Shapes: pattern_M, pattern_e_q, pattern_f_v (size, size).
     """
 
     def __init__(self, link: FlexibleLink) -> None:

@@ -35,36 +35,17 @@ def flexible_double_pendulum(
     the nodes i = 1..n_p + 1: displacements along and across the frame's axis and the slope. Inputs are the torques
     of motors in both joints, in N m; outputs the place of the free end, in m. ``energy`` (J) may be asked for.
 
-    Parameters
-    ----------
-    elements : int
-        n_p, for each link.
-    geometric_stiffening : bool
-        The links have their lengths as they hang, under the axial force N0(s) of that posture as initial stress,
-        which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's model has no such term
-        and hangs stretched; its third frequency is 39 % lower.
-    angle, rate : float
-        It starts turned by ``angle`` from the downward vertical about the ground joint, in rad, and turning at
+    geometric_stiffening: the links have their lengths as they hang, under the axial force N0(s) of that posture as
+        initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's model has no
+        such term and hangs stretched; its third frequency is 39 % lower.
+    angle, rate: it starts turned by ``angle`` from the downward vertical about the ground joint, in rad, and turning at
         ``rate``, in rad/s, stretched as it hangs; by default at rest, its equilibrium.
 
-    Returns
-    -------
-    NumericModel
-
-    Raises
-    ------
-    UsageError
-        When ``elements`` is no positive integer.
-
-    Notes
-    -----
     The equations are in :mod:`fmilin.systems.flexible_link` and :mod:`fmilin.systems.flexible_motion`. Hanging, with
     one element in each link, the first four frequencies are 1.33593155834248, 3.531082271144686, 9.705195842688476
     and 25.30224732821966 rad/s; with more elements and with stiffening they converge to 1.338727312976,
     3.554338414641, 15.3525880538 and 25.39771147261.
 
-    Examples
-    --------
     >>> model = flexible_double_pendulum(elements=2)
     >>> len(model.states), len(model.constraints)
     (48, 10)
@@ -79,14 +60,7 @@ def flexible_double_pendulum(
 class FlexibleDoublePendulum(NumericEquations):
     """The equations: two :class:`LinkMotion` and ten constraints.
 
-    Parameters
-    ----------
-    elements : int
-    stiffening : bool
-    angle, rate : float
-        Of the start.
-    rod : Rod
-        The same for both links.
+    ``rod``: the same for both links.
     """
 
     def __init__(

@@ -25,26 +25,9 @@ def four_bar_mechanism(loops: int = 1, damping: float = 0.0, *, pins: str = "poi
     The input is a ``torque`` on the last rod, in N m. The outputs are ``phi``, ``w`` and ``coupler.y``, the height of
     the middle of the last coupler in m.
 
-    Parameters
-    ----------
-    loops : int
-        N, at least 1.
-    damping : float
-        Of the dampers along the springs, in N s/m.
-    pins : {"point_on_line", "revolute"}
-        How loops are closed: by two constraints each, or by five of which three are redundant.
+    ``loops``: N, at least 1. ``damping``: of the dampers along the springs, in N s/m. ``pins``: how loops are closed:
+    by two constraints each, or by five of which three are redundant.
 
-    Returns
-    -------
-    Mechanism
-
-    Raises
-    ------
-    UsageError
-        When ``loops`` or ``pins`` is none of the above.
-
-    Examples
-    --------
     >>> four_bar_mechanism().states.names
     ('rod0.q', 'coupler1.q', 'phi', 'rod0.v', 'coupler1.v', 'w')
     """

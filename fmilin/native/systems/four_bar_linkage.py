@@ -43,38 +43,19 @@ def four_bar(
     The input is a ``torque`` on the last rod, in N m, positive in the direction of phi. The outputs are ``phi``,
     ``w`` and ``coupler.y``, the height of the middle of the last coupler in m.
 
-    Parameters
-    ----------
-    loops : int
-        N, at least 1.
-    damping : float
-        c in Ns/m.
-    singular : bool
-        Instead of the springs (k = 0) gravity along +x holds the linkage at phi = 0, where all rods lie on one
-        line and the constraints depend on each other: the accelerations are not determined there, and
-        evaluating the model raises NumericalError.
-    branch : {"upper", "hanging"}
-        Which of the two stable equilibria it starts at.
+    loops: N, at least 1.
+    damping: c in Ns/m.
+    singular: instead of the springs (k = 0) gravity along +x holds the linkage at phi = 0, where all rods lie on one
+        line and the constraints depend on each other: the accelerations are not determined there, and evaluating the
+        model raises NumericalError.
+    branch: which of the two stable equilibria it starts at.
 
-    Returns
-    -------
-    LagrangeModel
-
-    Raises
-    ------
-    UsageError
-        When ``loops`` or ``branch`` is none of the above.
-
-    Notes
-    -----
     All rods A_i B_i stay parallel, so that with J = (4N + 1)/3
 
         J phi'' = torque - g (3N + 1)/2 cos(phi) + N k (s - l0) sin(phi/2) - N c sin(phi/2)^2 phi',
 
     s = 2 cos(phi/2) being the length of the springs: the eigenvalues are +- 2.147676638502278 i (N = 1, upper).
 
-    Examples
-    --------
     >>> model = four_bar()
     >>> model.states.names
     ('x0', 'y0', 'x1', 'y1', 'phi', 'vx0', 'vy0', 'vx1', 'vy1', 'w')

@@ -30,28 +30,9 @@ def four_bar_form(
 ) -> ConstrainedForm:
     """Return the numeric form of the four-bar linkage: n = 2N + 3 coordinates, m = 2N + 2 constraints, sparse.
 
-    Parameters
-    ----------
-    loops : int
-        N, at least 1.
-    damping : float
-        c in Ns/m.
-    branch : {"upper", "hanging"}
-        Which equilibrium, unless ``angle`` is given.
-    angle : float, optional
-        phi in rad: any posture, equilibrium or not. Singular are the multiples of pi.
-    speed : float
-        phi' in rad/s.
-
-    Returns
-    -------
-    ConstrainedForm
-        With scipy.sparse arrays. Its input is the torque on the last rod.
-
-    Raises
-    ------
-    UsageError
-        When there is no loop, the branch is unknown, or the configuration is singular.
+    ``loops``: N, at least 1. ``damping``: c in Ns/m. ``branch``: which equilibrium, unless ``angle`` is given.
+    ``angle``: phi in rad: any posture, equilibrium or not. Singular are the multiples of pi. ``speed``: phi' in rad/s.
+    Its matrices are scipy.sparse arrays. Its input is the torque on the last rod.
     """
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")

@@ -18,24 +18,13 @@ def furuta_pendulum(*, hanging: bool = False) -> Mechanism:
 
     The input is the ``torque`` of the motor in N m. The outputs are both angles in rad, ``arm.q`` and ``pendulum.q``.
 
-    Parameters
-    ----------
-    hanging : bool
-        Start in the other, stable equilibrium.
+    ``hanging``: start in the other, stable equilibrium.
 
-    Returns
-    -------
-    Mechanism
-
-    Notes
-    -----
     With J = 2e-3 kg m2, r = 0.2 m, l = 0.3 m, m = 0.1 kg, to first order about the equilibria (upper sign: hanging)
 
         (J + m r^2) alpha'' +- m r l/2 theta'' = torque - c alpha',
         +- m r l/2 alpha'' + m l^2/3 theta'' = -+ m g l/2 theta.
 
-    Examples
-    --------
     >>> furuta_pendulum().states.names
     ('arm.q', 'pendulum.q', 'arm.v', 'pendulum.v')
     """

@@ -14,14 +14,7 @@ def holding_forces(model: Model) -> tuple[float, ...]:
 
     At rest the accelerations are affine in forces, a = a_0 + B u, so that one visit for each input tells B.
 
-    Parameters
-    ----------
-    model : Model
-        With as many inputs as degrees of freedom, and recommended independent states, the speeds last.
-
-    Returns
-    -------
-    tuple of float, one for each input
+    ``model``: with as many inputs as degrees of freedom, and recommended independent states, the speeds last.
     """
     n = len(model.inputs)
     speeds = [model.states.index_of(name) for name in model.independent[-n:]]

@@ -36,17 +36,9 @@ def loader(*, at_rest: bool = False) -> Mechanism:
     Its eigenvalues there depend on the coordinates that are kept: the angles of boom and bucket (``boom.q`` and
     ``bucket.q``, the default) or the cylinders (``independent=["lift.q", "tilt.q"]``).
 
-    Parameters
-    ----------
-    at_rest : bool
-        Start with the forces that hold it in equilibrium; then the eigenvalues do not depend on the coordinates.
+    ``at_rest``: start with the forces that hold it in equilibrium; then the eigenvalues do not depend on the
+    coordinates.
 
-    Returns
-    -------
-    Mechanism
-
-    Examples
-    --------
     >>> model = loader()
     >>> len(model.states), model.independent
     (16, ('boom.q', 'bucket.q', 'boom.v', 'bucket.v'))

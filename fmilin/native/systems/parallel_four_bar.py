@@ -39,17 +39,8 @@ def parallel_robot(*, crank: float = radians(200), arm: float = radians(65)) -> 
     They start with the values that hold the robot in equilibrium. The outputs are the position of the tool, ``tool.x``
     and ``tool.y`` in m.
 
-    Parameters
-    ----------
-    crank, arm : float
-        q1 and q2 at the start, in rad; any but sin(q1 - q2) = 0, where the parallelogram is flat.
+    ``crank``, ``arm``: q1 and q2 at the start, in rad; any but sin(q1 - q2) = 0, where the parallelogram is flat.
 
-    Returns
-    -------
-    Mechanism
-
-    Notes
-    -----
     With c_1 = g (m_1 L1/2 + m_3 (L1 - reach)/2 + m_4 L1) and c_2 = g (m_2 L2/2 + m_3 L2 + m_4 L2/2), the potential
     energy is c_1 sin(q1) + c_2 sin(q2).
     """

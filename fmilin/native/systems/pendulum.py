@@ -25,24 +25,12 @@ def cartesian_pendulum(
     positive towards +x, in rad, and ``ax`` and ``ay``, what an accelerometer at the mass with axes along x and y
     measures (the specific force, x'' and y'' + g), in m/s2.
 
-    Parameters
-    ----------
-    length, mass, gravity : float
-        L in m, m in kg, g in m/s2; parameters ``L``, ``m`` and ``g`` of the model.
-    angle, rate : float
-        Where and how fast it starts, in rad and rad/s; by default it hangs at rest, its equilibrium.
+    ``length``, ``mass``, ``gravity``: L in m, m in kg, g in m/s2; parameters ``L``, ``m`` and ``g`` of the model.
+    ``angle``, ``rate``: where and how fast it starts, in rad and rad/s; by default it hangs at rest, its equilibrium.
 
-    Returns
-    -------
-    LagrangeModel
-
-    Notes
-    -----
     In the angle theta, theta'' = -(g/L) sin(theta) + F cos(theta)/(m L): hanging, the eigenvalues are
     +- i sqrt(g/L). Source: the example of Spencer (thesis), section 2.3, there with unit length.
 
-    Examples
-    --------
     >>> model = cartesian_pendulum(length=2.0)
     >>> model.states.names, model.start.states.tolist()
     (('x', 'y', 'vx', 'vy'), [0.0, -2.0, 0.0, 0.0])

@@ -29,28 +29,9 @@ def skate(
     in N and a ``torque`` in N m about the normal of the plane; the outputs are ``x``, ``y`` and the lateral
     ``acceleration`` of the centre of mass in m/s^2.
 
-    Parameters
-    ----------
-    speed : float
-        v in m/s.
-    yaw_rate : float
-        w in rad/s.
-    offset, mass, inertia, gravity : float
-        Parameters ``a``, ``m``, ``J`` (about the centre of mass) and ``g``.
-    slope : float
-        Of the plane, in degrees.
+    ``speed``: v in m/s. ``yaw_rate``: w in rad/s. ``offset``, ``mass``, ``inertia``, ``gravity``: parameters ``a``,
+    ``m``, ``J`` (about the centre of mass) and ``g``. ``slope``: of the plane, in degrees.
 
-    Returns
-    -------
-    KaneModel
-
-    Raises
-    ------
-    UsageError
-        When mass or inertia is not positive, or the slope is no slope.
-
-    Notes
-    -----
     On a level plane, straight on, the only eigenvalue that differs from zero is -m a v/(J + m a^2). On a slope, without
     offset, the skate that starts from rest with the yaw rate w does not slide downhill but moves along a cycloid:
     v = (g sin(slope)/w) sin(w t), x = (g sin(slope)/(2 w^2)) sin(w t)^2.

@@ -20,25 +20,14 @@ def slider_crank(*, angle: float = -1.5707963267948966) -> Mechanism:
     The inputs are the ``torque`` on the crank, in N m, and the ``force`` on the slider along x, in N. The outputs are
     the position, speed and acceleration of the slider, ``slider.x`` in m, ``slider.v`` and ``slider.a``.
 
-    Parameters
-    ----------
-    angle : float
-        phi, the angle of the crank from the x axis at the start, in rad.
+    ``angle``: phi, the angle of the crank from the x axis at the start, in rad.
 
-    Returns
-    -------
-    Mechanism
-
-    Notes
-    -----
     Where the crank hangs down the rod moves without turning, so that
 
         [m_c a^2/3 + (m_r + m_s) a^2] phi'' = torque + a force - (m_c + m_r) g a/2 (phi + pi/2) + ..
 
     to first order: a frequency of 7.393 rad/s.
 
-    Examples
-    --------
     >>> slider_crank().states.names
     ('phi', 'rod.q', 'slider.q', 'w', 'rod.v', 'slider.v')
     """

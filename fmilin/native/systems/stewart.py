@@ -32,18 +32,10 @@ def stewart_platform() -> Mechanism:
     The inputs are forces in the legs, ``leg1.force`` .. in N, positive when they push. The outputs are the position
     of the table, ``table.x``, ``table.y``, ``table.z`` in m, and its vertical acceleration ``table.a`` in m/s2.
 
-    Returns
-    -------
-    Mechanism
-
-    Notes
-    -----
     With c = h/l for legs of length l over the height h, and r^2 = l^2 - h^2, the table sinks by dz against the forces
 
         6 f c = m g + 6 g [m_tube c_t r^2/l^3 + m_rod (1 - c_r r^2/l^3)].
 
-    Examples
-    --------
     >>> model = stewart_platform()
     >>> len(model.states), len(model.inputs), len(model.independent)
     (49, 6, 12)

@@ -49,12 +49,6 @@ def double_wishbone() -> Mechanism:
     ``body.a`` in m/s2, the heights ``body.z`` (from the start) and ``wheel.z`` in m, the length ``strut`` in m, and the
     sines of camber (the axle's slope) and toe-out (its component backwards), ``camber`` and ``toe``.
 
-    Returns
-    -------
-    Mechanism
-
-    Examples
-    --------
     >>> model = double_wishbone()
     >>> len(model.states), model.independent
     (17, ('body.q', 'lower.q', 'body.v', 'lower.v'))

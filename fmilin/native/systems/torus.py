@@ -31,24 +31,9 @@ def rolling_torus(
     q6 + a cos(q2) + b = 0, and is at rest. The input is ``lean_torque`` about the horizontal axis in the torus's
     plane, in N m; the outputs are ``lean`` in rad and ``contact.y``, the lateral position of the contact, in m.
 
-    Parameters
-    ----------
-    speed : float
-        In m/s.
-    mass, ring_radius, tube_radius, gravity : float
-        Parameters ``m``, ``a``, ``b`` and ``g``.
+    ``speed``: in m/s. ``mass``, ``ring_radius``, ``tube_radius``, ``gravity``: parameters ``m``, ``a``, ``b`` and
+    ``g``.
 
-    Returns
-    -------
-    KaneModel
-
-    Raises
-    ------
-    UsageError
-        When the mass is not positive, or the radii are no torus's: a > b >= 0.
-
-    Notes
-    -----
     Upright, six eigenvalues are zero (defective), and with r = a + b, the axial moment of inertia
     J = m (a^2 + 3/4 b^2) and the diametral one I = m (a^2/2 + 5/8 b^2) the others are
 

@@ -16,18 +16,12 @@ Pattern = Collection[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Order:
-    """An order of rows and columns.
+    """An order of rows and columns."""
 
-    Parameters
-    ----------
-    rows, columns : tuple of int
-        The new place of each row and column.
-    lower, upper : int
-        Entries lie at most so many places left and right of the diagonal.
-    """
-
+    # rows, columns: the new place of each row and column
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    # lower, upper: entries lie at most so many places left and right of the diagonal
     lower: int
     upper: int
 

@@ -23,18 +23,6 @@ class Buffered:
     Fill :attr:`arguments`, call :attr:`run`, read :attr:`results`: each holds the nonzeros of one argument or
     result, column by column. The next run overwrites them: copy what shall last.
 
-    Parameters
-    ----------
-    function : casadi.Function
-
-    Attributes
-    ----------
-    arguments, results : tuple of array
-    run : callable
-        Evaluates the function.
-
-    Examples
-    --------
     >>> import casadi as ca
     >>> x = ca.SX.sym("x", 2)
     >>> f = Buffered(ca.Function("f", [x], [ca.vertcat(x[0] * x[1], x[0] - x[1])]))
@@ -60,13 +48,7 @@ class Buffered:
     def at_points(self, arguments: FloatArray) -> FloatArray:
         """Return the result of a function of one argument at many points.
 
-        Parameters
-        ----------
-        arguments : array, shape (points, nonzeros of the argument)
-
-        Returns
-        -------
-        array, shape (points, nonzeros of the result)
+        Shapes: arguments (points, nonzeros of the argument). Returns (points, nonzeros of the result).
         """
         points = len(arguments)
         if points == 0:

@@ -36,36 +36,19 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class GeneratedModel:
-    """The code of a system and its structure.
+    """The code of a system and its structure."""
 
-    Parameters
-    ----------
-    sources : mapping of str to str
-        File name to text. ``model.c`` includes the others and leaves only static functions.
-    depends : tuple of tuple of int
-        For each row of z, derivatives of the states first, the entries of (x, u, t, p) on which it depends, directly
-        or through the unknowns: by sparsity, not by value.
-    """
-
-    sources: Mapping[str, str]
+    sources: Mapping[str, str]  # file name to text. ``model.c`` includes the others and leaves only static functions
+    # for each row of z, derivatives of the states first, the entries of (x, u, t, p) on which it depends, directly or
+    # through the unknowns: by sparsity, not by value
     depends: tuple[tuple[int, ...], ...]
 
 
 def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives: bool = True) -> GeneratedModel:
     """Return C99 code for a system and its outputs.
 
-    Parameters
-    ----------
-    system : ImplicitSystem
-    watched : sequence of SX
-        Further quantities over time, states, inputs, parameters and unknowns, without derivatives.
-    derivatives : bool
-        Whether the code can differentiate; without, it is a third of the size.
-
-    Raises
-    ------
-    ModelError
-        When r or W contains an unknown, or an operation has no C code.
+    ``watched``: further quantities over time, states, inputs, parameters and unknowns, without derivatives.
+    ``derivatives``: whether the code can differentiate; without, it is a third of the size.
     """
     equations = _Equations(system, watched)
     statements, tables = equations.statements(derivatives=derivatives)

@@ -40,21 +40,12 @@ code gains nothing beyond ``-O1``, which takes the compiler half the time of ``-
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """How to compile.
+    """How to compile."""
 
-    Parameters
-    ----------
-    command : tuple of str
-        The program and its first arguments; empty: the environment variable CC, then cc, gcc, clang.
-    flags : tuple of str
-        Further flags, after fmilin's own.
-    use_cache : bool
-        Whether built libraries are kept and used again.
-    """
-
+    # the program and its first arguments; empty: the environment variable CC, then cc, gcc, clang
     command: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    use_cache: bool = True
+    flags: tuple[str, ...] = ()  # further flags, after fmilin's own
+    use_cache: bool = True  # whether built libraries are kept and used again
 
 
 def library_suffix() -> str:
@@ -63,13 +54,7 @@ def library_suffix() -> str:
 
 
 def find_compiler() -> tuple[str, ...]:
-    """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang.
-
-    Raises
-    ------
-    ModelError
-        When there is none, or CC names a program that does not exist, or is no command at all.
-    """
+    """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang."""
     text = os.environ.get("CC", "")
     try:
         wanted = tuple(shlex.split(text))
@@ -95,15 +80,7 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, compiler: Compiler) -> Path:
-    """Write what :func:`compiled_library` returns to ``destination``, completely or not at all, and return that.
-
-    Raises
-    ------
-    ModelError
-        As :func:`compiled_library`.
-    UsageError
-        When it cannot be written.
-    """
+    """Write what :func:`compiled_library` returns to ``destination``, completely or not at all, and return that."""
     write_atomically(destination, compiled_library(sources, unit, compiler))
     return destination
 
@@ -113,18 +90,7 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
 
     The work is done in a private temporary folder. The same sources, compiler and flags give the same bytes.
 
-    Parameters
-    ----------
-    sources : mapping of str to bytes
-        File name to content, all in one folder.
-    unit : str
-        The file to compile; it may include the others.
-    compiler : Compiler
-
-    Raises
-    ------
-    ModelError
-        When there is no compiler, or it refuses; with its first error lines.
+    ``sources``: file name to content, all in one folder. ``unit``: the file to compile; it may include the others.
     """
     command = compiler.command or find_compiler()
     arguments = [*command, *_flags(), *compiler.flags]

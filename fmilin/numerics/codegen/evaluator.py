@@ -50,26 +50,9 @@ class Evaluator:
     The numbers come from CasADi's virtual machine, which answers at once, and from compiled C when so many points were
     asked for that it pays (:class:`~fmilin.numerics.codegen.native.Backend`). May be called from several threads.
 
-    Parameters
-    ----------
-    arguments : sequence of SX
-        Columns of symbols.
-    results : sequence of SX
-        Matrices over these symbols. Entries outside their sparsity are zero.
-    backend : Backend
+    ``results``: matrices over these symbols. Entries outside their sparsity are zero. ``function``: one column, all
+    arguments, to one column, the nonzeros of all results.
 
-    Attributes
-    ----------
-    function : casadi.Function
-        One column, all arguments, to one column, the nonzeros of all results.
-
-    Raises
-    ------
-    ModelError
-        When compiled C is demanded and cannot be had.
-
-    Examples
-    --------
     >>> x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     >>> f = Evaluator([x, p], [p * x, ca.jacobian(p * x[0], x)])
     >>> f(np.array([1.0, 2.0]), np.array([3.0]))
@@ -99,10 +82,7 @@ class Evaluator:
     def __call__(self, *vectors: FloatArray | float) -> list[FloatArray]:
         """Return the matrices at one point.
 
-        Parameters
-        ----------
-        *vectors : array
-            One for each argument, of its length; or a number.
+        ``*vectors``: one for each argument, of its length; or a number.
         """
         self._count(1)
         memory = self._memory()
@@ -124,10 +104,7 @@ class Evaluator:
     def at_points(self, *vectors: FloatArray | float) -> list[FloatArray]:
         """Return the matrices at many points, shapes (k, rows, columns).
 
-        Parameters
-        ----------
-        *vectors : array, shape (k, length)
-            One for each argument; (length,) and numbers stand for the same at all points.
+        ``*vectors`` (k, length): one for each argument; (length,) and numbers stand for the same at all points.
         """
         k = max((len(v) for v in vectors if isinstance(v, np.ndarray) and v.ndim > 1), default=1)
         s, z = np.empty((k, self.function.nnz_in(0))), np.empty((k, self.function.nnz_out(0)))

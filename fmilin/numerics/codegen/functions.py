@@ -28,12 +28,8 @@ __all__ = ["SystemFunctions"]
 class SystemFunctions:
     """An :class:`~fmilin.numerics.codegen.implicit.ImplicitSystem` that can be evaluated; made when it is first needed.
 
-    Parameters
-    ----------
-    system : ImplicitSystem
-        Its parameter values are not used: every call takes them.
-    factors : callable
-        Takes W apart; LU factors with pivoting unless another way suits its structure better.
+    ``system``: its parameter values are not used: every call takes them. ``factors``: takes W apart; LU factors with
+    pivoting unless another way suits its structure better.
     """
 
     def __init__(self, system: ImplicitSystem, factors: Callable[[FloatArray], Factors] = DenseFactors) -> None:
@@ -41,32 +37,13 @@ class SystemFunctions:
         self._factors = factors
 
     def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return x', shape (N,), and the outputs, shape (ny,).
-
-        Parameters
-        ----------
-        t : float
-        x : array, shape (N,)
-        u : array, shape (nu,)
-        p : array, shape (np,)
-
-        Raises
-        ------
-        NumericalError
-            When W is singular at this point. NaN is returned where a function is outside its domain.
-        """
+        """Return x', shape (N,), and the outputs, shape (ny,); x (N,), u (nu,), p (np,)."""
         _, w = self._solved(t, x, u, p)
         f, c = self._right_sides(t, x, u, p, w)
         return f[:, 0], c[:, 0]
 
     def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
-        """Return w = W^-1 r, shape (nw,): accelerations and multipliers, in the order of ``system.unknowns``.
-
-        Raises
-        ------
-        NumericalError
-            When W is singular at this point.
-        """
+        """Return w = W^-1 r, shape (nw,): accelerations and multipliers, in the order of ``system.unknowns``."""
         return self._solved(t, x, u, p)[1]
 
     def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -79,10 +56,7 @@ class SystemFunctions:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return d(r - W w)/ds with w held, and the outputs' d/ds and d/dw, for s = (x, u) and any w.
 
-        Returns
-        -------
-        tuple of array
-            Shapes (nw, N + nu), (ny, N + nu) and (ny, nw).
+        Returns shapes (nw, N + nu), (ny, N + nu) and (ny, nw).
         """
         e_s, _, _, c_s, c_w = self._partials(*point, w)
         return e_s, c_s, c_w
@@ -92,17 +66,7 @@ class SystemFunctions:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du).
 
-        Parameters
-        ----------
-        point : tuple
-            t, x, u, p as in :meth:`values`.
-        dx : array, shape (N, k)
-        du : array, shape (nu, k)
-
-        Raises
-        ------
-        NumericalError
-            When W is singular at this point.
+        Shapes: dx (N, k), du (nu, k). ``point``: t, x, u, p as in :meth:`values`.
         """
         W, w = self._solved(*point)
         e_s, f_s, f_w, c_s, c_w = self._partials(*point, w)

@@ -92,13 +92,7 @@ class Graph:
         return sparse({place: self.node(e) for place, e in entries.items() if e != 0}, shape)
 
     def node(self, expression: Expr) -> SX:
-        """Return the node that holds the value of a sympy expression.
-
-        Raises
-        ------
-        ModelError
-            When the expression contains an unknown symbol or something that is no arithmetic.
-        """
+        """Return the node that holds the value of a sympy expression."""
         wanted = sympy.sympify(expression, strict=True)
         if not isinstance(wanted, sympy.Expr):
             raise _no_arithmetic(wanted)

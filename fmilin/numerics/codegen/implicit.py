@@ -30,47 +30,29 @@ SX = Any  # casadi.SX: casadi ships no types
 
 @dataclass(frozen=True)
 class ImplicitSystem:
-    """A model as a graph; see the module's text for the equations.
-
-    Parameters
-    ----------
-    name, description : str
-    time : SX
-        A symbol, as are the entries of the next four.
-    states, inputs, parameters, unknowns : SX, shapes (N, 1), (nu, 1), (np, 1), (nw, 1)
-    unknown_names : tuple of str
-    matrix : SX, shape (nw, nw)
-        W, over (t, x, u, p); sparse.
-    right_hand_side : SX, shape (nw, 1)
-        r, over (t, x, u, p).
-    derivatives, outputs : SX, shapes (N, 1), (ny, 1)
-        f and c, over (t, x, u, p, w).
-    state_signals, input_signals, output_signals, parameter_signals : Signals
-        Names, units and start values.
-    parameter_values : array, shape (np,)
-    further : mapping of str to SX
-        Further named quantities (lambda, reaction forces) over (t, x, u, p, w).
-    slopes : SX or None
-        d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W.
-    """
+    """A model as a graph; see the module's text for the equations."""
 
     name: str
-    time: SX
-    states: SX
-    inputs: SX
-    parameters: SX
-    unknowns: SX
+    time: SX  # a symbol, as are the entries of the next four
+    states: SX  # shape (N, 1)
+    inputs: SX  # shape (nu, 1)
+    parameters: SX  # shape (np, 1)
+    unknowns: SX  # shape (nw, 1)
     unknown_names: tuple[str, ...]
-    matrix: SX
-    right_hand_side: SX
-    derivatives: SX
-    outputs: SX
+    matrix: SX  # (nw, nw), W, over (t, x, u, p); sparse
+    right_hand_side: SX  # (nw, 1), r, over (t, x, u, p)
+    # derivatives, outputs: f and c, over (t, x, u, p, w)
+    derivatives: SX  # shape (N, 1)
+    outputs: SX  # shape (ny, 1)
+    # state_signals, input_signals, output_signals, parameter_signals: names, units and start values
     state_signals: Signals
     input_signals: Signals
     output_signals: Signals
     parameter_signals: Signals
-    parameter_values: FloatArray
+    parameter_values: FloatArray  # shape (np,)
+    # further named quantities (lambda, reaction forces) over (t, x, u, p, w)
     further: Mapping[str, SX] = field(default_factory=dict)
+    # d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W
     slopes: SX | None = None
     description: str = ""
 

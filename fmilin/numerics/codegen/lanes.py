@@ -58,17 +58,7 @@ _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP
 class Lanes:
     """Quantities and slopes at many points.
 
-    Parameters
-    ----------
-    system : ImplicitSystem
-    quantities : SX, shape (nz, 1)
-        Over time, states, inputs, parameters and unknowns.
-    compiler : Compiler
-
-    Raises
-    ------
-    ModelError
-        When W is not symmetric or has no pivots, there is no compiler, or an operation has no C code.
+    ``quantities`` (nz, 1): over time, states, inputs, parameters and unknowns.
     """
 
     def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler) -> None:
@@ -81,11 +71,7 @@ class Lanes:
     def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         """Return the quantities, shape (k, nz), their slopes, shape (k, nz, N + nu), and where they are good, (k,).
 
-        Parameters
-        ----------
-        s : array, shape (k, 1 + N + nu + np)
-            Time, states, inputs and parameters of each point; contiguous.
-        threads : int
+        ``s`` (k, 1 + N + nu + np): time, states, inputs and parameters of each point; contiguous.
         """
         k, (nz, columns) = len(s), self._size
         z, J, good = np.empty((k, nz)), np.empty((k, nz, columns)), np.empty(k, dtype=np.uint8)
@@ -124,30 +110,17 @@ class _Nonzeros(NamedTuple):
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is computed.
-
-    Attributes
-    ----------
-    system : ImplicitSystem
-    quantities : SX
-    order : Elimination
-        Of W.
-    e, z_s, z_w : SX
-        d(r - W w)/ds, dz/ds without the rows that are constant, dz/dw.
-    rows : list of int
-        The rows of the slopes that are not constant.
-    template : array, shape (nz, N + nu)
-        The others, zeros elsewhere.
-    """
+    """What is computed."""
 
     system: ImplicitSystem
     quantities: SX
-    order: Elimination
+    order: Elimination  # of W
+    # e, z_s, z_w: d(r - W w)/ds, dz/ds without the rows that are constant, dz/dw
     e: SX
     z_s: SX
     z_w: SX
-    rows: list[int]
-    template: FloatArray
+    rows: list[int]  # the rows of the slopes that are not constant
+    template: FloatArray  # (nz, N + nu), the others, zeros elsewhere
 
     @classmethod
     def of(cls, system: ImplicitSystem, quantities: SX) -> _Problem:

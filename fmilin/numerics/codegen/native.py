@@ -32,16 +32,10 @@ STARTING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What computes the numbers.
+    """What computes the numbers."""
 
-    Parameters
-    ----------
-    kind : {"auto", "c", "casadi"}
-        ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
-        (:class:`CompilationBudget`) if there is a compiler.
-    compiler : Compiler
-    """
-
+    # ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
+    # (:class:`CompilationBudget`) if there is a compiler
     kind: Literal["auto", "c", "casadi"] = "auto"
     compiler: Compiler = field(default_factory=Compiler)
 
@@ -55,11 +49,6 @@ class CompilationBudget:
 
     How many evaluations are still to come is not known; compiling at this moment costs at most twice of what would have
     been best (the break-even rule of the ski rental problem).
-
-    Parameters
-    ----------
-    instructions : int
-        Of the function.
     """
 
     def __init__(self, instructions: int) -> None:
@@ -76,17 +65,6 @@ class Native:
     """A function of one dense column s with one dense column z as its result, compiled and loaded.
 
     Called with points s (k, ns), it fills z (k, nz); both are contiguous. From any thread.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        Of SX.
-    compiler : Compiler
-
-    Raises
-    ------
-    ModelError
-        When there is no compiler, it fails, or an operation has no C code.
     """
 
     def __init__(self, function: Function, compiler: Compiler) -> None:
@@ -136,20 +114,8 @@ OUT void run(const double *s, double *z, long count)
 def library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
     """Compile and load; the file is not needed any more once it is mapped (where the system lets it go).
 
-    Parameters
-    ----------
-    sources : mapping of str to str
-        File name to text.
-    unit : str
-        The file to compile.
-    compiler : Compiler
-    kind : type
-        ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds; ``ctypes.CDLL`` gives it up.
-
-    Raises
-    ------
-    ModelError
-        When there is no compiler, or it fails.
+    ``kind``: ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds; ``ctypes.CDLL`` gives it
+    up.
     """
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"

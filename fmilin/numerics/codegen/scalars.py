@@ -19,13 +19,7 @@ SX = Any  # casadi.SX: casadi ships no types
 
 
 class Scalar:
-    """A number that is not known yet.
-
-    Parameters
-    ----------
-    node : SX
-        A scalar, not constant.
-    """
+    """A number that is not known yet."""
 
     __slots__ = ("node",)
 

@@ -26,11 +26,7 @@ class Stacks:
     (:class:`~fmilin.numerics.codegen.lanes.Lanes`) is compiled when so many points were asked for that it pays, or when
     :meth:`compile` is called; points at which its elimination is not good enough go the first way.
 
-    Parameters
-    ----------
-    system : ImplicitSystem
-    quantities : SX, shape (nz, 1)
-    backend : Backend
+    Shapes: quantities (nz, 1).
     """
 
     def __init__(self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None) -> None:
@@ -67,20 +63,7 @@ class Stacks:
     def __call__(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
     ) -> tuple[FloatArray, FloatArray]:
-        """Return z (k, nz) and dz/d(x, u) (k, nz, N + nu) at points x (k, N), u (k, nu), p (k, np).
-
-        Parameters
-        ----------
-        t : float, or array of shape (k, 1)
-        x, u, p : array
-        threads : int
-            For compiled code.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When W is singular at one of the points.
-        """
+        """Return z (k, nz) and dz/d(x, u) (k, nz, N + nu) at points x (k, N), u (k, nu), p (k, np); t (k, 1)."""
         if self._budget.is_spent_by(len(x)):
             self.compile()
         if self._lanes is None:

@@ -69,26 +69,12 @@ class _Instruction:
 class Statements:
     """Print stages of a computation, each instruction in the first stage that needs it.
 
-    Parameters
-    ----------
-    function : casadi.Function
-        Of SX.
-    inputs : sequence of sequence of str
-        How the nonzeros of each argument are written in C.
-    stages : mapping of str to mapping
-        The names of the C functions, in the order in which they will be called, and what each assigns: for results
+    inputs: how the nonzeros of each argument are written in C.
+    stages: the names of the C functions, in the order in which they will be called, and what each assigns: for results
         of the function, by number, the places of their nonzeros. A stage may rely on those before it.
-    arguments : sequence of str
-        Declarations of the arguments of the C functions.
-    array : str
-        Where what more than one piece needs is stored, in C.
-    number : str
-        The type of the numbers; another than ``double`` has ``ALL``, which makes one of a constant.
-
-    Raises
-    ------
-    ModelError
-        When an operation has no C code.
+    arguments: declarations of the arguments of the C functions.
+    array: where what more than one piece needs is stored, in C.
+    number: the type of the numbers; another than ``double`` has ``ALL``, which makes one of a constant.
     """
 
     def __init__(

@@ -17,21 +17,12 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Elimination:
-    """An order of elimination.
+    """An order of elimination."""
 
-    Attributes
-    ----------
-    order : tuple of int
-        The row of each pivot.
-    slots : mapping of (int, int) to int
-        Where each entry of L is kept: places (row, column) of W with the pivot's column, diagonal included.
-    below : tuple of tuple of int
-        For each pivot the rows that it changes.
-    """
-
-    order: tuple[int, ...]
+    order: tuple[int, ...]  # the row of each pivot
+    # where each entry of L is kept: places (row, column) of W with the pivot's column, diagonal included
     slots: dict[Place, int]
-    below: tuple[tuple[int, ...], ...]
+    below: tuple[tuple[int, ...], ...]  # for each pivot the rows that it changes
 
     def slot(self, i: int, j: int) -> int:
         """Return where the entry (i, j) of a symmetric matrix is kept."""

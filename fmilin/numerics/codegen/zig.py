@@ -12,13 +12,7 @@ _TARGETS = {"linux": "linux-gnu.2.17", "windows": "windows-gnu", "darwin": "maco
 
 
 def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
-    """Return the command that compiles for a machine, or None where the package is not installed.
-
-    Parameters
-    ----------
-    architecture : {"x86_64", "aarch64", "x86"}
-    system : {"linux", "windows", "darwin"}
-    """
+    """Return the command that compiles for a machine, or None where the package is not installed."""
     if importlib.util.find_spec("ziglang") is None:
         return None
     return (sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-{_TARGETS[system]}")

@@ -54,24 +54,13 @@ FASTEST = 1.1 * RATIO
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """What the ladder says of one entry.
-
-    Attributes
-    ----------
-    slope, error : float
-    jump : float
-        Right slope minus left slope at the point; 0 where there is no kink, infinite where F itself jumps.
-    reach : float
-        The step at which it holds no longer; infinite where it always does.
-    beyond : float
-        The slope found farther away.
-    """
+    """What the ladder says of one entry."""
 
     slope: float
     error: float
-    jump: float
-    reach: float
-    beyond: float
+    jump: float  # right slope minus left slope at the point; 0 where there is no kink, infinite where F itself jumps
+    reach: float  # the step at which it holds no longer; infinite where it always does
+    beyond: float  # the slope found farther away
 
 
 def climbed(
@@ -79,16 +68,8 @@ def climbed(
 ) -> Climb:
     """Return the slope of one row, its error, and how far it holds.
 
-    Parameters
-    ----------
-    ladder : Ladder
-    row : int
-    line : callable
-        s -> F, shape (r,); visited again to tell jumps.
-    noise : float
-        What is known of it.
-    size : float
-        The largest slope of the row, in the units of this column.
+    ``line``: s -> F, shape (r,); visited again to tell jumps. ``noise``: what is known of it. ``size``: the largest
+    slope of the row, in the units of this column.
     """
     h, a, b, base = ladder.h, ladder.ahead[:, row], ladder.behind[:, row], float(ladder.base[row])
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise

@@ -44,16 +44,7 @@ def look_closer(
 ) -> None:
     """Compare with smaller steps, and climb down the columns that look different there, in place.
 
-    Parameters
-    ----------
-    setting : Setting
-    measured : list of Column
-    found : Slopes
-        Made from them; corrected here.
-    around : Around
-    terms : callable or None
-    nearby : list of array, shape (r,)
-        F on the line on which the noise was measured.
+    ``found``: made from them; corrected here. ``nearby``, each (r,): F on the line on which the noise was measured.
     """
     scales, before = setting.scales, found.J.copy()
     seen = differs(around, setting.base, before, found.error, setting.noise, scales, nearby)

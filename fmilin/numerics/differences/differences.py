@@ -40,26 +40,11 @@ def slopes(
 ) -> Slopes:
     """Measure dF/ds for every column.
 
-    Parameters
-    ----------
-    line : callable
-        ``line(j, s)`` is F at displacement ``s`` along column ``j``; ``s`` is in the unit of that column.
-    base : array, shape (r,)
-        F at zero displacement.
-    scales : array, shape (k,)
-        The size of each column's variable.
-    options : Differences, optional
-    terms : callable, optional
-        Tells rows whose terms all cancel from rows in small units; without it there are none of the former.
-    around : Around, optional
-        What allows a look at other scales of steps; without it there is none.
-
-    Raises
-    ------
-    NumericalError
-        When F cannot be evaluated in any usable neighbourhood; ``variable`` is the column's number.
-    EventCrossingError
-        When F has an event at the point itself.
+    Shapes: base (r,), F at zero displacement.
+    line: ``line(j, s)`` is F at displacement ``s`` along column ``j``; ``s`` is in the unit of that column.
+    scales (k,): the size of each column's variable.
+    terms: tells rows whose terms all cancel from rows in small units; without it there are none of the former.
+    around: what allows a look at other scales of steps; without it there is none.
     """
     options = options or Differences()
     k, ulp = len(scales), np.spacing(np.abs(base))

@@ -17,14 +17,8 @@ def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u
 
     A coordinate moves its own states and, through the constraints, every state that they connect to it.
 
-    Parameters
-    ----------
-    structure : array of bool, shape (r, N + nu)
-        Which rows contain which states and inputs.
-    constraints : array of bool, shape (m, N)
-        Which constraints contain which states, hidden ones included.
-    T : array, shape (N, P)
-    x_u : array, shape (N, nu)
+    Shapes: T (N, P), x_u (N, nu). ``structure`` (r, N + nu): which rows contain which states and inputs.
+    ``constraints`` (m, N): which constraints contain which states, hidden ones included.
     """
     n, k = x_u.shape
     if not constraints.any():

@@ -22,22 +22,13 @@ LOST = 2.0**-50
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """F at steps +-h along one column, largest first; K rungs.
+    """F at steps +-h along one column, largest first; K rungs."""
 
-    Attributes
-    ----------
-    h : array, shape (K,)
-    ahead, behind : array, shape (K, r)
-    base : array, shape (r,)
-    scale : float
-        The size of the variable.
-    """
-
-    h: FloatArray
-    ahead: FloatArray
-    behind: FloatArray
-    base: FloatArray
-    scale: float
+    h: FloatArray  # shape (K,)
+    ahead: FloatArray  # shape (K, r)
+    behind: FloatArray  # shape (K, r)
+    base: FloatArray  # shape (r,)
+    scale: float  # the size of the variable
 
     @property
     def D(self) -> FloatArray:
@@ -49,16 +40,8 @@ class Ladder:
 def ladder_of(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> Ladder | None:
     """Climb down one column; None where it cannot be evaluated at three steps at least.
 
-    Parameters
-    ----------
-    line : callable
-        s -> F, shape (r,).
-    base : array, shape (r,)
-        F at s = 0.
-    scale : float
-        The size of the variable.
-    value : float
-        What it is at the point.
+    ``line``: s -> F, shape (r,). ``base`` (r,): F at s = 0. ``scale``: the size of the variable. ``value``: what it is
+    at the point.
     """
     h, least = LARGEST * scale, max(SMALLEST * scale, LOST * abs(value))
     steps, ahead, behind = [], [], []

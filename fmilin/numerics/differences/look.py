@@ -56,23 +56,12 @@ STRAIGHT = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of the surroundings beside single columns.
+    """What is known of the surroundings beside single columns."""
 
-    Attributes
-    ----------
-    beside : callable
-        F at a displacement of all columns, shape (k,).
-    values : array, shape (k,)
-        Of the columns' variables at the point.
-    forgets : array, shape (r,)
-        By how much F differs when the point is visited again, and what else is surely rounding.
-    far : mapping of float to array, shape (r,)
-        F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated.
-    """
-
-    beside: Beside
-    values: FloatArray
-    forgets: FloatArray
+    beside: Beside  # F at a displacement of all columns, shape (k,)
+    values: FloatArray  # (k,), of the columns' variables at the point
+    forgets: FloatArray  # (r,), by how much F differs when the point is visited again, and what else is surely rounding
+    # each (r,), F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated
     far: Mapping[float, FloatArray]
 
 
@@ -85,30 +74,15 @@ def direction_of(scales: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What smaller steps and wider ones say of slopes; arrays of shape (r,), in slopes times sizes but the noise.
+    """What smaller steps and wider ones say of slopes; arrays of shape (r,), in slopes times sizes but the noise."""
 
-    Attributes
-    ----------
-    step : float or None
-        Where a row contradicts most clearly, in sizes of the variables; None when none does.
-    noise : array
-        What is left of the noise: at the smallest step, none may be seen of what is a feature and no noise.
-    gap : array
-        By how much F along the direction, over :data:`FINE`, is not what J says.
-    kink : array
-        One that is seen as soon as what is smooth is taken away.
-    stairs : array
-        What a slope may change by over the wide steps, where nothing closer to the point says so.
-    ripple : array
-        By how much slopes may differ close to the point, where smaller steps contradict.
-    """
-
-    step: float | None
+    step: float | None  # where a row contradicts most clearly, in sizes of the variables; None when none does
+    # what is left of the noise: at the smallest step, none may be seen of what is a feature and no noise
     noise: FloatArray
-    gap: FloatArray
-    kink: FloatArray
-    stairs: FloatArray
-    ripple: FloatArray
+    gap: FloatArray  # by how much F along the direction, over :data:`FINE`, is not what J says
+    kink: FloatArray  # one that is seen as soon as what is smooth is taken away
+    stairs: FloatArray  # what a slope may change by over the wide steps, where nothing closer to the point says so
+    ripple: FloatArray  # by how much slopes may differ close to the point, where smaller steps contradict
 
 
 def differs(  # noqa: PLR0917 - all of them arrays of one measurement
@@ -122,15 +96,8 @@ def differs(  # noqa: PLR0917 - all of them arrays of one measurement
 ) -> Seen:
     """Compare with J d at smaller and smaller steps, and far away.
 
-    Parameters
-    ----------
-    around : Around
-    base : array, shape (r,)
-    J, error : array, shape (r, k)
-    noise : array, shape (r,)
-    scales : array, shape (k,)
-    nearby : sequence of array, shape (r,)
-        F at 1, 2, ... times :data:`SPACING` along the direction, where it is known.
+    Shapes: base (r,), J, error (r, k), noise (r,), scales (k,). ``nearby``, each (r,): F at 1, 2, ... times
+    :data:`SPACING` along the direction, where it is known.
     """
     d, nothing = direction_of(scales), np.zeros(len(base))
     slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)

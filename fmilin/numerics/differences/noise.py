@@ -29,13 +29,7 @@ def noise_from_table(values: FloatArray) -> FloatArray:
     read where three successive orders agree. At least half a unit in the last place is returned: a
     function that repeats exactly is still rounded.
 
-    Parameters
-    ----------
-    values : array, shape (POINTS, r)
-
-    Returns
-    -------
-    array, shape (r,)
+    Shapes: values (POINTS, r). Returns (r,).
     """
     rounding = 0.5 * np.spacing(np.max(np.abs(values), axis=0))
     table = values
@@ -57,11 +51,7 @@ def noise_from_table(values: FloatArray) -> FloatArray:
 def noise_beside(function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the noise of a function on a tiny line through x, shape (r,); zero where it cannot be evaluated.
 
-    Parameters
-    ----------
-    function : callable
-        x (n,) -> values, shape (r,); evaluated :data:`POINTS` times.
-    x, scales : array, shape (n,)
+    Shapes: x, scales (n,). ``function``: x (n,) -> values, shape (r,); evaluated :data:`POINTS` times.
     """
     step = 1e-8 * scales * np.random.default_rng(2013).uniform(0.5, 1.0, len(x))
     try:

@@ -46,23 +46,12 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """A Jacobian and how far it can be trusted.
+    """A Jacobian and how far it can be trusted."""
 
-    Attributes
-    ----------
-    J : array, shape (r, k)
-    error : array, shape (r, k)
-        Estimated absolute error of each entry.
-    jump : array, shape (r, k)
-        Right slope minus left slope where they differ; 0 where the function is smooth or nothing is known.
-    bend : array, shape (r, k)
-        |S(h)| / h beyond rounding: large values ask for a closer look.
-    narrow : mapping of (int, int) to (float, float)
-        Of entries that hold near the point only: the step at which they do no longer, and the slope beyond.
-    """
-
-    J: FloatArray
-    error: FloatArray
+    J: FloatArray  # shape (r, k)
+    error: FloatArray  # (r, k), estimated absolute error of each entry
+    # (r, k), right slope minus left slope where they differ; 0 where the function is smooth or nothing is known
     jump: FloatArray
-    bend: FloatArray
+    bend: FloatArray  # (r, k), |S(h)| / h beyond rounding: large values ask for a closer look
+    # of entries that hold near the point only: the step at which they do no longer, and the slope beyond
     narrow: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)

@@ -23,9 +23,7 @@ its threads, which takes microseconds on an idle machine and ten milliseconds on
 class DenseFactors:
     """LU factors of square matrices W, rows and columns scaled to largest entries, or in a stack to lengths, of one.
 
-    Parameters
-    ----------
-    W : array, shape (..., n, n)
+    Shapes: W (..., n, n).
     """
 
     def __init__(self, W: FloatArray) -> None:

@@ -69,16 +69,8 @@ def singular(
 ) -> NumericalError:
     """Return the error that says of a singular matrix which unknowns it leaves open.
 
-    Parameters
-    ----------
-    rcond : float
-    subject : str
-        What has no unique solution, in the plural: "The equations of 'crane'".
-    unknowns : sequence
-        Names, or symbols, of the entries of w, or none.
-    when : str
-    direction : array, shape (len(unknowns),), optional
-        The direction of w that is not determined.
+    ``subject``: what has no unique solution, in the plural: "The equations of 'crane'". ``unknowns``: names, or
+    symbols, of the entries of w, or none. ``direction`` (len(unknowns),): the direction of w that is not determined.
     """
     loose: list[str] = []
     if direction is not None and len(unknowns):

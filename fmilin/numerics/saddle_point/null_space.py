@@ -35,20 +35,9 @@ class NullSpaceFactors:
     |G| (Frobenius norms). Only where these do not tell that the rank is full, the singular value decomposition
     G = U S V' of the thesis is computed.
 
-    Parameters
-    ----------
-    M : array, shape (..., n, n)
-    G : array, shape (..., m, n)
-        With the leading axes of M.
-    scales : array, shape (n,)
-        Sizes of the coordinates: lengths are measured in q / scale. One by default.
-    threshold : float
-
-    Attributes
-    ----------
-    N : array, shape (..., n, m)
-    rank : array of int, shape (...)
-        How many singular values are above the threshold.
+    Shapes: M (..., n, n), N (..., n, m). ``G`` (..., m, n): with the leading axes of M. ``scales`` (n,): sizes of the
+    coordinates: lengths are measured in q / scale. One by default. ``rank`` (...): how many singular values are above
+    the threshold.
     """
 
     def __init__(
@@ -186,10 +175,7 @@ class MultiplierFactors:
 
         lambda = (G M^-1 G')^-1 (G M^-1 b1 - b2),   v' = M^-1 (b1 - G' lambda)
 
-    Parameters
-    ----------
-    M : array, shape (n, n)
-    G : array, shape (m, n)
+    Shapes: M (n, n), G (m, n).
     """
 
     def __init__(self, M: FloatArray, G: FloatArray) -> None:

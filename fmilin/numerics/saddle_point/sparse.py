@@ -25,19 +25,9 @@ PIVOT = 0.1
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
     """Return the factors of a matrix, sparse or not, that must have some.
 
-    Parameters
-    ----------
-    W : array or scipy.sparse array, shape (k, k)
-    subject : str
-        For the message, as in :func:`~fmilin.numerics.saddle_point.factors.singular`.
-    estimate : bool
-        Whether the condition number decides. That of fine finite elements is 1e16 and more though their accelerations
-        are determined well: there only a matrix without a pivot is refused.
-
-    Raises
-    ------
-    NumericalError
-        When W holds a NaN or is singular.
+    Shapes: W (k, k). ``subject``: for the message, as in :func:`~fmilin.numerics.saddle_point.factors.singular`.
+    ``estimate``: whether the condition number decides. That of fine finite elements is 1e16 and more though their
+    accelerations are determined well: there only a matrix without a pivot is refused.
     """
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
@@ -54,15 +44,7 @@ def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFact
 class SparseFactors:
     """LU factors of a sparse square matrix, scaled, and ordered against fill-in (SuperLU).
 
-    Parameters
-    ----------
-    W : scipy.sparse array, shape (k, k)
-        Real or complex.
-
-    Raises
-    ------
-    NumericalError
-        When W is singular, with the kind of matrix in words.
+    Shapes: W (k, k), real or complex.
     """
 
     def __init__(self, W: Any, what: str = "the matrix") -> None:

@@ -42,13 +42,7 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a .npz file under their names; what is no array is left out.
-
-    Raises
-    ------
-    Exception
-        One of :data:`DAMAGED`.
-    """
+    """Return the arrays of a .npz file under their names; what is no array is left out."""
     largest = max(LARGEST, 2 * len(content))  # a large file that is hardly compressed does no harm
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(info.file_size for info in archive.infolist()) > largest:
@@ -58,15 +52,7 @@ def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def member_of(archive: zipfile.ZipFile, name: str, largest: int = LARGEST) -> bytes:
-    """Return one member of at most ``largest`` bytes.
-
-    Raises
-    ------
-    KeyError
-        When there is none of that name.
-    Exception
-        One of :data:`DAMAGED`.
-    """
+    """Return one member of at most ``largest`` bytes."""
     info = archive.getinfo(name)
     if info.flag_bits & _ENCRYPTED:
         raise ValueError(f"its member '{name}' is encrypted")

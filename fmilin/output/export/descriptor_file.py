@@ -24,13 +24,7 @@ __all__ = ["load", "of_mat", "save", "to_mat"]
 
 
 def save(descriptor: Descriptor, path: str | Path) -> None:
-    """Write ``descriptor``, completely or not at all; the suffix picks the format.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is neither .mat nor .npz, or the file cannot be written.
-    """
+    """Write ``descriptor``, completely or not at all; the suffix picks the format."""
     part = to_part(descriptor)
     if _suffix(path, "write") == ".mat":
         write_atomically(path, write(to_mat(part)))
@@ -43,15 +37,7 @@ def save(descriptor: Descriptor, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Descriptor:
-    """Read what :func:`save` wrote.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is neither .mat nor .npz.
-    ModelError
-        When the file is missing, damaged or something else.
-    """
+    """Read what :func:`save` wrote."""
     suffix = _suffix(path, "read")
     try:
         content = Path(path).read_bytes()

@@ -19,13 +19,7 @@ NAMES = ("states", "inputs", "outputs")
 
 
 def to_part(descriptor: Descriptor) -> dict[str, Any]:
-    """Return the matrices as arrays, the names as lists, ``order`` and ``difference``.
-
-    Raises
-    ------
-    UsageError
-        When an entry of a matrix is NaN or infinite.
-    """
+    """Return the matrices as arrays, the names as lists, ``order`` and ``difference``."""
     part: dict[str, Any] = {name: getattr(descriptor, name) for name in ARRAYS}
     for name, array in part.items():
         if not np.isfinite(array).all():
@@ -38,13 +32,7 @@ def to_part(descriptor: Descriptor) -> dict[str, Any]:
 
 
 def from_part(part: Mapping[str, Any]) -> Descriptor:
-    """Return the descriptor system that :func:`to_part` described; a difference of None was NaN.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        When something is missing or does not fit.
-    """
+    """Return the descriptor system that :func:`to_part` described; a difference of None was NaN."""
     states, inputs, outputs = (tuple(require_text(n) for n in part[name]) for name in NAMES)
     k, nu, ny = len(states), len(inputs), len(outputs)
     difference = part["difference"]

@@ -62,13 +62,6 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     """Return everything in ``linear`` under the names of the format.
 
     Matrices are arrays of doubles, ``f0`` and ``y0`` have shape (P,), ``eigenvalues`` is complex (P,).
-
-    Raises
-    ------
-    UsageError
-        When an entry of a matrix is NaN or infinite: no consumer of a file could use it; when a name
-        contains the character NUL, which neither MATLAB nor NumPy can store; or when a text is none
-        (a lone half of a surrogate pair).
     """
     document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
     for name, array in document.items():
@@ -117,18 +110,8 @@ def _require_texts(linear: LinearModel) -> None:
 def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
     """Return the LinearModel that :func:`to_document` described.
 
-    Parameters
-    ----------
-    document : mapping
-        Matrices may be arrays or nested lists; a number may be None where it was NaN.
-    origin : str
-        The file's name, for messages.
-
-    Raises
-    ------
-    ModelError
-        When a field is missing, of the wrong kind, of a shape that does not fit the names, or an entry of a matrix is
-        complex, NaN or infinite. Estimated errors may be unknown.
+    ``document``: matrices may be arrays or nested lists; a number may be None where it was NaN. ``origin``: the file's
+    name, for messages.
     """
     if (found := document.get("format")) != FORMAT:
         raise ModelError(

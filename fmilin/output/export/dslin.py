@@ -30,13 +30,7 @@ _DOUBLES, _TEXT = 0, 51
 
 
 def dumps(linear: LinearModel) -> bytes:
-    """Return the file's content.
-
-    Raises
-    ------
-    UsageError
-        When the model is a sampled one, which this format cannot say, or a matrix contains NaN.
-    """
+    """Return the file's content."""
     to_document(linear)  # refuses what no file should carry
     if linear.sample_time > 0:
         raise UsageError(
@@ -62,13 +56,7 @@ def is_dslin(content: bytes) -> bool:
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
-    """Read a ``dslin.mat``; the operating point, which it does not have, counts as zero.
-
-    Raises
-    ------
-    ModelError
-        When it is damaged, or something else.
-    """
+    """Read a ``dslin.mat``; the operating point, which it does not have, counts as zero."""
     from scipy.io import loadmat
 
     try:

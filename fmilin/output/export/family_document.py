@@ -66,19 +66,8 @@ def texts_of(family: LinearFamily) -> dict[str, Any]:
 def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin: str) -> LinearFamily:
     """Return the family that :func:`texts_of` described.
 
-    Parameters
-    ----------
-    texts : mapping
-    rows : array, shape (n, width), or callable
-        A callable is given the layout and returns the rows.
-    ok, chosen : array, shape (n,)
-    origin : str
-        The file's name, for messages.
-
-    Raises
-    ------
-    ModelError
-        When a field is missing, of the wrong kind, or of a shape that does not fit.
+    Shapes: ok, chosen (n,). ``rows`` (n, width), or callable: a callable is given the layout and returns the rows.
+    ``origin``: the file's name, for messages.
     """
     require_format(texts, origin)
     try:
@@ -129,13 +118,7 @@ def _require_numbers(table: FloatArray, layout: Layout, good: NDArray[np.bool_])
 
 
 def require_format(texts: Mapping[str, Any], origin: str) -> None:
-    """Refuse a file of another version, or of something else.
-
-    Raises
-    ------
-    ModelError
-        With what it is.
-    """
+    """Refuse a file of another version, or of something else."""
     if (found := texts.get("format")) != FORMAT:
         raise ModelError(
             f"'{origin}' is no family of linear models that this fmilin reads: its field 'format' is {found!r} instead "

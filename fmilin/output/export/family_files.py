@@ -44,13 +44,7 @@ _BY_PATH = frozenset({".nc"})
 
 
 def save(family: LinearFamily, path: str | Path) -> None:
-    """Write a family to ``path``, completely or not at all; the suffix picks the format.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix, or the file cannot be written; an old file is then unharmed.
-    """
+    """Write a family to ``path``, completely or not at all; the suffix picks the format."""
     path = Path(path)
     if path.suffix.lower() in _BY_PATH:
         import_module(_module(path)).write(family, path)
@@ -70,13 +64,7 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageErr
 
 
 def contents(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, bytes]:
-    """Return what :func:`save` would write to each, of a family that the memory holds twice.
-
-    Raises
-    ------
-    UsageError
-        When no format has a suffix, or the format cannot carry the family.
-    """
+    """Return what :func:`save` would write to each, of a family that the memory holds twice."""
     return {path: _dumps(family, path) for path in paths}
 
 
@@ -86,15 +74,7 @@ def _dumps(family: LinearFamily, path: Path) -> bytes:
 
 
 def load(path: str | Path) -> LinearFamily:
-    """Read a family; the suffix picks the format.
-
-    Raises
-    ------
-    UsageError
-        When no format that can be read has the suffix.
-    ModelError
-        When there is no such file, or it is not what its suffix says.
-    """
+    """Read a family; the suffix picks the format."""
     if Path(path).suffix.lower() == ".m":
         raise UsageError(
             f"Cannot read '{path}': a .m file is a program. Load the family from .nc, .mat, .npz or .json."
@@ -118,13 +98,7 @@ def holds_family(path: str | Path) -> bool:
 
 
 def check_output(path: str | Path) -> None:
-    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix, what the format needs is not installed, or the place is not writable.
-    """
+    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind."""
     _module(path)
     check_writable(path)
     if Path(path).suffix.lower() == ".nc":
@@ -132,13 +106,7 @@ def check_output(path: str | Path) -> None:
 
 
 def checked_families(paths: Sequence[Path]) -> list[Path]:
-    """Return ``paths`` after making sure that a family can be written to every one.
-
-    Raises
-    ------
-    UsageError
-        As :func:`check_output`, and when one file is named twice.
-    """
+    """Return ``paths`` after making sure that a family can be written to every one."""
     for path in paths:
         check_output(path)
     if len({path.resolve() for path in paths}) < len(paths):

@@ -62,13 +62,7 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
 
 
 def loads(content: bytes, origin: str) -> LinearFamily:
-    """Read what :func:`dumps` wrote.
-
-    Raises
-    ------
-    ModelError
-        When this is no JSON, or no family.
-    """
+    """Read what :func:`dumps` wrote."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

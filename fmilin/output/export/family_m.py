@@ -12,13 +12,7 @@ __all__ = ["dumps"]
 
 
 def dumps(family: LinearFamily, name: str) -> bytes:
-    """Return the content of a function called ``name``; points without a linear model are left out.
-
-    Raises
-    ------
-    UsageError
-        When MATLAB could not call a file of this name, no point has a linear model, or coordinates differ.
-    """
+    """Return the content of a function called ``name``; points without a linear model are left out."""
     good = list(family.good())
     if not good:
         raise UsageError("No point of the family has a linear model: there is nothing to write into a .m file.")

@@ -57,13 +57,7 @@ def dumps(family: LinearFamily) -> bytes:
 
 
 def loads(content: bytes, origin: str) -> LinearFamily:
-    """Read what :func:`dumps` wrote, also after MATLAB or Octave saved it again.
-
-    Raises
-    ------
-    ModelError
-        When this is no .mat file, or no family.
-    """
+    """Read what :func:`dumps` wrote, also after MATLAB or Octave saved it again."""
     try:
         top = read(content)
     except (ValueError, KeyError, TypeError, IndexError) as error:

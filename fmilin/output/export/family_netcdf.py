@@ -54,13 +54,7 @@ _VISITS = ("evaluations", "products")
 
 
 def require_installed() -> None:
-    """Refuse when what netCDF files need is missing.
-
-    Raises
-    ------
-    UsageError
-        With what to install.
-    """
+    """Refuse when what netCDF files need is missing."""
     for package in ("h5netcdf", "h5py"):
         if find_spec(package) is None:
             raise UsageError(
@@ -70,13 +64,7 @@ def require_installed() -> None:
 
 
 def to_xarray(family: LinearFamily) -> xarray.Dataset:
-    """Return everything as a data set with labelled axes.
-
-    Raises
-    ------
-    UsageError
-        When xarray is not installed.
-    """
+    """Return everything as a data set with labelled axes."""
     if find_spec("xarray") is None:
         raise UsageError("A data set needs the package xarray, which is not installed: pip install 'fmilin[families]'.")
     import xarray as xr
@@ -92,13 +80,7 @@ def to_xarray(family: LinearFamily) -> xarray.Dataset:
 
 
 def dumps(family: LinearFamily) -> bytes:
-    """Return the file's content, of a family that the memory holds twice.
-
-    Raises
-    ------
-    UsageError
-        When h5netcdf is not installed.
-    """
+    """Return the file's content, of a family that the memory holds twice."""
     require_installed()
     import h5netcdf
 
@@ -109,13 +91,7 @@ def dumps(family: LinearFamily) -> bytes:
 
 
 def write(family: LinearFamily, path: Path) -> None:
-    """Write the file: an old one is replaced when the new one is complete.
-
-    Raises
-    ------
-    UsageError
-        When h5netcdf is not installed, or the file cannot be written.
-    """
+    """Write the file: an old one is replaced when the new one is complete."""
     require_installed()
     import h5netcdf
 
@@ -178,15 +154,7 @@ def _put(variable: Any, block: slice, shape: tuple[int, ...], values: np.ndarray
 
 
 def read(path: Path) -> LinearFamily:
-    """Read what :func:`write` or ``to_xarray().to_netcdf`` wrote.
-
-    Raises
-    ------
-    UsageError
-        When h5netcdf is not installed.
-    ModelError
-        When this is no netCDF file, or no family.
-    """
+    """Read what :func:`write` or ``to_xarray().to_netcdf`` wrote."""
     require_installed()
     import h5netcdf
 

@@ -39,13 +39,7 @@ def dumps(family: LinearFamily) -> bytes:
 
 
 def loads(content: bytes, origin: str) -> LinearFamily:
-    """Read what :func:`dumps` wrote.
-
-    Raises
-    ------
-    ModelError
-        When this is no .npz file, or no family.
-    """
+    """Read what :func:`dumps` wrote."""
     try:
         arrays = arrays_of(content)
         texts: dict[str, Any] = json.loads(str(arrays["fmilin"]))

@@ -26,28 +26,14 @@ MOST_INSIDE = 1 << 24
 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
-    """Return the file's content.
-
-    Raises
-    ------
-    UsageError
-        When an entry is NaN or infinite, the point lacks a value, or version or platform are unknown.
-    ModelError
-        When there is neither a compiler nor a library that was compiled before.
-    """
+    """Return the file's content."""
     options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.platforms)
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
     return linear_fmu(linear, options, {INSIDE: npz.dumps(linear)} if size <= MOST_INSIDE else {})
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
-    """Read what :func:`dumps` wrote.
-
-    Raises
-    ------
-    ModelError
-        When this is no FMU, or not one of a linear model that fmilin wrote.
-    """
+    """Read what :func:`dumps` wrote."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             inside = member_of(archive, INSIDE)

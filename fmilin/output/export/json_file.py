@@ -33,13 +33,7 @@ def text_of(document: Mapping[str, Any]) -> str:
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
-    """Read what :func:`dumps` wrote.
-
-    Raises
-    ------
-    ModelError
-        When this is no JSON, or no linear model.
-    """
+    """Read what :func:`dumps` wrote."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -29,13 +29,7 @@ _MOST_COLUMNS = 10
 
 
 def dumps(linear: LinearModel) -> bytes:
-    r"""Return the file's content, for ``\input{plant}``: six digits, which nothing reads back.
-
-    Raises
-    ------
-    UsageError
-        When a matrix contains NaN or infinite entries.
-    """
+    r"""Return the file's content, for ``\input{plant}``: six digits, which nothing reads back."""
     to_document(linear)  # refuses what no file should carry
     return ("\n".join(_lines(linear)) + "\n").encode("utf-8")
 

@@ -37,24 +37,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
-    """Return the file's content: a function called like the file.
-
-    Raises
-    ------
-    UsageError
-        When MATLAB could not call a file of this name, or a matrix contains NaN.
-    """
+    """Return the file's content: a function called like the file."""
     return dumps_array(gathered([linear]), writing)
 
 
 def dumps_array(models: ModelArray, writing: Writing) -> bytes:
-    """Return the content of a function file that builds one model, or an array of them.
-
-    Raises
-    ------
-    UsageError
-        When MATLAB could not call a file of this name, or a matrix contains NaN.
-    """
+    """Return the content of a function file that builds one model, or an array of them."""
     if not _NAME.fullmatch(writing.name) or _KEYWORDS.fullmatch(writing.name):
         raise UsageError(
             f"MATLAB cannot call a function '{writing.name[:70]}': letters, digits and '_' make a name, a letter "

@@ -57,13 +57,7 @@ def dumps(linear: LinearModel) -> bytes:
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
-    """Read what :func:`dumps` wrote, also after MATLAB, Octave or SciPy saved it again, or a ``dslin.mat`` of Dymola.
-
-    Raises
-    ------
-    ModelError
-        When this is no .mat file, or no linear model.
-    """
+    """Read what :func:`dumps` wrote, also after MATLAB, Octave or SciPy saved it again, or Dymola's ``dslin.mat``."""
     if dslin.is_dslin(content):
         return dslin.loads(content, origin)
     try:

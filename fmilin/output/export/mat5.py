@@ -43,10 +43,7 @@ _LARGEST = 1 << 31
 def write(variables: Mapping[str, Value]) -> bytes:
     """Return the content of a MAT-file.
 
-    Parameters
-    ----------
-    variables : mapping of str to Value
-        Names of variables and fields are at most 31 ASCII characters.
+    ``variables``: names of variables and fields are at most 31 ASCII characters.
     """
     text = f"MATLAB 5.0 MAT-file, written by fmilin {__version__}".encode("ascii").ljust(124)
     return b"".join([text, struct.pack("<H2s", 0x0100, b"IM"), *(_matrix(v, name) for name, v in variables.items())])
@@ -98,13 +95,7 @@ def _doubles(array: np.ndarray, name: str) -> bytes:
 
 
 def read(content: bytes) -> dict[str, Value]:
-    """Return the variables of a MAT-file; what is no text, cell array, struct or full matrix is left out.
-
-    Raises
-    ------
-    ValueError
-        When this is no MAT-file of version 5, or it is damaged.
-    """
+    """Return the variables of a MAT-file; what is no text, cell array, struct or full matrix is left out."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None:
         raise ValueError("it does not begin like one")

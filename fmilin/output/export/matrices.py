@@ -18,17 +18,10 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Sheet:
-    """One matrix with the names of its rows and columns.
-
-    Attributes
-    ----------
-    letter : str
-    matrix : array, shape (rows, columns)
-    rows, columns : tuple of str
-    """
+    """One matrix with the names of its rows and columns."""
 
     letter: str
-    matrix: FloatArray
+    matrix: FloatArray  # shape (rows, columns)
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 

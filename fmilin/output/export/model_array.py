@@ -20,38 +20,20 @@ _VARIES = 1e-9
 
 @dataclass(frozen=True)
 class ModelArray:
-    """Linear models with the same states, inputs and outputs.
+    """Linear models with the same states, inputs and outputs."""
 
-    Parameters
-    ----------
-    models : tuple of LinearModel
-        In the order of a column-major array of ``shape``: the first variable of the grid runs fastest.
-    grid : mapping of str to array, shape (number of models,)
-        What varies, and its value at every model.
-    shape : tuple of int
-        One size per variable where every combination is there; otherwise the number of models alone.
-    """
-
+    # in the order of a column-major array of ``shape``: the first variable of the grid runs fastest
     models: tuple[LinearModel, ...]
-    grid: Mapping[str, FloatArray]
+    grid: Mapping[str, FloatArray]  # each (number of models,), what varies, and its value at every model
+    # one size per variable where every combination is there; otherwise the number of models alone
     shape: tuple[int, ...]
 
 
 def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] | None = None) -> ModelArray:
     """Return the models as one array, sorted along their grid.
 
-    Parameters
-    ----------
-    models : sequence of LinearModel
-        At least one.
-    grid : mapping of str to sequence of float, optional
-        What varies, and its value at every model. By default the time when it differs; else the inputs and
-        parameters of the point that differ; else the independent states that differ; rounding does not count.
-
-    Raises
-    ------
-    UsageError
-        When the models have different signals or sample times, or two of them lie on the same point of the grid.
+    ``grid``: what varies, and its value at every model. By default the time when it differs; else the inputs and
+    parameters of the point that differ; else the independent states that differ; rounding does not count.
     """
     if not models:
         raise UsageError("An array of linear models needs at least one of them.")
@@ -79,16 +61,7 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
 def grid_of(models: Sequence[LinearModel], names: Sequence[str]) -> dict[str, list[float]]:
     """Return the values that these variables have at the points of the models.
 
-    Parameters
-    ----------
-    models : sequence of LinearModel
-    names : sequence of str
-        ``time``, inputs, parameters that were changed, states or outputs.
-
-    Raises
-    ------
-    UnknownNameError
-        When a model does not say what value a variable has at its point.
+    ``names``: ``time``, inputs, parameters that were changed, states or outputs.
     """
     tables = []
     for model in models:

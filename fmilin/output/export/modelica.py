@@ -41,13 +41,7 @@ class _Names:
 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
-    """Return the file's content: one model, called like the file.
-
-    Raises
-    ------
-    UsageError
-        When a matrix contains NaN or infinite entries, or the operating point of absolute values does.
-    """
+    """Return the file's content: one model, called like the file."""
     to_document(linear)  # refuses what no file should carry
     if not writing.deviation:
         _require_values("input", linear.inputs, linear.point.inputs)

@@ -37,12 +37,7 @@ _LONGEST = 200
 def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     """Return one identifier per name: itself where it is legal, else a similar one, with a number if that is taken.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Different from each other.
-    taken : iterable of str
-        Identifiers that others have already.
+    ``taken``: identifiers that others have already.
     """
     used = set(taken)
     kept = {name for name in names if name not in used and _is_legal(name)}

@@ -31,22 +31,13 @@ __all__ = ["NonlinearView", "nonlinear_view"]
 
 @dataclass(frozen=True)
 class NonlinearView:
-    """A constrained model as python-control sees it.
+    """A constrained model as python-control sees it."""
 
-    Attributes
-    ----------
-    system : control.NonlinearIOSystem
-        With the names of :func:`fmilin.export.python_control.legal_name`; in absolute values, and valid as far as
-        its coordinates are.
-    start : array, shape (P,)
-        Its states at the point: the ``X0`` of ``input_output_response``.
-    inputs : array, shape (nu,)
-        The inputs at the point.
-    """
-
+    # with the names of :func:`fmilin.export.python_control.legal_name`; in absolute values, and valid as far as its
+    # coordinates are
     system: control.NonlinearIOSystem
-    start: FloatArray
-    inputs: FloatArray
+    start: FloatArray  # (P,), its states at the point: the ``X0`` of ``input_output_response``
+    inputs: FloatArray  # (nu,), the inputs at the point
     _frame: Frame
 
     def __repr__(self) -> str:
@@ -68,17 +59,7 @@ class NonlinearView:
     def states(self, t: float, y: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return all N states of the model for coordinates y, shape (N,).
 
-        Parameters
-        ----------
-        t : float
-        y : array, shape (P,)
-        u : array, shape (nu,), optional
-            Where inputs prescribe a motion; those of the point by default.
-
-        Raises
-        ------
-        NumericalError
-            When the coordinates do not reach that far.
+        Shapes: y (P,). ``u`` (nu,): where inputs prescribe a motion; those of the point by default.
         """
         return _states(self._frame, t, np.asarray(y, dtype=np.float64), self.inputs if u is None else u)
 

@@ -47,13 +47,7 @@ def dumps(linear: LinearModel) -> bytes:
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
-    """Read what :func:`dumps` wrote.
-
-    Raises
-    ------
-    ModelError
-        When this is no .npz file, or no linear model.
-    """
+    """Read what :func:`dumps` wrote."""
     try:
         arrays = arrays_of(content)
         document: dict[str, Any] = json.loads(str(arrays["fmilin"]))

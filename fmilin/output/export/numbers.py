@@ -12,13 +12,7 @@ __all__ = ["finite_array", "real_array"]
 
 
 def real_array(value: Any, what: str) -> FloatArray:
-    """Return an array of doubles; None and NaN stay NaN.
-
-    Raises
-    ------
-    ValueError
-        When an entry is complex: its imaginary part would be lost.
-    """
+    """Return an array of doubles; None and NaN stay NaN."""
     array = np.asarray(value)
     if np.iscomplexobj(array):
         if array.imag.any():
@@ -28,13 +22,7 @@ def real_array(value: Any, what: str) -> FloatArray:
 
 
 def finite_array(value: Any, what: str) -> FloatArray:
-    """Return an array of doubles, each of them a number.
-
-    Raises
-    ------
-    ValueError
-        When an entry is complex, NaN, infinite, or missing.
-    """
+    """Return an array of doubles, each of them a number."""
     array = real_array(value, what)
     if not np.isfinite(array).all():
         place = ", ".join(str(int(i) + 1) for i in np.argwhere(~np.isfinite(array))[0])

@@ -19,13 +19,7 @@ _WIDTH = 100
 
 
 def dumps(linear: LinearModel) -> bytes:
-    """Return the file's content: a report for people, with six digits, which nothing reads back.
-
-    Raises
-    ------
-    UsageError
-        When a matrix contains NaN or infinite entries.
-    """
+    """Return the file's content: a report for people, with six digits, which nothing reads back."""
     to_document(linear)  # refuses what no file should carry
     stream = io.StringIO()
     print_table(linear, stream)

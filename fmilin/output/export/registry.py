@@ -37,30 +37,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of file.
+    """One kind of file."""
 
-    Parameters
-    ----------
-    module : str
-        Where ``dumps`` and ``loads`` live.
-    description : str
-        For help texts.
-    readable : bool
-        Whether there is a ``loads``.
-    has_choices : bool
-        Whether ``dumps`` takes a :class:`~fmilin.export.writing.Writing`.
-    holds_arrays : bool
-        Whether one file can hold several models of one plant: ``dumps_array(models, writing)``.
-    carries_descriptor : bool
-        Whether the descriptor system of a model goes into the file, where it has one.
-    """
-
-    module: str
-    description: str
-    readable: bool = True
-    has_choices: bool = False
+    module: str  # where ``dumps`` and ``loads`` live
+    description: str  # for help texts
+    readable: bool = True  # whether there is a ``loads``
+    has_choices: bool = False  # whether ``dumps`` takes a :class:`~fmilin.export.writing.Writing`
+    # whether one file can hold several models of one plant: ``dumps_array(models, writing)``
     holds_arrays: bool = False
-    carries_descriptor: bool = False
+    carries_descriptor: bool = False  # whether the descriptor system of a model goes into the file, where it has one
 
 
 FORMATS = {
@@ -85,29 +70,13 @@ FORMATS = {
 def save(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> None:
     """Write ``linear`` to ``path``, completely or not at all; the suffix picks the format.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    path : str or Path
-    writing : Writing, optional
-        What a person chose; the name in it is replaced by the stem of ``path``.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix, or the file cannot be written; an old file is then unharmed.
+    ``writing``: what a person chose; the name in it is replaced by the stem of ``path``.
     """
     write_atomically(path, dumps(linear, path, writing))
 
 
 def dumps(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> bytes:
-    """Return what :func:`save` would write to ``path``.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix, or the format cannot carry the model.
-    """
+    """Return what :func:`save` would write to ``path``."""
     kind = _format(path)
     module = import_module(kind.module)
     if not kind.has_choices:
@@ -124,20 +93,9 @@ def save_array(
 ) -> None:
     """Write several linear models of one plant to one file: an array with its sampling grid.
 
-    Parameters
-    ----------
-    models : sequence of LinearModel
-        With the same states, inputs and outputs: from :func:`fmilin.linearize_along`, for example.
-    path : str or Path
-    grid : mapping of str to sequence of float, optional
-        What varies, and its value at every model; by default found in their points: time, else inputs and
-        parameters, else states.
-    writing : Writing, optional
-
-    Raises
-    ------
-    UsageError
-        When the format holds one model only, the models do not fit together, or the file cannot be written.
+    ``models``: with the same states, inputs and outputs: from :func:`fmilin.linearize_along`, for example. ``grid``:
+    what varies, and its value at every model; by default found in their points: time, else inputs and parameters, else
+    states.
     """
     write_atomically(path, dumps_array(models, path, grid=grid, writing=writing))
 
@@ -149,13 +107,7 @@ def dumps_array(
     grid: Mapping[str, Sequence[float]] | None = None,
     writing: Writing | None = None,
 ) -> bytes:
-    """Return what :func:`save_array` would write to ``path``.
-
-    Raises
-    ------
-    UsageError
-        When the format holds one model only, or the models do not fit together.
-    """
+    """Return what :func:`save_array` would write to ``path``."""
     from fmilin.output.export.model_array import gathered
 
     if not holds_arrays(path):
@@ -167,37 +119,17 @@ def dumps_array(
 
 
 def holds_arrays(path: str | Path) -> bool:
-    """Whether one file of this format can hold several models of one plant.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix.
-    """
+    """Whether one file of this format can hold several models of one plant."""
     return _format(path).holds_arrays
 
 
 def carries_descriptor(path: str | Path) -> bool:
-    """Whether the descriptor system of a model goes into a file of this format.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix.
-    """
+    """Whether the descriptor system of a model goes into a file of this format."""
     return _format(path).carries_descriptor
 
 
 def load(path: str | Path) -> LinearModel:
-    """Read a linear model; the suffix picks the format.
-
-    Raises
-    ------
-    UsageError
-        When no format that can be read has the suffix.
-    ModelError
-        When there is no such file, or it is not what its suffix says.
-    """
+    """Read a linear model; the suffix picks the format."""
     module = _format(path, reading=True).module
     try:
         content = Path(path).read_bytes()
@@ -208,13 +140,7 @@ def load(path: str | Path) -> LinearModel:
 
 
 def check_output(path: str | Path) -> None:
-    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind.
-
-    Raises
-    ------
-    UsageError
-        When no format has the suffix, or the place is not writable.
-    """
+    """Make sure that :func:`save` will be able to write to ``path``; cheap, and leaves nothing behind."""
     _format(path)
     check_writable(path)
 

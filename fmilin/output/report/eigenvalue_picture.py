@@ -22,13 +22,8 @@ TRUE, NAIVE, QUIET, UNSTABLE = "#0b5394", "#c0392b", "#5f6368", "#fbeceb"
 def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> bytes:
     """Return a PNG picture of two panels: all eigenvalues, and close up those that belong to no motion.
 
-    Parameters
-    ----------
-    true : array, shape (P,)
-        In 1/s, of the model in independent coordinates: open circles.
-    naive : array, shape (N,)
-        In 1/s, of the Jacobian of all states: crosses.
-    title, subtitle : str
+    ``true`` (P,): in 1/s, of the model in independent coordinates: open circles. ``naive`` (N,): in 1/s, of the
+    Jacobian of all states: crosses.
     """
     figure = new_figure(10.0, 5.6)
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)

@@ -32,16 +32,7 @@ CLOSE = 0.08
 def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> Figure:
     """Return the eigenvalues in the complex plane; of a sampled model log(z) / T.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    naive : LinearModel, optional
-        All states as if they were independent: what its Jacobian adds belongs to no motion, and is grey.
-
-    Raises
-    ------
-    UsageError
-        When there are none.
+    ``naive``: all states as if they were independent: what its Jacobian adds belongs to no motion, and is grey.
     """
     true = _both(modes_of(linear))
     false = np.empty(0, np.complex128)
@@ -63,13 +54,7 @@ def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> 
 
 
 def modes_of(linear: LinearModel) -> tuple[Mode, ...]:
-    """Return the modes.
-
-    Raises
-    ------
-    UsageError
-        When there are none.
-    """
+    """Return the modes."""
     modes = linear.modes()
     if not modes:
         raise UsageError("The linear model has no states, so it has no eigenvalues to draw.")

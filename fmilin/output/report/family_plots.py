@@ -158,13 +158,7 @@ class _Line:
 
 
 def _lines(family: LinearFamily) -> Iterator[_Line]:
-    """Yield lines along the last axis, evenly chosen where there are many.
-
-    Raises
-    ------
-    UsageError
-        When no point has a linear model, or they have no states.
-    """
+    """Yield lines along the last axis, evenly chosen where there are many."""
     if not family.ok.any():
         raise UsageError("No point of the family has a linear model: there is nothing to draw.")
     if not family.template.order:

@@ -30,13 +30,7 @@ _ENTRY = re.compile(r"([ABCD])\[(.+)\]")
 
 
 def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
-    r"""Return a number for every point, shape (\\*shape), NaN where there is none, and what it is.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When there is no such quantity.
-    """
+    r"""Return a number for every point, shape (\\*shape), NaN where there is none, and what it is."""
     if entry := _ENTRY.fullmatch(quantity.strip()):
         return _entry(family, *entry.groups())
     if quantity not in QUANTITIES:
@@ -85,13 +79,7 @@ def _size(family: LinearFamily) -> str:
 
 
 def surface_figure(family: LinearFamily, quantity: str) -> Figure:
-    """Return a quantity as colours over two axes of the grid, with lines of equal height.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the grid has no two axes, or there is no such quantity.
-    """
+    """Return a quantity as colours over two axes of the grid, with lines of equal height."""
     values, label = quantity_of(family, quantity)
     if len(family.shape) != 2 or min(family.shape) < 2:
         raise UsageError(

@@ -91,15 +91,7 @@ def named_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None
 
 
 def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:
-    """Return a file's content, the same on every machine that draws it alike.
-
-    Parameters
-    ----------
-    figure : Figure
-    suffix : {".png", ".svg"}
-    dpi : int
-        Of PNG.
-    """
+    """Return a file's content, the same on every machine that draws it alike."""
     from matplotlib import rc_context
 
     buffer = io.BytesIO()

@@ -54,19 +54,11 @@ def view_of(shapes: Shapes) -> View:
 
 @dataclass(frozen=True)
 class Canvas:
-    """Axes of matplotlib and what is drawn on them.
-
-    Parameters
-    ----------
-    axes : Axes
-    view : View
-    size : float
-        Extent of everything, in m.
-    """
+    """Axes of matplotlib and what is drawn on them."""
 
     axes: Any
     view: View
-    size: float
+    size: float  # extent of everything, in m
 
     @classmethod
     def on(cls, figure: Figure, cell: Any, view: View, everything: Floats) -> Canvas:

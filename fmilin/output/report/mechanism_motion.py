@@ -34,18 +34,8 @@ def mechanism_motion(
 
     Every frame lies on the closed loops.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-    linear : LinearModel
-        Its point and its modes.
-    numbers : sequence of int, optional
-        Which modes, counted from 1 among those that move a joint, slowest first; the three slowest by default.
-
-    Raises
-    ------
-    UsageError
-        When the linear model is of another mechanism, or there is no such mode.
+    ``linear``: its point and its modes. ``numbers``: which modes, counted from 1 among those that move a joint, slowest
+    first; the three slowest by default.
     """
     shapes = Shapes(description)
     q = positions_at(shapes, linear.point.states, strict=True)

@@ -56,22 +56,9 @@ def mechanism_figure(
 
     A plane mechanism is drawn in its plane, any other in perspective.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-    linear : LinearModel, optional
-        Its point and its modes are drawn; a pair of complex eigenvalues is one mode.
-    states : mapping of str to float, optional
-        The posture, without ``linear``; the start by default.
-    title : str
-        The name of the mechanism when empty.
-    modes : int
-        How many mode shapes, the slowest first.
-
-    Raises
-    ------
-    UsageError
-        When the linear model is of another mechanism.
+    ``linear``: its point and its modes are drawn; a pair of complex eigenvalues is one mode. ``states``: the posture,
+    without ``linear``; the start by default. ``title``: the name of the mechanism when empty. ``modes``: how many mode
+    shapes, the slowest first.
     """
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}

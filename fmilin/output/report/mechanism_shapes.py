@@ -26,45 +26,26 @@ SEEN = ("position", "velocity", "acceleration", "accelerometer")
 
 @dataclass(frozen=True)
 class Shape:
-    """One body, or what belongs to it.
-
-    Parameters
-    ----------
-    body : str
-    points : array, shape (k, 3)
-        In m, seen from the ground, in the order in which they are connected; closed when there are three or more.
-    """
+    """One body, or what belongs to it."""
 
     body: str
+    # (k, 3), in m, seen from the ground, in the order in which they are connected; closed when there are three or more
     points: Floats
 
 
 @dataclass(frozen=True)
 class Posture:
-    """Everything that is drawn of a mechanism, in m, seen from the ground.
-
-    Parameters
-    ----------
-    bodies : tuple of Shape
-    tubes : tuple of array (2, 3)
-        Outer halves of what slides in each other.
-    rails : tuple of array (2, 3)
-        Directions along which something slides on the ground.
-    pins, grounded, closing : array, shape (k, 3)
-        Joints between bodies, joints at the ground, and where loops were closed.
-    springs : tuple of array (2, 3)
-    centers : array, shape (k, 3)
-        Centres of mass.
-    """
+    """Everything that is drawn of a mechanism, in m, seen from the ground."""
 
     bodies: tuple[Shape, ...]
-    tubes: tuple[Floats, ...]
-    rails: tuple[Floats, ...]
+    tubes: tuple[Floats, ...]  # each (2, 3), outer halves of what slides in each other
+    rails: tuple[Floats, ...]  # each (2, 3), directions along which something slides on the ground
+    # pins, grounded, closing: (k, 3), joints between bodies, joints at the ground, and where loops were closed
     pins: Floats
     grounded: Floats
     closing: Floats
-    springs: tuple[Floats, ...]
-    centers: Floats
+    springs: tuple[Floats, ...]  # each (2, 3)
+    centers: Floats  # (k, 3), centres of mass
 
     @property
     def all_points(self) -> Floats:
@@ -76,14 +57,7 @@ class Posture:
 class Shapes:
     """Draws a mechanism in any posture.
 
-    Parameters
-    ----------
-    description : MechanismDescription
-
-    Attributes
-    ----------
-    size : float
-        Its greatest extent at the start, in m.
+    ``size``: its greatest extent at the start, in m.
     """
 
     def __init__(self, description: MechanismDescription) -> None:

@@ -32,16 +32,7 @@ MOST_ROWS = 40
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
     """Return the shapes of modes as bars with their phase, the states that move most.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    numbers : sequence of int, optional
-        Which ones, counted from 1 in the order of ``linear.modes()``; the six slowest by default.
-
-    Raises
-    ------
-    UsageError
-        When there are none, or no such one.
+    ``numbers``: which ones, counted from 1 in the order of ``linear.modes()``; the six slowest by default.
     """
     modes = modes_of(linear)
     chosen = list(range(1, min(len(modes), MOST_MODES) + 1)) if numbers is None else list(numbers)
@@ -79,13 +70,7 @@ def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
 
 
 def participation_figure(linear: LinearModel) -> Figure:
-    """Return which coordinates take part in which mode, which inputs move it and which outputs show it.
-
-    Raises
-    ------
-    UsageError
-        When there are no modes.
-    """
+    """Return which coordinates take part in which mode, which inputs move it and which outputs show it."""
     modes_of(linear)
     analysis = modal_analysis(linear)
     rows = analysis.groups[:MOST_ROWS]

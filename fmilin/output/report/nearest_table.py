@@ -14,15 +14,7 @@ __all__ = ["print_nearest"]
 
 
 def print_nearest(name: str, found: Spectrum, stream: TextIO) -> None:
-    """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it.
-
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    found : Spectrum
-    stream : TextIO
-    """
+    """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
     sizes = found.sizes
     table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
     for i in np.flatnonzero(found.eigenvalues.imag >= 0):

@@ -38,10 +38,7 @@ _MORE = re.compile(r"and (\d+) more")
 class Page:
     """Takes what functions of this room print on a console, and keeps it.
 
-    Parameters
-    ----------
-    width : int
-        Columns, for what is broken into lines before it is printed.
+    ``width``: columns, for what is broken into lines before it is printed.
     """
 
     def __init__(self, width: int = WIDTH) -> None:
@@ -74,11 +71,7 @@ class _Cut:
 def as_text(show: Show, more: str = "") -> str:
     """Return what ``show`` prints as text, 80 columns wide and of at most 40 lines.
 
-    Parameters
-    ----------
-    show : callable
-    more : str
-        Where all of it is; said when something is left out.
+    ``more``: where all of it is; said when something is left out.
     """
     page = _page(show, WIDTH)
     cut = _fitting(page)

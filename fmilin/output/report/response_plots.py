@@ -41,13 +41,7 @@ LONGEST, SHORTEST = 100.0, 4.0
 
 
 def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return Bode diagrams of channels by name, the first four of each by default.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When there is no such channel.
-    """
+    """Return Bode diagrams of channels by name, the first four of each by default."""
     import control
 
     u, out = _channels(linear, inputs, outputs)
@@ -75,13 +69,7 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
 
 
 def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When there is no such channel.
-    """
+    """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default."""
     import control
 
     u, out = _channels(linear, inputs, outputs)
@@ -116,13 +104,7 @@ def step_figure(
     amplitude: float | None = None,
     stop_time: float | None = None,
 ) -> Figure:
-    """Return the deviations of outputs from the point after a step of each input, of one unit by default.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When there is no such channel.
-    """
+    """Return the deviations of outputs from the point after a step of each input, of one unit by default."""
     import control
 
     u, out = _channels(linear, inputs, outputs)
@@ -152,25 +134,9 @@ def step_against_figure(
 ) -> Figure:
     """Return steps of the linear model beside those of the nonlinear one on its manifold.
 
-    Parameters
-    ----------
-    linear : LinearModel
-        Continuous.
-    model : Model
-        The one that it was made from.
-    inputs, outputs : sequence of str, optional
-        Channels by name; the first four of each by default.
-    amplitude : float, optional
-        Of the steps, in the unit of each input; by default what moves a state by a tenth of its size.
-    stop_time : float, optional
-        How long, in seconds; by default as python-control finds it best.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When there is no such channel, the linear model is sampled, or of another model.
-    NumericalError
-        When the nonlinear model cannot be integrated so far.
+    ``model``: the one that it was made from. ``inputs``, ``outputs``: channels by name; the first four of each by
+    default. ``amplitude``: of the steps, in the unit of each input; by default what moves a state by a tenth of its
+    size. ``stop_time``: how long, in seconds; by default as python-control finds it best.
     """
     u, out = _channels(linear, inputs, outputs)
     _checked(amplitude, stop_time)
@@ -194,13 +160,7 @@ def step_against_figure(
 
 
 def _checked(amplitude: float | None, stop_time: float | None) -> float | None:
-    """Return the amplitude.
-
-    Raises
-    ------
-    UsageError
-        When it is 0 or no number, or the time is none.
-    """
+    """Return the amplitude."""
     if amplitude is not None and (amplitude == 0 or not np.isfinite(amplitude)):
         raise UsageError(f"A step of amplitude {amplitude:g} is none: give another one.")
     if stop_time is not None and not (np.isfinite(stop_time) and stop_time > 0):

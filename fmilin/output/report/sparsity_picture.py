@@ -32,12 +32,8 @@ ENTRY, QUIET = "#0b5394", "#5f6368"
 def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
     """Return M_r = R' M R, M_q = M and M_p = M + alpha Phi_q' Phi_q as sparse arrays, by their names.
 
-    Parameters
-    ----------
-    form : ConstrainedForm
-        R comes from elimination: columns for independent coordinates.
-    alpha : float
-        The penalty, positive; its size does not matter for what is zero.
+    ``form``: R comes from elimination: columns for independent coordinates. ``alpha``: the penalty, positive; its size
+    does not matter for what is zero.
     """
     M, Phi_q = sparse.csc_array(form.M), sparse.csr_array(form.Phi_q)
     R = sparse_null_space(Phi_q).R
@@ -54,8 +50,6 @@ def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     From the structure alone: column j fills in below the diagonal what M has there, and what the columns have whose
     first entry below their own diagonal is in row j (the elimination tree).
 
-    Examples
-    --------
     >>> arrow = sparse.csc_array([[4.0, 1, 1], [1, 4, 0], [1, 0, 4]])
     >>> len(factor_structure(arrow)[0])
     6
@@ -77,19 +71,7 @@ def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png") -> bytes:
-    """Return a picture: three mass matrices above, their Cholesky factors below.
-
-    Parameters
-    ----------
-    form : ConstrainedForm
-    title : str
-    suffix : {".png", ".svg"}
-
-    Raises
-    ------
-    UsageError
-        When there are more than 3000 coordinates.
-    """
+    """Return a picture: three mass matrices above, their Cholesky factors below."""
     if form.n > LARGEST:
         raise UsageError(
             f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "

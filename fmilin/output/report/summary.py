@@ -37,56 +37,26 @@ MOST_ROWS = 40
 
 @dataclass(frozen=True)
 class Summary:
-    """A model at a glance.
-
-    Parameters
-    ----------
-    info : ModelInfo
-    interfaces : tuple of str
-        ``"ModelExchange"``, ..., or ``"native"``.
-    states, inputs, outputs : Signals
-    parameters : Signals
-    directional_derivatives : bool or None
-        Whether the model promises exact ones; None where it was not asked.
-    constraints : tuple of Constraint
-        That come with the model.
-    constraints_from : str
-        Where they were found.
-    independent : tuple of str
-        Coordinates that the model's author recommends.
-    platforms : tuple of str
-        For which there is compiled code inside.
-    stepping : tuple of str
-        Of a co-simulation FMU: what its linear model can be made from.
-    capabilities : dict
-        Attributes of the model exchange interface, as written.
-    notes : tuple of str
-        What is strange about the description.
-    start_points : tuple of str
-        Names of the points at which its file offers to start, the one that was taken first.
-    number_of_parameters : int
-        Maybe more than are listed.
-    problems : tuple of str or None
-        What FMPy says against the description; None where it was not asked.
-    """
+    """A model at a glance."""
 
     info: ModelInfo
-    interfaces: tuple[str, ...]
+    interfaces: tuple[str, ...]  # ``"ModelExchange"``, ..., or ``"native"``
     states: Signals
     inputs: Signals
     outputs: Signals
     parameters: Signals
-    directional_derivatives: bool | None
-    constraints: tuple[Constraint, ...] = ()
-    constraints_from: str = ""
-    independent: tuple[str, ...] = ()
-    platforms: tuple[str, ...] = ()
-    capabilities: dict[str, str] | None = None
-    stepping: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    directional_derivatives: bool | None  # whether the model promises exact ones; None where it was not asked
+    constraints: tuple[Constraint, ...] = ()  # that come with the model
+    constraints_from: str = ""  # where they were found
+    independent: tuple[str, ...] = ()  # coordinates that the model's author recommends
+    platforms: tuple[str, ...] = ()  # for which there is compiled code inside
+    capabilities: dict[str, str] | None = None  # attributes of the model exchange interface, as written
+    stepping: tuple[str, ...] = ()  # of a co-simulation FMU: what its linear model can be made from
+    notes: tuple[str, ...] = ()  # what is strange about the description
+    # names of the points at which its file offers to start, the one that was taken first
     start_points: tuple[str, ...] = ()
-    number_of_parameters: int = 0
-    problems: tuple[str, ...] | None = None
+    number_of_parameters: int = 0  # maybe more than are listed
+    problems: tuple[str, ...] | None = None  # what FMPy says against the description; None where it was not asked
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
@@ -120,21 +90,8 @@ def summary_of_fmu(
 ) -> Summary:
     """Return the summary of an FMU; its code is not loaded.
 
-    Parameters
-    ----------
-    path : Path
-    most_parameters : int, optional
-        How many parameters are read; there may be a million.
-    options : FmuOptions, optional
-    check : bool
-        Whether FMPy is asked what is wrong with the description.
-
-    Raises
-    ------
-    ModelError
-        When it cannot be read.
-    ConstraintError
-        When the constraints that come with it are no constraints.
+    ``most_parameters``: how many parameters are read; there may be a million. ``check``: whether FMPy is asked what is
+    wrong with the description.
     """
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.layout import Layout

@@ -20,33 +20,19 @@ __all__ = ["SystemSummary", "print_system_summary", "summary_of_ssp"]
 
 @dataclass(frozen=True)
 class SystemSummary:
-    """A system at a glance.
+    """A system at a glance."""
 
-    Parameters
-    ----------
-    name, version : str
-        Of the system, and of the standard.
-    components : dict of str to Summary
-        By path.
-    sources : dict of str to str
-        The file of each.
-    connections : tuple of (str, str, float, float)
-        Source, target, factor and offset between them, units converted.
-    inputs, outputs : tuple of str
-        Connectors of the whole system.
-    parameters : dict of str to value
-        What the file sets, ``component.parameter``.
-    notes : tuple of str
-    """
-
+    # name, version: of the system, and of the standard
     name: str
     version: str
-    components: dict[str, Summary]
-    sources: dict[str, str]
+    components: dict[str, Summary]  # by path
+    sources: dict[str, str]  # the file of each
+    # source, target, factor and offset between them, units converted
     connections: tuple[tuple[str, str, float, float], ...]
+    # inputs, outputs: connectors of the whole system
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # what the file sets, ``component.parameter``
     notes: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
@@ -70,13 +56,7 @@ class SystemSummary:
 
 
 def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSummary:
-    """Return the summary of an SSP or SSD file.
-
-    Raises
-    ------
-    ModelError
-        When it or one of its FMUs cannot be read.
-    """
+    """Return the summary of an SSP or SSD file."""
     file = SspFile(path, options)
     try:
         flat = file.flat

@@ -49,12 +49,7 @@ Fact = tuple[str, Sequence[str]]
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
     """Print what a person wants to know about ``linear``.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    stream : TextIO
-    adjusted : float
-        How far projection moved the states that were asked for, scaled by nominals.
+    ``adjusted``: how far projection moved the states that were asked for, scaled by nominals.
     """
     with console_on(stream) as console:
         show_linear(linear, console, adjusted=adjusted)

@@ -38,14 +38,6 @@ def trajectory_picture(
 
     Outputs are drawn, and states where there are none. Events are grey lines; of a comparison the linear model
     is dashed.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-    comparison : Comparison, optional
-        With a linear model.
-    title : str
-    suffix : {".png", ".svg"}
     """
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0

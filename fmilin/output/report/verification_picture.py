@@ -36,26 +36,14 @@ def verification_picture(verification: Verification, suffix: str = ".png") -> by
 
 
 def save_verification(verification: Verification, path: str | Path) -> None:
-    """Write that picture.
-
-    Raises
-    ------
-    UsageError
-        When the suffix is none of a picture, or the file cannot be written.
-    """
+    """Write that picture."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise UsageError(f"Cannot draw '{path}': a picture ends in {' or '.join(SUFFIXES)}.")
     write_atomically(path, verification_picture(verification, Path(path).suffix))
 
 
 def validity_figure(verification: Verification) -> Figure:
-    """Return a bar per channel up to the amplitude at which the linear model is 5 % off.
-
-    Raises
-    ------
-    UsageError
-        When no channel can be drawn.
-    """
+    """Return a bar per channel up to the amplitude at which the linear model is 5 % off."""
     bars = _barred(verification)
     if not bars:
         raise UsageError("The verification has no channel with a range of validity.")

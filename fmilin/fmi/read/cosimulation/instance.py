@@ -23,11 +23,7 @@ __all__ = ["SavedState", "SteppedInstance"]
 class SavedState:
     """The whole state of an instance, as the FMU keeps it.
 
-    Parameters
-    ----------
-    handle : ctypes.c_void_p
-    time : float
-        The communication point, in seconds.
+    ``time``: the communication point, in seconds.
     """
 
     def __init__(self, handle: ctypes.c_void_p, time: float) -> None:
@@ -36,13 +32,7 @@ class SavedState:
 
 
 class SteppedInstance(Instance):
-    """What FMI 2.0 and 3.0 have in common for co-simulation; the functions that a version names differently are below.
-
-    Raises
-    ------
-    ModelError
-        From every method, with the FMI function that failed and the FMU's own last words.
-    """
+    """What FMI 2.0 and 3.0 have in common for co-simulation; functions that a version names differently are below."""
 
     save_function: str
     restore_function: str
@@ -64,13 +54,7 @@ class SteppedInstance(Instance):
         return self._time
 
     def step(self, step: float) -> None:
-        """Advance by one communication step.
-
-        Raises
-        ------
-        NumericalError
-            When the FMU discards the step, or asks to end the simulation.
-        """
+        """Advance by one communication step."""
         self.sink.forget()
         self._do_step(self._time, step)
         self._time += step
@@ -104,11 +88,6 @@ class SteppedInstance(Instance):
         """Set states and inputs at the communication point, read the states back, and what is wanted; go on.
 
         States that the instance holds already are not set: some FMUs refuse, and need not be asked then.
-
-        Raises
-        ------
-        ModelError
-            At another time than that of the communication point.
         """
         self.sink.forget()
         if buffers.time.value != self._time:

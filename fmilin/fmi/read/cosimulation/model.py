@@ -66,13 +66,7 @@ class SteppedFmu(FmuModel, Stepped):
         return self._session.steps
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
-
-        Raises
-        ------
-        ModelError
-            When the FMU declares no states: what it keeps to itself cannot be evaluated, only stepped.
-        """
+        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`."""
         if not len(self.states):
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU that declares no states, so there are no "

@@ -145,13 +145,7 @@ class SteppedSession(Session):
         return self.sets_by_start
 
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
-        """Evaluate at the anchor, with states and inputs of the buffers.
-
-        Raises
-        ------
-        ModelError
-            When the FMU refuses the states, between two steps and as start values of a fresh instance.
-        """
+        """Evaluate at the anchor, with states and inputs of the buffers."""
         self._in_either_way(buffers, lambda: self._visit(buffers, wanted, then))
 
     def _visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...]) -> None:

@@ -36,24 +36,13 @@ Row = dict[int, float]
 
 @dataclass(frozen=True, eq=False)
 class SparseNullSpace:
-    """R, and the coordinates that it was made with.
+    """R, and the coordinates that it was made with."""
 
-    Parameters
-    ----------
-    R : scipy.sparse CSC array, shape (n, n - rank)
-        Rows of the identity for the independent coordinates.
-    independent : array of int, shape (n - rank,)
-    dependent : array of int, shape (rank,)
-    rows : array of int, shape (rank,)
-        Constraints that are independent of each other.
-    Phi_q : scipy.sparse array, shape (m, n)
-    """
-
-    R: Any
-    independent: NDArray[np.intp]
-    dependent: NDArray[np.intp]
-    rows: NDArray[np.intp]
-    Phi_q: Any
+    R: Any  # (n, n - rank), rows of the identity for the independent coordinates
+    independent: NDArray[np.intp]  # shape (n - rank,)
+    dependent: NDArray[np.intp]  # shape (rank,)
+    rows: NDArray[np.intp]  # (rank,), constraints that are independent of each other
+    Phi_q: Any  # shape (m, n)
 
     @cached_property
     def _factors(self) -> Any:
@@ -79,20 +68,9 @@ class SparseNullSpace:
 def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> SparseNullSpace:
     """Return a sparse basis of the null space of a sparse Jacobian.
 
-    Parameters
-    ----------
-    Phi_q : scipy.sparse array, shape (m, n)
-        Redundant constraints are left out.
-    independent : sequence of int, optional
-        Which coordinates are independent; chosen by the elimination when not given.
+    ``Phi_q`` (m, n): redundant constraints are left out. ``independent``: which coordinates are independent; chosen by
+    the elimination when not given.
 
-    Raises
-    ------
-    NumericalError
-        When the named coordinates do not determine the others.
-
-    Examples
-    --------
     >>> R = sparse_null_space(sparse.csr_array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])).R
     >>> R.toarray().ravel().tolist()
     [1.0, 1.0, 1.0]

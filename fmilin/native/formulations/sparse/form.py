@@ -20,21 +20,8 @@ __all__ = ["sparse_form_of"]
 def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> ConstrainedForm:
     """Return M, C, K, Phi_q, B and lambda of a numeric model as scipy.sparse arrays.
 
-    Parameters
-    ----------
-    model : Model
-        One that is ``sparse``, such as :func:`fmilin.systems.flexible_double_pendulum`.
-    point : OperatingPoint, optional
-        On the constraints, in motion or not; where the model starts by default.
-
-    Raises
-    ------
-    UsageError
-        When the model is not made of sparse matrices.
-    ConstraintError
-        When the point violates the constraints.
-    NumericalError
-        At a singular configuration.
+    ``model``: one that is ``sparse``, such as :func:`fmilin.systems.flexible_double_pendulum`. ``point``: on the
+    constraints, in motion or not; where the model starts by default.
     """
     point = point or model.start
     x = point.states

@@ -36,18 +36,10 @@ NOTHING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Which eigenvalues are wanted.
+    """Which eigenvalues are wanted."""
 
-    Parameters
-    ----------
-    frequency : float
-        In rad/s: those nearest to i times it; 0 for the slowest ones.
-    count : int
-        How many, a pair of complex ones counting once.
-    """
-
-    frequency: float = 0.0
-    count: int = 4
+    frequency: float = 0.0  # in rad/s: those nearest to i times it; 0 for the slowest ones
+    count: int = 4  # how many, a pair of complex ones counting once
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.frequency) and self.frequency >= 0):
@@ -69,13 +61,7 @@ class Found:
 
 
 def quadratic(problem: QuadraticProblem, around: Around) -> Found:
-    """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0.
-
-    Raises
-    ------
-    NumericalError
-        When the iteration does not converge, a motion has no inertia, or the shifted matrix is singular.
-    """
+    """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0."""
     if problem.border and problem.M.shape[0] - problem.border <= SMALL:
         problem = problem.within(_reached(problem, around))
     values, x = _symmetric(problem, around) if problem.is_symmetric else _damped(problem, around)
@@ -192,13 +178,7 @@ def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around:
 
 
 def linear(pencil: LinearPencil, around: Around) -> Found:
-    """Return the wanted eigenvalues of E z' = A z.
-
-    Raises
-    ------
-    NumericalError
-        When the iteration does not converge or the shifted matrix is singular.
-    """
+    """Return the wanted eigenvalues of E z' = A z."""
     sigma = _beside(around)
     A, E = extended(pencil.A), extended(pencil.E)
     solve, sigma = _factorized(lambda s: A - s * E, sigma, None)

@@ -45,34 +45,16 @@ def eigenvalues_near(
 ) -> Spectrum:
     """Return the eigenvalues of a sparse form that lie nearest to a frequency, without any dense matrix of its size.
 
-    Parameters
-    ----------
-    form : ConstrainedForm
-        Best with sparse matrices: :func:`~fmilin.formulations.sparse.sparse_form_of`,
+    form: best with sparse matrices: :func:`~fmilin.formulations.sparse.sparse_form_of`,
         :func:`fmilin.systems.four_bar_form`.
-    formulation : {"mcs", "rcs", "ucs"} or Formulation
-        MCS takes its R from elimination, whatever basis it names. RCS has spurious eigenvalues at infinity only,
-        which never appear here.
-    around : Around, optional
-        The four slowest by default.
-    independent : sequence of str, optional
-        Names of the coordinates that MCS keeps, and that A refers to in motion; chosen by the elimination otherwise.
-
-    Returns
-    -------
-    Spectrum
-        Complex eigenvalues with their conjugates; each labelled. No linear model: the point of the exercise is not
+    formulation: MCS takes its R from elimination, whatever basis it names. RCS has spurious eigenvalues at infinity
+        only, which never appear here.
+    around: the four slowest by default.
+    independent: names of the coordinates that MCS keeps, and that A refers to in motion; chosen by the elimination
+        otherwise.
+    Returns complex eigenvalues with their conjugates, each labelled. No linear model: the point of the exercise is not
         to have matrices of this size.
 
-    Raises
-    ------
-    UsageError
-        When a name is unknown or the formulation has options that need the whole spectrum.
-    NumericalError
-        When the iteration does not converge or the shifted matrix is singular.
-
-    Examples
-    --------
     >>> from fmilin.systems import four_bar_form
     >>> found = eigenvalues_near(four_bar_form(loops=500), "rcs", around=Around(count=1))
     >>> found.eigenvalues.imag.round(9).tolist()

@@ -35,24 +35,16 @@ LARGEST_FILL = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class QuadraticProblem:
-    """(s^2 M + s C + K) x + G' l = 0, G x = 0.
+    """(s^2 M + s C + K) x + G' l = 0, G x = 0."""
 
-    Parameters
-    ----------
-    M, C, K : scipy.sparse array, shape (k, k)
-    G : scipy.sparse array, shape (r, k), or None
-    lift_x, lift_sx : matrix, shape (2n, k), or None
-        (dq, dv) = lift_x x + lift_sx (s x); None: x itself is dq and s x is dv.
-    is_approximate : bool
-        Whether the problem itself is off by more than rounding is: no digits are then spent on that.
-    """
-
-    M: Any
-    C: Any
-    K: Any
-    G: Any = None
+    M: Any  # shape (k, k)
+    C: Any  # shape (k, k)
+    K: Any  # shape (k, k)
+    G: Any = None  # shape (r, k)
+    # lift_x, lift_sx: (2n, k), (dq, dv) = lift_x x + lift_sx (s x); None: x itself is dq and s x is dv
     lift_x: Any = None
     lift_sx: Any = None
+    # whether the problem itself is off by more than rounding is: no digits are then spent on that
     is_approximate: bool = False
 
     @property

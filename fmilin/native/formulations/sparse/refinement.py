@@ -35,17 +35,7 @@ def extended(matrix: Any) -> Any:
 class RefinedFactors:
     """LU factors of a sparse matrix given in extended precision, with iterative refinement.
 
-    Parameters
-    ----------
-    W : scipy.sparse array, shape (k, k)
-        From :func:`extended` parts.
-    what : str
-        For the message when it is singular.
-
-    Raises
-    ------
-    NumericalError
-        When W is singular.
+    Shapes: W (k, k), from :func:`extended` parts. ``what``: for the message when it is singular.
     """
 
     def __init__(self, W: Any, what: str) -> None:

@@ -28,20 +28,11 @@ DPI = 110
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
-
-    Parameters
-    ----------
-    text : str
-    value : float or None
-        What it is sorted by; by its text where None.
-    alarm : bool
-        Whether it catches the eye.
-    """
+    """A cell of a table."""
 
     text: str
-    value: float | None = None
-    alarm: bool = False
+    value: float | None = None  # what it is sorted by; by its text where None
+    alarm: bool = False  # whether it catches the eye
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,7 @@ CHOICES = {
 def linear_report(linear: LinearModel, verification: Verification | None = None, model: Model | None = None) -> str:
     """Return the report of a linear model as one HTML file.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    verification : Verification, optional
-    model : Model, optional
-        The nonlinear model: its constraints are listed, a mechanism is drawn.
+    ``model``: the nonlinear model: its constraints are listed, a mechanism is drawn.
     """
     name = linear.model.name
     sections = [

@@ -34,13 +34,7 @@ def save_report(
     verification: Verification | None = None,
     model: Model | None = None,
 ) -> None:
-    """Write the report.
-
-    Raises
-    ------
-    UsageError
-        When the file does not end in .html, or cannot be written.
-    """
+    """Write the report."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
     check_writable(path)
