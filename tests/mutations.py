@@ -53,7 +53,8 @@ def _meant(node: ast.AST, first: int) -> Iterator[tuple[ast.AST, int]]:
     """Yield the nodes that may change, each with the first line of its statement."""
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     exported = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    if docstring or exported or isinstance(node, (ast.JoinedStr, ast.Assert)):
+    checked = isinstance(node, ast.keyword) and node.arg == "strict"
+    if docstring or exported or checked or isinstance(node, (ast.JoinedStr, ast.Assert)):
         return
     first = node.lineno if isinstance(node, ast.stmt) else first
     yield node, first

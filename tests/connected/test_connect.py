@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import control
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.model.events import Passage
 from fmilin.native.function import FunctionModel
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
@@ -360,3 +363,37 @@ def test_a_loop_with_several_solutions_is_followed_along_its_branch() -> None:
     assert system.coupling.further_solutions(0.0, np.array([11.5]), np.empty(0))
     again = system.evaluate(0.0, np.array([12.0]), np.empty(0)).outputs[0]
     assert again == pytest.approx(12.0, abs=1e-12)  # the look at others has not left the branch
+
+
+def test_what_one_member_asks_for_the_system_asks_for() -> None:
+    from tests.motion.simulation.hybrids import Ball, Clockwork
+
+    class Wishing(Ball):
+        def completed_step(self, t: float, x: np.ndarray, u: np.ndarray) -> Passage:
+            return Passage(x, wants_event=x[0] < 3.0)
+
+    model = fl.connect({"one": Ball(), "two": Wishing()})
+    for height, wanted in ((4.0, False), (2.0, True)):
+        asked = model.completed_step(0.0, np.array([5.0, 0.0, height, 0.0]), np.empty(0))
+        assert asked.wants_event is wanted
+    ends = fl.simulate(fl.connect({"ball": Ball(100.0), "clock": Clockwork()}), stop_time=10.0)
+    assert ends.times[-1] == pytest.approx(4.0)
+    assert ends.states[-1, 2] == pytest.approx(0 + 1 + 2 + 3)
+
+
+@pytest.mark.parametrize(("fahrenheit", "celsius"), [(212.0, 100.0), (32.0, 0.0), (-40.0, -40.0)])
+def test_temperatures_have_an_offset(fahrenheit: float, celsius: float) -> None:
+    values = {"degF": fahrenheit, "degC": celsius, "K": celsius + 273.15}
+    for source, target in permutations(values, 2):
+        room = OdeModel("r", {"T": "-T"}, labels=_units(T=source), start={"T": values[source]})
+        sensor = OdeModel("s", {"x": "-x"}, inputs=["T"], outputs={"y": "T"}, labels=_units(T=target))
+        system = fl.connect({"r": room, "s": sensor}, [("r.T", "s.T")], outputs=["s.y"])
+        felt = system.evaluate(0.0, system.start.states, system.start.inputs).outputs[0]
+        assert felt == pytest.approx(values[target], abs=1e-12)
+
+
+def test_one_input_for_arrays_of_two_members_is_named_element_by_element() -> None:
+    target = OdeModel("t", {"x": "`load[1]` - 2*`load[2]`"}, inputs=["load[1]", "load[2]"])
+    system = fl.connect({"a": target, "b": target}, inputs={"force": ["a.load", "b.load"]})
+    assert system.inputs.names == ("force[1]", "force[2]")
+    np.testing.assert_allclose(fl.linearize(system).B, [[1.0, -2.0], [1.0, -2.0]], atol=1e-12)

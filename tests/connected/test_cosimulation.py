@@ -55,6 +55,12 @@ def test_the_limits_of_the_first_order_test_problem() -> None:
     assert jacobi.linear.states.names == ("one.x", "two.x")
 
 
+@pytest.mark.parametrize("pace", [1e-7, 1e7])
+def test_the_limit_scales_with_the_time_of_the_members(pace: float) -> None:
+    found = fl.cosimulated(first_order_pair(1.5 * pace, 3.0 * pace), step=0.1 / pace)
+    assert found.largest_step == pytest.approx(np.log(5 / 3) / (1.5 * pace), rel=1e-6)
+
+
 def double_oscillator(stiffness: float, damper: float) -> tuple[dict[str, OdeModel], list[tuple[str, str]]]:
     """Return two equal masses on springs; each member holds the coupling spring to the other's place, its input."""
     members = {}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import control
 import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.connected.sampled_member import LinearLaw
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import four_bar
 from tests.connected.plants import motor, oscillator
 from tests.shared import shared
@@ -61,6 +65,20 @@ def test_a_constrained_fmu_under_a_sampled_regulator() -> None:
         expected = control.feedback(P * regulator(0.02), 1).poles()
         np.testing.assert_allclose(np.sort_complex(found.eigenvalues()), np.sort_complex(expected), atol=1e-10)
         assert any("sampled every 0.02 s" in note for note in model.notes)
+
+
+def test_a_regulator_answers_from_sample_to_sample_about_its_own_point() -> None:
+    """x+ = 2 + f0 + A (x - 2) + B e and y = 6 + 3 (x - 2) + e, from x = 2."""
+    continuous = fl.linearize(OdeModel("r", {"x": "-x + e"}, inputs=["e"], outputs={"y": "3*x + e"}, start={"x": 2.0}))
+    linear = replace(continuous, A=np.array([[0.5]]), B=np.array([[0.25]]), f0=np.array([0.125]), sample_time=0.1)
+    law = LinearLaw(linear)
+    deviation, answers = 0.0, []
+    for e in (4.0, 0.0, -1.0):
+        answers.append((float(law.answer(0.0, np.array([e]))[0]), 6 + 3 * deviation + e))
+        deviation = 0.125 + 0.5 * deviation + 0.25 * e
+    np.testing.assert_allclose(*np.transpose(answers), rtol=1e-13)
+    law.restart()
+    assert law.answer(0.0, np.array([4.0])) == pytest.approx(10.0)
 
 
 def test_wrong_loops() -> None:
