@@ -9,8 +9,9 @@ from typing import Any
 
 __all__ = ["Mutant", "mutants"]
 
-COMPARED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==", "is": "is not", "is not": "is"}
-COMPARED |= {"in": "not in", "not in": "in"}
+COMPARED = {ast.Lt: ("<", ">="), ast.LtE: ("<=", ">"), ast.Eq: ("==", "!="), ast.Is: ("is", "is not")}
+COMPARED |= {ast.Gt: (">", "<="), ast.GtE: (">=", "<"), ast.NotEq: ("!=", "=="), ast.IsNot: ("is not", "is")}
+COMPARED |= {ast.In: ("in", "not in"), ast.NotIn: ("not in", "in")}
 CALLED = {"min": "max", "minimum": "maximum", "any": "all", "argmin": "argmax", "floor": "ceil", "sin": "cos"}
 CALLED |= {new: old for old, new in CALLED.items()}
 UNSEEN = ("annotation", "returns", "decorator_list", "bases", "exc", "type_params")
@@ -67,11 +68,10 @@ def _meant(node: ast.AST, first: int) -> Iterator[tuple[ast.AST, int]]:
 def _changes(node: Any) -> Iterator[tuple[Any, str]]:  # noqa: C901 - one case for each kind
     """Yield what may change in a node, and into what."""
     match node:
-        case ast.Compare(left, [_], [right]):
-            one, other = ast.unparse(left), ast.unparse(right)
-            sign = ast.unparse(node)[len(one) : -len(other)].strip()
-            yield node, f"{one} {COMPARED[sign]} {other}"
-            if sign[0] in "<>" and (one.startswith("len(") or other.isdecimal()):
+        case ast.Compare(left, [op], [right]):
+            (sign, opposite), one, other = COMPARED[type(op)], f"({ast.unparse(left)})", f"({ast.unparse(right)})"
+            yield node, f"{one} {opposite} {other}"
+            if sign[0] in "<>" and (one.startswith("(len(") or other[1:-1].isdecimal()):
                 yield node, f"{one} {sign[0] if sign[1:] else sign + '='} {other}"
         case ast.BinOp(left, ast.Add() | ast.Sub() as op, right):
             yield node, f"({ast.unparse(left)} {'-' if isinstance(op, ast.Add) else '+'} ({ast.unparse(right)}))"
