@@ -204,6 +204,18 @@ def test_constraints_connect_states() -> None:
     assert connected[:, 0].tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_which_rows_depend_on_which_coordinates_and_inputs(tied: bool) -> None:
+    """Rows of x0 and u1, of x2, of x3 and u0; y0 moves x1, y1 moves x3, u0 moves x2; x0 and x1 are tied, or nothing."""
+    structure = np.array([[1, 0, 0, 0, 0, 1], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)
+    T, x_u = np.zeros((4, 2)), np.zeros((4, 2))
+    T[1, 0], T[3, 1], x_u[2, 0] = -0.5, 1.0, 3.0
+    found = tangent_pattern(structure, np.array([[tied, tied, False, False]]), T, x_u)
+    np.testing.assert_array_equal(found, [[tied, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 0]])
+    alone = tangent_pattern(structure, np.array([[tied, tied, False, False]]), np.eye(4), np.zeros((4, 2)))
+    np.testing.assert_array_equal(alone[0], [1, tied, 0, 0, 0, 1])
+
+
 def test_plain_differences_keep_to_their_bound() -> None:
     """2 P + 2 nu evaluations and a constant: at every size."""
     counts = []

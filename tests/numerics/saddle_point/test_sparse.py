@@ -9,6 +9,7 @@ from scipy import sparse
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.saddle_point.dense import DenseFactors
+from fmilin.numerics.saddle_point.factors import singular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin.numerics.saddle_point.sparse import SparseFactors, regular_factors
 
@@ -48,3 +49,11 @@ def test_one_refusal_for_both(is_sparse: bool) -> None:
     factors(nearly + np.diag([0.0, 1e-12, 0.0]))
     with pytest.raises(NumericalError, match="hold a NaN or an infinity"):
         factors(W * np.nan)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_what_a_singular_matrix_leaves_open_is_named_whatever_the_size_of_the_direction(size: float) -> None:
+    direction = size * np.array([1.0, 0.0, -3.0, 1e-9])
+    found = singular(0.0, "The equations", ["a", "b", "c", "d"], direction=direction)
+    assert "leaves c, a undetermined" in str(found)
+    assert found.variable == "c"
