@@ -40,7 +40,7 @@ def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
         found = here if found is None else found & here
     pairs: dict[int, int] = {}
     for i, j in sorted(found or ()):
-        if i not in pairs and j not in pairs.values():
+        if j not in pairs.values():
             pairs[i] = j
     return pairs
 

@@ -178,6 +178,19 @@ def test_a_singular_configuration_is_refused() -> None:
         frame_at(model, model.start)
 
 
+def test_the_constraints_that_become_dependent_are_named() -> None:
+    parts = crossing().parts
+    parts.states, parts.start = ["x", "y", "z"], [0.0, 0.0, 0.0]
+    parts.constraints = [Constraint.from_text("z", level="velocity", name="flat"), *parts.constraints]
+    with pytest.raises(NumericalError, match=r"only 1 constraints .*, beside it 2 \(dependent here: x\*y\)"):
+        frame_at(FunctionModel(parts), FunctionModel(parts).start)
+
+
+def test_two_positions_that_move_alike_share_no_velocity() -> None:
+    model = FunctionModel(Parts(["a", "b", "v"], [0.0, 1.0, 2.0], lambda t, s, u: np.array([s[2], s[2], -s[0]])))
+    assert kinematic_pairs(model, model.start) == {0: 2}
+
+
 # -- assembling the point ---------------------------------------------------------------------------
 
 
