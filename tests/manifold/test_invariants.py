@@ -191,6 +191,19 @@ def test_two_positions_that_move_alike_share_no_velocity() -> None:
     assert kinematic_pairs(model, model.start) == {0: 2}
 
 
+@pytest.mark.parametrize("still", [0, 2])
+def test_noise_at_rest_breaks_no_constraint(still: int) -> None:
+    """x = y at rest: of their rates only noise is left, and the rates of others may be zero to the last bit."""
+
+    def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        noise = 1e-10 * np.sin(1e11 * (s[0] + s[1]) + np.array([0.0, 2.0]))
+        return np.concatenate((noise, np.zeros(still)))
+
+    names, start = ["x", "y", "z", "w"][: 2 + still], [0.5, 0.5, 1.0, 2.0][: 2 + still]
+    model = FunctionModel(Parts(names, start, rates, constraints=[Constraint.from_text("x - y", level="velocity")]))
+    assert len(frame_at(model, model.start).signals) == 1 + still
+
+
 # -- assembling the point ---------------------------------------------------------------------------
 
 
