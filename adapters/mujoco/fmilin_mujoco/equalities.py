@@ -186,11 +186,7 @@ def _joint(model: Any, i: int, name: str) -> Equality:
     return JointCoupling(name, model, joints, model.eq_data[i][:5].copy())
 
 
-_MAKERS = {
-    mujoco.mjtEq.mjEQ_CONNECT: _connect,
-    mujoco.mjtEq.mjEQ_WELD: _weld,
-    mujoco.mjtEq.mjEQ_JOINT: _joint,
-}
+_MAKERS = {mujoco.mjtEq.mjEQ_CONNECT: _connect, mujoco.mjtEq.mjEQ_WELD: _weld, mujoco.mjtEq.mjEQ_JOINT: _joint}
 
 
 def without_rounding(terms: FloatArray, size: float) -> FloatArray:

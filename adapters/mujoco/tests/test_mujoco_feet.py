@@ -247,9 +247,7 @@ def test_the_native_mechanism_and_the_engine_hold_the_same_feet(
     assert said in {w.message for w in lin.warnings}
 
 
-def test_a_servo_at_its_limit_takes_no_outputs_away(
-    standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel],
-) -> None:
+def test_a_servo_at_its_limit_takes_no_outputs_away(standing: tuple[fl.Model, fl.TrimmedPoint, fl.LinearModel]) -> None:
     """The knee of a leg asks for 500 N m and has 120: said, and the contact forces are outputs as before."""
     model, stance, _ = standing
     u = stance.inputs.copy()

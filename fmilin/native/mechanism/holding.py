@@ -64,13 +64,7 @@ class Stance:
 
 
 def held(
-    system: System,
-    feet: Sequence[Foot],
-    q: Floats,
-    v: Floats,
-    u: Floats,
-    *,
-    stance: Stance | None = None,
+    system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats, *, stance: Stance | None = None
 ) -> MechanismDescription:
     """Return the description with feet held where they are at q, v, which become start values, as u does.
 

@@ -30,12 +30,7 @@ UNITS = {
     "potential_energy": "J",
     "energy": "J",
 }
-LINEAR = {
-    "prismatic": ("q",),
-    "cylindrical": ("stroke",),
-    "planar": ("x", "y"),
-    "free": ("x", "y", "z"),
-}
+LINEAR = {"prismatic": ("q",), "cylindrical": ("stroke",), "planar": ("x", "y"), "free": ("x", "y", "z")}
 """Coordinates that are lengths."""
 
 

@@ -233,9 +233,7 @@ def _mimic(element: Any, where: str) -> Mimic | None:
     if mimic is None:
         return None
     return Mimic(
-        _text(mimic, "joint", where),
-        _number(mimic, "multiplier", where, 1.0),
-        _number(mimic, "offset", where, 0.0),
+        _text(mimic, "joint", where), _number(mimic, "multiplier", where, 1.0), _number(mimic, "offset", where, 0.0)
     )
 
 

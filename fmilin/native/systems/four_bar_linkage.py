@@ -25,11 +25,7 @@ Vector = tuple[Any, Any]  # of sympy expressions: products of sympy matrices wou
 
 
 def four_bar(
-    loops: int = 1,
-    damping: float = 0.0,
-    *,
-    singular: bool = False,
-    branch: Literal["upper", "hanging"] = "upper",
+    loops: int = 1, damping: float = 0.0, *, singular: bool = False, branch: Literal["upper", "hanging"] = "upper"
 ) -> LagrangeModel:
     """Return the N-loop four-bar linkage of González et al.: 4N + 6 states, of which 2 are independent.
 

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from math import cos, pi, radians
 
-from fmilin.native.mechanism import (
-    Body,
-    Joint,
-    JointForce,
-    Loop,
-    Mechanism,
-    MechanismDescription,
-    Placement,
-    Sensor,
-)
+from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement, Sensor
 
 __all__ = ["parallel_robot"]
 

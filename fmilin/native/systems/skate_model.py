@@ -45,10 +45,7 @@ def skate(
         f_1=["-v*cos(psi) + s*sin(psi)", "-v*sin(psi) - s*cos(psi)", "-w"],
         f_v=["s"],
         f_2=["m*der(v)", "(J + m*a^2)*der(w) + m*a*der(s)"],
-        f_3=[
-            "-m*w*(s + a*w) - m*g*sin(slope)*cos(psi) - push",
-            "m*a*w*v + m*a*g*sin(slope)*sin(psi) - torque",
-        ],
+        f_3=["-m*w*(s + a*w) - m*g*sin(slope)*cos(psi) - push", "m*a*w*v + m*a*g*sin(slope)*sin(psi) - torque"],
     )
     return KaneModel(
         "skate",

@@ -15,12 +15,7 @@ __all__ = ["rolling_torus", "torus_equations"]
 
 
 def rolling_torus(
-    speed: float = 1.0,
-    *,
-    mass: float = 1.0,
-    ring_radius: float = 1.0,
-    tube_radius: float = 0.2,
-    gravity: float = 9.81,
+    speed: float = 1.0, *, mass: float = 1.0, ring_radius: float = 1.0, tube_radius: float = 0.2, gravity: float = 9.81
 ) -> KaneModel:
     """Return a solid torus that rolls upright without slip: 12 states, 8 of them independent.
 
