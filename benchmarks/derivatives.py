@@ -18,7 +18,9 @@ from benchmarks.derivatives_peers import compare
 from benchmarks.derivatives_truth import true_jacobian
 from benchmarks.tables import show
 from fmilin.native import SymbolicModel
-from fmilin.native.systems import bicycle, cartesian_pendulum, five_bar, four_bar, rolling_disk, rolling_torus, skate
+from fmilin.native.systems import bicycle, cartesian_pendulum, five_bar, four_bar, rolling_disk
+from tests.native.systems.skate_model import skate
+from tests.native.systems.torus import rolling_torus
 from tests.random_systems import Recipe, hidden_system
 
 SYSTEMS: dict[str, Callable[[], SymbolicModel]] = {

@@ -28,8 +28,8 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.kane import Backend, KaneModel, Numerics
 from fmilin.native.systems.bicycle_model import BENCHMARK, whipple_equations
-from fmilin.native.systems.torus import torus_equations
 from fmilin.numerics.codegen.compiler import Compiler
+from tests.native.systems.torus import torus_equations
 
 AT_ONCE = Numerics(Backend("casadi"))
 COMPILED = Numerics(Backend("c", Compiler(use_cache=False)))

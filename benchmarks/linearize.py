@@ -29,9 +29,9 @@ from fmilin.native.systems import (
     four_bar_mechanism,
     loader,
     rolling_disk,
-    skate,
     stewart_platform,
 )
+from tests.native.systems.skate_model import skate
 
 ROUNDS = 7
 TARGET = 1.3

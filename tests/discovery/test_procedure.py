@@ -10,9 +10,10 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraint
 from fmilin.native.function import FunctionModel
 from fmilin.native.ode import OdeModel
-from fmilin.native.systems import four_bar, rolling_disk, rolling_torus
+from fmilin.native.systems import four_bar, rolling_disk
 from tests.discovery import systems
 from tests.discovery.truth import CASES, LONGER_CASES, Case, violated
+from tests.native.systems.torus import rolling_torus
 
 MOST_VISITS = {
     "pendulum": 1000,

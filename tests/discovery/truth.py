@@ -10,8 +10,9 @@ import numpy as np
 import fmilin as fl
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
-from fmilin.native.systems import five_bar, four_bar, parallel_robot, rolling_disk, rolling_torus, slider_crank
+from fmilin.native.systems import five_bar, four_bar, parallel_robot, rolling_disk, slider_crank
 from tests.discovery import systems, unseen
+from tests.native.systems.torus import rolling_torus
 
 CLOSE = 0.03
 """How far from the start consistent points are looked for, in sizes of the states."""

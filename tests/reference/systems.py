@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 import fmilin as fl
 from fmilin.native import systems
+from tests.native.systems.skate_model import skate
+from tests.native.systems.torus import rolling_torus
 
 __all__ = ["CASES"]
 
@@ -29,8 +31,8 @@ CASES: Mapping[str, Callable[[], fl.LinearModel]] = {
     "rolling_disk": lambda: fl.linearize(systems.rolling_disk(speed=1.0)),
     "rolling_disk fast": lambda: fl.linearize(systems.rolling_disk(speed=4.0)),
     "rolling_disk leaning": lambda: moved(systems.rolling_disk(speed=2.0), q2=0.3),
-    "rolling_torus": lambda: fl.linearize(systems.rolling_torus()),
-    "skate": lambda: fl.linearize(systems.skate()),
+    "rolling_torus": lambda: fl.linearize(rolling_torus()),
+    "skate": lambda: fl.linearize(skate()),
     "bicycle": lambda: fl.linearize(systems.bicycle(speed=4.6)),
     "bicycle slow": lambda: fl.linearize(systems.bicycle(speed=2.0)),
     "bicycle leaning": lambda: moved(systems.bicycle(speed=4.6), lean=0.2, steer=0.1),

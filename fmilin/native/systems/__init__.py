@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from fmilin.native.systems.loader_linkage import loader
     from fmilin.native.systems.parallel_four_bar import parallel_robot
     from fmilin.native.systems.pendulum import cartesian_pendulum
-    from fmilin.native.systems.skate_model import skate
     from fmilin.native.systems.slider import slider_crank
     from fmilin.native.systems.stewart import stewart_platform
     from fmilin.native.systems.suspension import double_wishbone
-    from fmilin.native.systems.torus import rolling_torus
 
 # No module has the name of its function: importing it would put the module in the function's place.
 _HOMES = {
@@ -39,8 +37,6 @@ _HOMES = {
     "loader": "loader_linkage",
     "parallel_robot": "parallel_four_bar",
     "rolling_disk": "disk",
-    "rolling_torus": "torus",
-    "skate": "skate_model",
     "slider_crank": "slider",
     "stewart_platform": "stewart",
 }
@@ -59,8 +55,6 @@ __all__ = [
     "loader",
     "parallel_robot",
     "rolling_disk",
-    "rolling_torus",
-    "skate",
     "slider_crank",
     "stewart_platform",
 ]

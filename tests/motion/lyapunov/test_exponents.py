@@ -12,9 +12,10 @@ from fmilin import ConstraintError, Model, OperatingPoint, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.motion.lyapunov import Benettin, lyapunov_exponents
 from fmilin.native import FunctionModel, OdeModel
-from fmilin.native.systems import cartesian_pendulum, skate
+from fmilin.native.systems import cartesian_pendulum
 from tests.general_way import GeneralWay
 from tests.motion.lyapunov.double_pendulum import CANONICAL, in_angles, in_cartesian_coordinates
+from tests.native.systems.skate_model import skate
 
 
 def test_a_linear_system_has_the_real_parts_of_its_eigenvalues() -> None:

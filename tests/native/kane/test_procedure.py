@@ -13,11 +13,13 @@ import fmilin as fl
 from fmilin import ConstraintError, NumericalError, OperatingPoint, UnknownNameError, UsageError
 from fmilin.fmi.write import build_fmu
 from fmilin.native.kane import Backend, KaneModel, Numerics
-from fmilin.native.systems import rolling_disk, rolling_torus, skate
+from fmilin.native.systems import rolling_disk
 from fmilin.numerics.codegen.functions import SystemFunctions
 from tests.general_way import GeneralWay
 from tests.native.kane.examples import bead, pulled_pendulum
 from tests.native.systems.oracle import reduced, relative_error
+from tests.native.systems.skate_model import skate
+from tests.native.systems.torus import rolling_torus
 
 
 def leaning() -> tuple[KaneModel, OperatingPoint]:

@@ -9,8 +9,9 @@ import sympy
 import fmilin as fl
 from fmilin import NumericalError, UnknownNameError, UsageError
 from fmilin.native import KaneModel, Labels
-from fmilin.native.systems import bicycle, rolling_disk, skate
+from fmilin.native.systems import bicycle, rolling_disk
 from tests.native.kane.examples import bead, cartesian_lagrange
+from tests.native.systems.skate_model import skate
 
 r, g, v = sympy.symbols("r g v", real=True)
 

@@ -98,7 +98,7 @@ def torus(speed: float, radius: float, tube: float) -> Mechanism:
 
 
 def test_a_rolling_torus_falls_as_the_closed_form_says() -> None:
-    """lambda^2 = (m g a - (J + m r^2) J v^2 / (I r^2)) / (I + m r^2), as for ``fmilin.systems.rolling_torus``."""
+    """lambda^2 = (m g a - (J + m r^2) J v^2 / (I r^2)) / (I + m r^2), as for Kane's equations of it."""
     v, a, b, axial, diametral = 1.1, 0.8, 0.25, 0.5, 0.3
     r = a + b
     values = fl.linearize(torus(v, a, b)).eigenvalues()

@@ -9,7 +9,9 @@ from scipy.integrate import solve_ivp
 import fmilin as fl
 from fmilin import UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.native.systems import rolling_disk, rolling_torus, skate
+from fmilin.native.systems import rolling_disk
+from tests.native.systems.skate_model import skate
+from tests.native.systems.torus import rolling_torus
 
 m, a, b, g = 2.0, 0.8, 0.25, 9.81
 R = a + b
