@@ -1,4 +1,4 @@
-"""Plane mechanisms drawn in one posture: frames of links by their pins, so that the loops close as they are drawn."""
+"""What mechanisms are built with: links drawn in one posture, and the forces that hold a mechanism there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from math import atan2, cos, hypot, sin
 from typing import Literal
 
+import numpy as np
+
+from fmilin.model.interface import Model
 from fmilin.native.mechanism import Body, Joint, Loop, Placement
 
-__all__ = ["GROUND", "Pin", "PlaneFrame", "pinned", "pinned_loop", "rod"]
+__all__ = ["GROUND", "Pin", "PlaneFrame", "holding_forces", "pinned", "pinned_loop", "rod"]
+
 
 Pin = tuple[float, float]
 Vector = tuple[float, float, float]
@@ -36,23 +40,18 @@ class PlaneFrame:
 GROUND = PlaneFrame((0.0, 0.0))
 
 
-def rod(name: str, mass: float, length: float) -> Body:
-    """Return a uniform thin rod along the x axis of its frame, from its origin on."""
-    moment = mass * length**2 / 12
-    return Body(name, mass, (length / 2, 0.0, 0.0), (0.0, moment, moment))
+def rod(name: str, mass: float, last: float, *, first: float = 0.0) -> Body:
+    """Return a uniform thin rod along the x axis of its frame, from ``first`` to ``last``."""
+    moment = mass * (last - first) ** 2 / 12
+    return Body(name, mass, ((first + last) / 2, 0.0, 0.0), (0.0, moment, moment))
 
 
-def pinned(name: str, parent: tuple[str, PlaneFrame], child: tuple[str, PlaneFrame], *, damping: float = 0.0) -> Joint:
+def pinned(
+    name: str, parent: tuple[str, PlaneFrame], child: tuple[str, PlaneFrame], *, names: tuple[str, ...] = ()
+) -> Joint:
     """Return the pin at the origin of a link on another: its coordinate is the angle between the x axes."""
-    return Joint(
-        name,
-        "revolute",
-        parent[0],
-        child[0],
-        Placement(parent[1].local(child[1].origin)),
-        position=child[1].angle - parent[1].angle,
-        damping=damping,
-    )
+    where = Placement(parent[1].local(child[1].origin))
+    return Joint(name, "revolute", parent[0], child[0], where, position=child[1].angle - parent[1].angle, names=names)
 
 
 def pinned_loop(
@@ -73,3 +72,23 @@ def pinned_loop(
 def distance(a: Pin, b: Pin) -> float:
     """Return the distance of two pins in m."""
     return hypot(b[0] - a[0], b[1] - a[1])
+
+
+def holding_forces(model: Model) -> tuple[float, ...]:
+    """Return values of the inputs with which a model at rest at its start stays there.
+
+    At rest the accelerations are affine in forces, a = a_0 + B u, so that one visit for each input tells B.
+
+    ``model``: with as many inputs as degrees of freedom, and recommended independent states, the speeds last.
+    """
+    n = len(model.inputs)
+    speeds = [model.states.index_of(name) for name in model.independent[-n:]]
+    x = model.start.states
+
+    def accelerations(u: np.ndarray) -> np.ndarray:
+        return model.evaluate(0.0, x, u).derivatives[speeds]
+
+    at_zero = accelerations(np.zeros(n))
+    size = 1e3  # any: affine
+    B = np.stack([(accelerations(size * e) - at_zero) / size for e in np.eye(n)], axis=1)
+    return tuple(float(u) for u in np.linalg.solve(B, -at_zero))

@@ -12,8 +12,7 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.native.sparse.equations import NumericEquations, Output, Slopes
 from fmilin.native.sparse.model import NumericModel
 from fmilin.native.sparse.pattern import Pattern
-from fmilin.native.systems.flexible_link import FlexibleLink, J, Rod
-from fmilin.native.systems.flexible_motion import LinkMotion, rotation
+from fmilin.native.systems.flexible_link import FlexibleLink, J, LinkMotion, Rod, rotation
 
 __all__ = ["FlexibleDoublePendulum", "flexible_double_pendulum"]
 
@@ -33,7 +32,7 @@ def flexible_double_pendulum(
     end of the first; gravity along -y. Each link has a floating frame at its first node, tangent to it, with the
     coordinates ``link1.x``, ``link1.y``, ``link1.theta``, and ``link1.u[i]``, ``link1.w[i]``, ``link1.phi[i]`` at
     the nodes i = 1..n_p + 1: displacements along and across the frame's axis and the slope. Inputs are the torques
-    of motors in both joints, in N m; outputs the place of the free end, in m. ``energy`` (J) may be asked for.
+    of motors in both joints, in N m; outputs the position of the free end, in m. ``energy`` (J) may be asked for.
 
     geometric_stiffening: the links have their lengths as they hang, under the axial force N0(s) of that posture as
         initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's model has no
@@ -41,7 +40,7 @@ def flexible_double_pendulum(
     angle, rate: it starts turned by ``angle`` from the downward vertical about the ground joint, in rad, and turning at
         ``rate``, in rad/s, stretched as it hangs; by default at rest, its equilibrium.
 
-    The equations are in :mod:`fmilin.systems.flexible_link` and :mod:`fmilin.systems.flexible_motion`. Hanging, with
+    The equations are in :mod:`fmilin.native.systems.flexible_link`. Hanging, with
     one element in each link, the first four frequencies are 1.33593155834248, 3.531082271144686, 9.705195842688476
     and 25.30224732821966 rad/s; with more elements and with stiffening they converge to 1.338727312976,
     3.554338414641, 15.3525880538 and 25.39771147261.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Placement, Sensor
-from fmilin.native.systems.drawing import GROUND, Pin, PlaneFrame, distance, pinned, pinned_loop
-from fmilin.native.systems.holding_forces import holding_forces
+from fmilin.native.systems.drawing import GROUND, Pin, PlaneFrame, distance, holding_forces, pinned, pinned_loop
 
 __all__ = ["loader"]
 

@@ -15,8 +15,7 @@ from fmilin import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.native.sparse import NumericModel
 from fmilin.native.systems import flexible_double_pendulum
-from fmilin.native.systems.flexible_link import FlexibleLink, Rod
-from fmilin.native.systems.flexible_motion import LinkMotion
+from fmilin.native.systems.flexible_link import FlexibleLink, LinkMotion, Rod
 from fmilin.native.systems.flexible_pendulum import GRAVITY, FlexibleDoublePendulum
 from tests.exact import form_of
 

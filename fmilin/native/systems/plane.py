@@ -1,0 +1,237 @@
+"""Plane mechanisms of bodies and joints."""
+
+from __future__ import annotations
+
+from math import acos, asin, atan2, cos, pi, radians, sin
+
+from fmilin.ground.errors import UsageError
+from fmilin.native.mechanism import (
+    Body,
+    Joint,
+    JointForce,
+    Loop,
+    Mechanism,
+    MechanismDescription,
+    Placement,
+    PointSpring,
+    Sensor,
+    Torque,
+)
+from fmilin.native.systems.drawing import GROUND, PlaneFrame, pinned, pinned_loop, rod
+
+__all__ = ["five_bar_mechanism", "four_bar_mechanism", "parallel_robot", "slider_crank"]
+
+
+def slider_crank(*, angle: float = -pi / 2) -> Mechanism:
+    """Return a slider-crank mechanism: 6 states, of which 2 are independent.
+
+    A crank of 0.1 m and 0.8 kg turns about the ground, a rod of 0.3 m and 0.5 kg connects its end with a slider of
+    0.4 kg that moves along the x axis. Crank and rod are uniform; gravity points to -y. With the crank hanging down
+    it is in (stable) equilibrium.
+
+    The inputs are the ``torque`` on the crank, in N m, and the ``force`` on the slider along x, in N. The outputs are
+    the position, speed and acceleration of the slider, ``slider.x`` in m, ``slider.v`` and ``slider.a``.
+
+    ``angle``: phi, the angle of the crank from the x axis at the start, in rad.
+
+    Where the crank hangs down the rod moves without turning, so that
+
+        [m_c a^2/3 + (m_r + m_s) a^2] phi'' = torque + a force - (m_c + m_r) g a/2 (phi + pi/2) + ..
+
+    to first order: a frequency of 7.393 rad/s.
+
+    >>> slider_crank().states.names
+    ('phi', 'rod.q', 'slider.q', 'w', 'rod.v', 'slider.v')
+    """
+    a, b = 0.1, 0.3
+    pin = (a * cos(angle), a * sin(angle))
+    slider = (pin[0] + b * cos(asin(pin[1] / b)), 0.0)
+    crank = PlaneFrame((0.0, 0.0), angle)
+    coupler = PlaneFrame(pin, atan2(slider[1] - pin[1], slider[0] - pin[0]))
+    return Mechanism(
+        MechanismDescription(
+            "slider_crank",
+            [rod("crank", 0.8, a), rod("rod", 0.5, b), Body("slider", 0.4, inertia=(1e-4, 1e-4, 1e-4))],
+            [
+                Joint("crank", "revolute", "ground", "crank", Placement(), position=angle, names=("phi", "w")),
+                pinned("rod", ("crank", crank), ("rod", coupler)),
+                Joint("slider", "prismatic", "ground", "slider", axis=(1, 0, 0), position=slider[0]),
+            ],
+            [pinned_loop("wrist", slider, ("rod", coupler), ("slider", PlaneFrame(slider, GROUND.angle)))],
+            inputs=[JointForce("torque", "crank"), JointForce("force", "slider")],
+            sensors=[
+                Sensor("slider.x", "joint_position", "slider"),
+                Sensor("slider.v", "joint_velocity", "slider"),
+                Sensor("slider.a", "joint_acceleration", "slider"),
+            ],
+            gravity=(0, -9.81, 0),
+            independent=("phi", "w"),
+        )
+    )
+
+
+def four_bar_mechanism(loops: int = 1, damping: float = 0.0, *, pins: str = "point_on_line") -> Mechanism:
+    """Return the N-loop four-bar linkage of González et al. as a mechanism: 4N + 2 states, of which 2 are independent.
+
+    The same linkage as :func:`fmilin.systems.four_bar`, at the same ("upper") equilibrium, with the angles of the
+    joints instead of Cartesian coordinates: rods A_i B_i turn about the ground, ``phi`` is the angle of the last one,
+    and each coupler turns about the end of the rod on its left and closes a loop with the next.
+
+    The input is a ``torque`` on the last rod, in N m. The outputs are ``phi``, ``w`` and ``coupler.y``, the height of
+    the middle of the last coupler in m.
+
+    ``loops``: N, at least 1. ``damping``: of the dampers along the springs, in N s/m. ``pins``: how loops are closed:
+    by two constraints each, or by five of which three are redundant.
+
+    >>> four_bar_mechanism().states.names
+    ('rod0.q', 'coupler1.q', 'phi', 'rod0.v', 'coupler1.v', 'w')
+    """
+    if loops < 1 or int(loops) != loops:
+        raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")
+    if pins not in ("point_on_line", "revolute"):
+        raise UsageError(f"'{pins}' is no way to close a loop of this linkage; choose 'point_on_line' or 'revolute'.")
+    # here: it imports sympy
+    from fmilin.native.systems.four_bar_linkage import NATURAL_LENGTH, STIFFNESS, equilibrium_angle
+
+    n = int(loops)
+    phi = equilibrium_angle(n, "upper")
+    rods = [PlaneFrame((float(i), 0.0), phi) for i in range(n + 1)]
+    ends = [(i + cos(phi), sin(phi)) for i in range(n + 1)]
+    joints, closed, springs = [], [], []
+    for i in range(n + 1):
+        if i:
+            coupler, left = (f"coupler{i}", PlaneFrame(ends[i - 1])), (f"rod{i - 1}", rods[i - 1])
+            joints.append(pinned(f"coupler{i}", left, coupler))
+            closed.append(pinned_loop(f"B{i}", ends[i], coupler, (f"rod{i}", rods[i]), pins))  # type: ignore[arg-type]
+            ends_of_spring = ("ground", f"rod{i}", (i - 1.0, 0, 0), (1, 0, 0))
+            springs.append(PointSpring(f"spring{i}", *ends_of_spring, STIFFNESS, NATURAL_LENGTH, damping))
+        joints.append(pinned(f"rod{i}", ("ground", GROUND), (f"rod{i}", rods[i]), names=("phi", "w") if i == n else ()))
+    return Mechanism(
+        MechanismDescription(
+            "four_bar_mechanism" if n == 1 else f"four_bar_mechanism_{n}",
+            [rod(joint.child, 1.0, 1.0) for joint in joints],
+            joints,
+            closed,
+            springs=springs,
+            inputs=[JointForce("torque", f"rod{n}")],
+            sensors=[
+                Sensor("phi", "joint_position", f"rod{n}"),
+                Sensor("w", "joint_velocity", f"rod{n}"),
+                Sensor("coupler.y", "position", f"coupler{n}", point=(0.5, 0, 0), axis=(0, 1, 0)),
+            ],
+            gravity=(0, -GRAVITY, 0),
+            independent=("phi", "w"),
+        )
+    )
+
+
+def five_bar_mechanism(*, singular: bool = False) -> Mechanism:
+    """Return the five-bar mechanism of Spencer (thesis), section 3.2, as a mechanism: 8 states, 4 of them independent.
+
+    The same as :func:`fmilin.systems.five_bar`, in the same coordinates: the angle q1 of the first link and the
+    interior angles q2, q3, q4; table 3.1 has the data. A chain of four links whose end is pinned to (1 m, 0).
+
+    The inputs are the torques of the supports on links 1 and 4, in N m. The outputs are the joint of links 2 and 3,
+    ``middle.x`` and ``middle.y`` in m, and the energies in J. It starts at rest, which is no equilibrium.
+
+    ``singular``: start with all links on the x axis, where the constraints depend on each other.
+
+    >>> five_bar_mechanism().states.names
+    ('q1', 'q2', 'q3', 'q4', 'v1', 'v2', 'v3', 'v4')
+    """
+    lengths, masses, moments = (1.0, 1.5, 1.5, 1.0), (2.0, 3.0, 3.0, 2.0), (1.0, 2.0, 2.0, 1.0)
+    regular = (2 * pi / 3, pi / 3 + acos(2 / 3), 2 * asin(2 / 3), pi / 3 + acos(2 / 3))
+    start = (pi, 0.0, pi, 0.0) if singular else regular
+    bodies = [
+        Body(f"link{i}", m, (length / 2, 0, 0), (0, J, J))
+        for i, (length, m, J) in enumerate(zip(lengths, masses, moments, strict=True), 1)
+    ]
+    joints = []
+    for i, q in enumerate(start, 1):
+        # Interior angles: theta_i = theta_(i-1) + pi + q_i, from the end of the link before.
+        where = Placement() if i == 1 else Placement((lengths[i - 2], 0, 0), ((-1, 0, 0), (0, -1, 0), (0, 0, 1)))
+        parent = "ground" if i == 1 else f"link{i - 1}"
+        joints.append(Joint(f"joint{i}", "revolute", parent, f"link{i}", where, position=q, names=(f"q{i}", f"v{i}")))
+    middle = (1.5, 0.0, 0.0)
+    return Mechanism(
+        MechanismDescription(
+            "five_bar_mechanism",
+            bodies,
+            joints,
+            [Loop("support", "point_on_line", "ground", "link4", Placement((1, 0, 0)), Placement((1, 0, 0)))],
+            inputs=[JointForce("left_torque", "joint1"), Torque("right_torque", "link4")],
+            sensors=[
+                Sensor("middle.x", "position", "link2", point=middle),
+                Sensor("middle.y", "position", "link2", point=middle, axis=(0, 1, 0)),
+                Sensor("kinetic_energy", "kinetic_energy"),
+                Sensor("potential_energy", "potential_energy"),
+                Sensor("energy", "energy"),
+            ],
+            gravity=(0, -9.81, 0),
+        )
+    )
+
+
+GRAVITY = 9.81
+L1, L2 = 0.25, 0.7
+REACH = 0.6
+MASSES = (1.5, 8.0, 5.0, 1.0)
+
+
+def parallel_robot(*, crank: float = radians(200), arm: float = radians(65)) -> Mechanism:
+    """Return the parallel four-bar robot of Spencer (thesis), section 2.4.1: 8 states, of which 4 are independent.
+
+    Link 1 (a crank of length L1) and link 2 (the upper arm, L2) turn about the same point of the ground by q1 and q2.
+    Link 3, the forearm, turns about the end of link 2 by q3; link 4 (L2) turns about link 3, L1 from its joint, by q4.
+    Its end is pinned to the end of link 1, so that the four form a parallelogram, and
+
+        q3 = q1 - q2,    q4 = q2 - q1 - pi,    K = dq/d(q1, q2) = ((1, 0), (0, 1), (1, -1), (-1, 1))
+
+    at every configuration. Here the forearm reaches 0.6 m beyond its joint, away from link 4. Gravity points to -y.
+    Dimensions are not in the thesis; these are L1 = 0.25 m, L2 = 0.7 m, uniform links of 1.5, 8, 5 and 1 kg.
+
+    The inputs are the torques of the two motors at the ground, ``torque1`` on link 1 and ``torque2`` on link 2, in N m.
+    They start with the values that hold the robot in equilibrium. The outputs are the position of the tool, ``tool.x``
+    and ``tool.y`` in m.
+
+    ``crank``, ``arm``: q1 and q2 at the start, in rad; any but sin(q1 - q2) = 0, where the parallelogram is flat.
+
+    With c_1 = g (m_1 L1/2 + m_3 (L1 - reach)/2 + m_4 L1) and c_2 = g (m_2 L2/2 + m_3 L2 + m_4 L2/2), the potential
+    energy is c_1 sin(q1) + c_2 sin(q2).
+    """
+    m1, m2, m3, m4 = MASSES
+    q = (crank, arm, crank - arm, arm - crank - pi)
+    length3 = L1 + REACH
+    bodies = [
+        rod("link1", m1, L1),
+        rod("link2", m2, L2),
+        rod("link3", m3, L1, first=-REACH),
+        rod("link4", m4, L2),
+    ]
+    parents = (("ground", 0.0), ("ground", 0.0), ("link2", L2), ("link3", L1))
+    joints = [
+        Joint(f"joint{i}", "revolute", parent, f"link{i}", Placement((x, 0, 0)), position=q[i - 1],
+              names=(f"q{i}", f"v{i}"))
+        for i, (parent, x) in enumerate(parents, 1)
+    ]  # fmt: skip
+    c1 = GRAVITY * (m1 * L1 / 2 + m3 * (length3 / 2 - REACH) + m4 * L1)
+    c2 = GRAVITY * (m2 * L2 / 2 + m3 * L2 + m4 * L2 / 2)
+    tool = (-REACH, 0.0, 0.0)
+    return Mechanism(
+        MechanismDescription(
+            "parallel_robot",
+            bodies,
+            joints,
+            [Loop("A", "point_on_line", "link1", "link4", Placement((L1, 0, 0)), Placement((L2, 0, 0)))],
+            inputs=[
+                JointForce("torque1", "joint1", start=c1 * cos(crank)),
+                JointForce("torque2", "joint2", start=c2 * cos(arm)),
+            ],
+            sensors=[
+                Sensor("tool.x", "position", "link3", point=tool),
+                Sensor("tool.y", "position", "link3", point=tool, axis=(0, 1, 0)),
+            ],
+            gravity=(0, -GRAVITY, 0),
+            independent=("q1", "q2", "v1", "v2"),
+        )
+    )
