@@ -8,7 +8,7 @@ import control
 from fmilin.systems import cartesian_pendulum, four_bar
 
 import fmilin as fl
-from tests.composition.plants import coupling_spring, first_order, motor, oscillator
+from tests.connected.plants import coupling_spring, first_order, motor, oscillator
 
 __all__ = ["CASES"]
 
