@@ -10,7 +10,7 @@ from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.numerics.differences.noise import noise_beside
+from fmilin.numerics.differences.noise import noise_level
 
 __all__ = ["Sampler"]
 
@@ -71,7 +71,7 @@ class Sampler:
         x = self.states(1)[0]
         f = self.held_rates(x[None])[0]
         self.visits += 9
-        noise = noise_beside(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
+        noise = noise_level(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
         relative = noise / np.maximum(np.abs(f), 1e-3 * np.abs(f).max(initial=1e-300))
         return float(np.nan_to_num(relative.max(initial=0.0), nan=0.0, posinf=0.0))
 

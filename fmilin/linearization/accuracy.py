@@ -17,7 +17,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.numerics.differences.ladder import Ladder, ladder_of
+from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 
 __all__ = ["require_accuracy"]
 
@@ -98,8 +98,8 @@ def _refusal(beside: Neighbourhood, entry: _Entry, name: str) -> str:
     unit = np.eye(len(beside.scales))[j]
     with np.errstate(all="ignore"):
         value = float(np.concatenate((beside.frame.y0, beside.point.inputs))[j])
-        ladder = ladder_of(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
-    found = "" if ladder is None else f" The slope found at steps of {_scales(beside, ladder, entry.row)}."
+        sweep = step_sweep(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
+    found = "" if sweep is None else f" The slope found at steps of {_scales(beside, sweep, entry.row)}."
     if beside.revisited and (change := float(np.max(beside.forgets, initial=0.0))):
         found += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
@@ -111,9 +111,9 @@ def _refusal(beside: Neighbourhood, entry: _Entry, name: str) -> str:
     )
 
 
-def _scales(beside: Neighbourhood, ladder: Ladder, row: int) -> str:
+def _scales(beside: Neighbourhood, sweep: StepSweep, row: int) -> str:
     """List the slopes of one row of [A; C] at some of the steps."""
-    p, D = beside.p, ladder.D
+    p, D = beside.p, sweep.D
     slopes = D[:, : beside.n] @ beside.frame.coordinates.R[row] if row < p else D[:, beside.n + row - p]
     steps: Sequence[int] = np.unique(np.linspace(0, len(D) - 1, SHOWN).round().astype(int)).tolist()
-    return ", ".join(f"{ladder.h[k]:.1g} is {slopes[k]:.4g}" for k in steps)
+    return ", ".join(f"{sweep.h[k]:.1g} is {slopes[k]:.4g}" for k in steps)

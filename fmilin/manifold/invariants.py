@@ -27,7 +27,7 @@ from fmilin.manifold.along import STEP, derivative_along
 from fmilin.manifold.rank import TINY, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
-from fmilin.numerics.differences.noise import noise_beside
+from fmilin.numerics.differences.noise import noise_level
 
 __all__ = ["Gradient", "Invariants"]
 
@@ -283,7 +283,7 @@ class Invariants:
         if self._noise is None and self.model.exact_slopes(t, x, u) is not None:
             self._noise = np.zeros_like(x)  # equations, no black box
         if self._noise is None:
-            noise = noise_beside(lambda s: self.model.evaluate(t, s, u).derivatives, x, self.scales)
+            noise = noise_level(lambda s: self.model.evaluate(t, s, u).derivatives, x, self.scales)
             noise[self._paired] = 0.0
             terms = np.maximum(terms, self.scales * np.max(terms / self.scales))
             self._noise = np.where(noise > BEYOND_ROUNDING * terms, noise, 0.0)

@@ -13,9 +13,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import Frame
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
-from fmilin.numerics.differences.grouping import column_groups, tangent_pattern
-from fmilin.numerics.differences.look import Around, direction_of
+from fmilin.numerics.differences.directional import Surroundings, direction_of
 
 __all__ = ["Neighbourhood"]
 
@@ -223,7 +223,7 @@ class Neighbourhood:
                 directions.sum(axis=0) + (directions.sum(axis=0) == 0)
             )
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            around = Around(lambda s: self.at(s @ directions), values, *self._revisits)
+            around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisits)
         try:
             found = slopes(line, self.base, sizes, options, self.terms, around)
             return replace(found, narrow={(i, groups[g][0]): ends for (i, g), ends in found.narrow.items()})

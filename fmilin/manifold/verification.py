@@ -15,7 +15,7 @@ from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank
 from fmilin.numerics.differences.differences import jacobian_by_differences
-from fmilin.numerics.differences.noise import noise_beside
+from fmilin.numerics.differences.noise import noise_level
 
 __all__ = ["Verified", "conserved_quantities", "input_gradient", "require_kept", "verify_inputs", "verify_invariance"]
 
@@ -64,7 +64,7 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if not (violation <= tolerance).all():  # at rest, noise in the rates is all that there is of them
         model, t, x = invariants.model, parametrization.time, parametrization.x0
-        noise = noise_beside(lambda s: model.evaluate(t, s, invariants.inputs).derivatives, x, invariants.scales)
+        noise = noise_level(lambda s: model.evaluate(t, s, invariants.inputs).derivatives, x, invariants.scales)
         violation = _violation(samples, invariants.scales, noise)
     require_kept(invariants.names, violation, tolerance)
     typical = np.max([np.abs(s.f) for s in samples], axis=0)
@@ -219,7 +219,7 @@ def verify_inputs(
 def _noise_of_inputs(parametrization: LocalParametrization) -> FloatArray:
     """Return the noise of f_u beside the point, shape (N, nu)."""
     invariants, t, x = parametrization.invariants, parametrization.time, parametrization.x0
-    noise = noise_beside(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
+    noise = noise_level(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
     return noise.reshape(len(x), -1)
 
 

@@ -18,7 +18,7 @@ from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import COLUMNS_AGREE
-from fmilin.numerics.differences.grouping import column_groups
+from fmilin.numerics.differences.coloring import column_groups
 
 __all__ = ["FEWEST", "Together"]
 

@@ -1,1 +1,1 @@
-"""How a slope is measured: exact products or differences, with error estimates."""
+"""Slopes by differences, with steps that fit the function and an error estimate for every entry."""

@@ -18,16 +18,31 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import KINK
-from fmilin.numerics.differences.closer import look_closer, with_rounding
-from fmilin.numerics.differences.columns import Column, Setting, extrapolated, first_measured, improved, with_weights
-from fmilin.numerics.differences.look import SPACING, Around, direction_of
-from fmilin.numerics.differences.noise import POINTS, noise_from_table
-from fmilin.numerics.differences.slopes import Differences, EventCrossingError, Line, Slopes, Terms
+from fmilin.numerics.differences.directional import (
+    SPACING,
+    Surroundings,
+    corrected_by_sweeps,
+    direction_of,
+    with_rounding,
+)  # fmt: skip
+from fmilin.numerics.differences.noise import POINTS, finite_values, noise_from_table
+from fmilin.numerics.differences.richardson import (
+    Column,
+    Differences,
+    EventCrossingError,
+    Line,
+    Setting,
+    Slopes,
+    Terms,
+    first_difference,
+    truncation_error,
+    with_best_step,
+    with_weights,
+)  # fmt: skip
 
-__all__ = ["Around", "Differences", "EventCrossingError", "Slopes", "jacobian_by_differences", "slopes"]
+__all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
 
 def slopes(
@@ -36,7 +51,7 @@ def slopes(
     scales: FloatArray,
     options: Differences | None = None,
     terms: Terms | None = None,
-    around: Around | None = None,
+    around: Surroundings | None = None,
 ) -> Slopes:
     """Measure dF/ds for every column.
 
@@ -44,7 +59,7 @@ def slopes(
     line: ``line(j, s)`` is F at displacement ``s`` along column ``j``; ``s`` is in the unit of that column.
     scales (k,): the size of each column's variable.
     terms: tells rows whose terms all cancel from rows in small units; without it there are none of the former.
-    around: what allows a look at other scales of steps; without it there is none.
+    around: what allows to compare with other scales of steps; without it none is.
     """
     options = options or Differences()
     k, ulp = len(scales), np.spacing(np.abs(base))
@@ -54,12 +69,12 @@ def slopes(
     nearby = _nearby(line, scales, options, around)
     noise = np.maximum(noise_from_table(np.array(nearby)), 0.5 * ulp) if nearby else 4 * ulp
     if around is not None:
-        noise = np.maximum(noise, around.forgets)
+        noise = np.maximum(noise, around.repeat_error)
     start = options.relative_step or _first_step(noise, base, options)
     setting = Setting(line, base, scales, noise, np.ones_like(base), options)
-    columns = [first_measured(setting, j, start * scales[j]) for j in range(k)]
+    columns = [first_difference(setting, j, start * scales[j]) for j in range(k)]
     setting = with_weights(setting, columns, terms)
-    columns = [improved(setting, j, column) for j, column in enumerate(columns)]
+    columns = [with_best_step(setting, j, column) for j, column in enumerate(columns)]
     J = np.stack([c.D for c in columns], axis=1)
     rounding = np.stack([c.rounding for c in columns], axis=1)
     S1 = np.stack([c.S1 / c.h for c in columns], axis=1)
@@ -69,11 +84,11 @@ def slopes(
     jump = _jumps(S1, S2, rounding, row_size / scales)
     small = np.abs(jump) < KINK * row_size / scales
     error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
-    found = Slopes(J, error, np.where(small, 0.0, jump), bend)
+    result = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
         with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
-            look_closer(setting, columns, found, with_rounding(around, found.J, scales, terms), terms, nearby)
-    return found
+            corrected_by_sweeps(setting, columns, result, with_rounding(around, J, scales, terms), terms, nearby)
+    return result
 
 
 def jacobian_by_differences(
@@ -98,18 +113,14 @@ def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> fl
     return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))
 
 
-def _nearby(line: Line, scales: FloatArray, options: Differences, around: Around | None) -> list[FloatArray]:
-    """Return F on a tiny line beside the point, along all columns where possible; nothing where it has no value."""
+def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surroundings | None) -> list[FloatArray]:
+    """Return F on a tiny line near the point, along all columns where possible; nothing where it has no value."""
     spacing = -SPACING if options.side == "left" else SPACING
 
-    def beside(s: float) -> FloatArray:
-        return line(0, s * scales[0]) if around is None else around.beside(s * direction_of(scales))
+    def at(s: float) -> FloatArray:
+        return line(0, s * scales[0]) if around is None else around.function(s * direction_of(scales))
 
-    try:
-        values = [beside(s * spacing) for s in range(1, POINTS)]
-    except (ModelError, NumericalError):
-        return []
-    return values if np.isfinite(values).all() else []
+    return finite_values(at, *(s * spacing for s in range(1, POINTS))) or []
 
 
 def _errors(columns: list[Column], J: FloatArray, scales: FloatArray, options: Differences) -> FloatArray:
@@ -122,12 +133,12 @@ def _errors(columns: list[Column], J: FloatArray, scales: FloatArray, options: D
         return plain
     bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales
     bend = np.maximum(bend - rounding * scales, 0.0)
-    known = row_size > 0
-    relative = np.where(known, bend / np.where(known, row_size, 1.0), 0.0)
+    sloped = row_size > 0
+    relative = np.where(sloped, bend / np.where(sloped, row_size, 1.0), 0.0)
     telling = row_size > 30 * np.max(rounding * scales, axis=1, keepdims=True)  # noise over noise tells nothing
     worst = np.max(np.where(telling, relative, 0.0), axis=0, keepdims=True)
     relative = np.minimum(np.maximum(relative, 0.1 * worst), 1.0)
-    truncation = extrapolated(relative, h / scales, options) * np.where(known, row_size, bend) / scales
+    truncation = truncation_error(relative, h / scales, options) * np.where(sloped, row_size, bend) / scales
     total: FloatArray = 2 * rounding + truncation
     return total
 

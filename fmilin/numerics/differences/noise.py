@@ -1,22 +1,28 @@
-"""How noisy a computed function is: the difference table of Moré and Wild's ECNoise (SIAM J. Sci. Comput. 33, 2011)."""
+"""The noise level of a computed function: the difference table of Moré and Wild's ECNoise.
+
+SIAM Journal on Scientific Computing 33, 2011.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import factorial
+from typing import TypeVar
 
 import numpy as np
 
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["POINTS", "noise_beside", "noise_from_table"]
+__all__ = ["POINTS", "finite_values", "noise_from_table", "noise_level"]
+
+S = TypeVar("S")
 
 POINTS = 8
 """Values along the line, equally spaced and very close together."""
 
 _WITHIN = 4.0
-"""Three orders whose estimates lie within this factor of each other have found the noise."""
+"""Three orders whose estimates lie within this factor of each other show the noise."""
 
 
 def noise_from_table(values: FloatArray) -> FloatArray:
@@ -48,14 +54,20 @@ def noise_from_table(values: FloatArray) -> FloatArray:
     return noise
 
 
-def noise_beside(function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray) -> FloatArray:
+def noise_level(function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the noise of a function on a tiny line through x, shape (r,); zero where it cannot be evaluated.
 
     Shapes: x, scales (n,). ``function``: x (n,) -> values, shape (r,); evaluated :data:`POINTS` times.
     """
     step = 1e-8 * scales * np.random.default_rng(2013).uniform(0.5, 1.0, len(x))
+    values = finite_values(function, *(x + k * step for k in range(POINTS)))
+    return np.zeros_like(function(x)) if values is None else noise_from_table(np.array(values))
+
+
+def finite_values(function: Callable[[S], FloatArray], *points: S) -> list[FloatArray] | None:
+    """Return F at points; None where it cannot be evaluated at one of them, or is no number."""
     try:
-        values = np.array([function(x + k * step) for k in range(POINTS)])
+        values = [function(point) for point in points]
     except (ModelError, NumericalError):
-        return np.zeros_like(function(x))
-    return noise_from_table(values) if np.isfinite(values).all() else np.zeros(values.shape[1])
+        return None
+    return values if np.isfinite(values).all() else None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -158,3 +162,11 @@ def test_noise_that_only_a_later_column_shows_is_noticed() -> None:
     assert abs(found.J[1, 1]) <= 10 * found.error[1, 1]
     assert found.error[1, 1] <= 0.1
     assert min(s for s in sizes[POINTS - 1 :] if s) > 1e-6
+
+
+def test_the_theory_page_names_functions_that_exist() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "theory" / "slopes.md").read_text(encoding="utf-8")
+    names = [name for row in re.findall(r"^\|.*\|$", page, re.MULTILINE) for name in re.findall(r"`(\w+\.\w+)`", row)]
+    assert len(names) >= 13
+    for module, function in (name.split(".") for name in names):
+        assert callable(getattr(importlib.import_module(f"fmilin.numerics.differences.{module}"), function))

@@ -10,8 +10,8 @@ import pytest
 import fmilin as fl
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.native.systems import cartesian_pendulum, rolling_disk
+from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, slopes
-from fmilin.numerics.differences.grouping import column_groups, tangent_pattern
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 

@@ -1,4 +1,4 @@
-"""One column measured, at +-h and +-2h or on one side, with a step that is changed until it fits.
+"""Central differences of one column, extrapolated from h and 2h (Richardson), or one-sided ones; h is made to fit.
 
 A kink shows in the second differences S(h) = F(h) - 2 F(0) + F(-h): of a smooth function S(2h) = 4 S(h), of a
 jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
@@ -6,8 +6,9 @@ jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,60 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
-from fmilin.numerics.differences.climb import CONTRADICTS
-from fmilin.numerics.differences.slopes import Differences, EventCrossingError, Line, Terms
+from fmilin.numerics.differences.plateau import CONTRADICTS
+from fmilin.numerics.differences.sweep import power_of_two
 
-__all__ = ["Column", "Setting", "extrapolated", "first_measured", "improved", "is_rough", "with_weights"]
+__all__ = [
+    "Column", "Differences", "EventCrossingError", "Line", "Setting", "Slopes", "Terms", "central_difference",
+    "first_difference", "is_rough", "one_sided_difference", "truncation_error", "with_best_step", "with_weights",
+]  # fmt: skip
+
+
+Line = Callable[[int, float], FloatArray]
+"""(column j, displacement s along it) -> value, shape (r,)."""
+
+Terms = Callable[[FloatArray], FloatArray]
+"""The largest scaled slope of each row (r,) -> the size of the terms that each row sums, shape (r,)."""
+
+
+class EventCrossingError(NumericalError):
+    """A displaced point lies beyond a state event of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How to difference.
+
+    Parameters
+    ----------
+    order : {2, 4}
+        2: plain central differences, two evaluations a column. 4: Richardson, four.
+    relative_step : float or None
+        Of the column's scale; None: chosen from the measured noise.
+    retries : int
+        How often a column may be measured again with a better step.
+    side : {"left", "right"} or None
+        One-sided slopes, for points at a kink or event; None: central.
+    """
+
+    order: Literal[2, 4] = 4
+    relative_step: float | None = None
+    retries: int = 5
+    side: Literal["left", "right"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """A Jacobian and how far it can be trusted."""
+
+    J: FloatArray  # shape (r, k)
+    error: FloatArray  # (r, k), estimated absolute error of each entry
+    # (r, k), right slope minus left slope where they differ; 0 where the function is smooth or nothing is known
+    jump: FloatArray
+    bend: FloatArray  # (r, k), |S(h)| / h beyond rounding: large values ask for a step-size sweep
+    # of entries that hold near the point only: the step at which they do no longer, and the slope beyond
+    narrow: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+
 
 SMALLEST_AT_EVENT = 1e-7
 """Steps, in sizes of the variable, below which an event counts as being at the point itself."""
@@ -27,7 +78,7 @@ WEAK = 1e-3
 """A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
 
 ROUGH = 50.0
-"""S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a closer look."""
+"""S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep."""
 
 FLAT = 1e-4
 """A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
@@ -35,7 +86,7 @@ FLAT = 1e-4
 
 @dataclass(slots=True)
 class Column:
-    """One measured column: its slope, the h^2 term found in it, second differences, and its noise."""
+    """One measured column: its slope, its h^2 term, second differences, and its noise."""
 
     h: float
     D: FloatArray
@@ -66,7 +117,7 @@ class Setting:
     options: Differences
 
 
-def first_measured(setting: Setting, j: int, h: float) -> Column:
+def first_difference(setting: Setting, j: int, h: float) -> Column:
     """Measure a column, with a smaller step where the model cannot be evaluated."""
     event = None
     for _ in range(setting.options.retries + 1):
@@ -107,7 +158,7 @@ def with_weights(setting: Setting, columns: Sequence[Column], terms: Terms | Non
     return replace(setting, noise=np.maximum(setting.noise, floor), weights=weights)
 
 
-def improved(setting: Setting, j: int, column: Column) -> Column:
+def with_best_step(setting: Setting, j: int, column: Column) -> Column:
     """Measure a column again, changing the step while that promises a clearly smaller error."""
     options, scale = setting.options, setting.scales[j]
     if options.relative_step is not None:
@@ -115,9 +166,9 @@ def improved(setting: Setting, j: int, column: Column) -> Column:
     order = 3 if options.side else options.order
     tried = [column]
     for _ in range(options.retries):
-        truncation, rounding = _parts(column, setting.weights, scale, options)
+        truncation, rounding = _truncation_and_rounding(column, setting, scale)
         better = column.h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
-        better = _representable(min(better, 0.05 * scale))
+        better = power_of_two(min(better, 0.05 * scale))
         predicted = truncation * (better / column.h) ** order + rounding * column.h / better
         gain = max(truncation, rounding) / max(predicted, 1e-300)
         if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
@@ -129,8 +180,8 @@ def improved(setting: Setting, j: int, column: Column) -> Column:
         tried.append(column)
         if _is_noisier(tried):
             break
-    weights = setting.weights
-    best = min(tried, key=lambda c: sum(_parts(c, weights, scale, options)) * _size(c, weights, scale))
+
+    best = min(tried, key=lambda c: sum(_truncation_and_rounding(c, setting, scale)) * _size(c, setting, scale))
     best.doubtful = any(_contradict(best, other) for other in tried)
     return best
 
@@ -160,18 +211,19 @@ def _is_noisier(tried: list[Column]) -> bool:
     jumping = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
     grown = (np.abs(last.curvature) > np.abs(before.curvature)) & (last.h < before.h) & ~jumping
     noise = np.where(grown, np.maximum(np.abs(last.curvature), np.abs(last.D - before.D)) * last.h, 0.0)
-    found = bool((noise > 10 * last.noise).any())
+    is_noisier = bool((noise > 10 * last.noise).any())
     for column in tried:
         column.noise = np.maximum(column.noise, noise)
-    return found
+    return is_noisier
 
 
 def _at_step(setting: Setting, j: int, h: float) -> Column:
-    h = _representable(h)
-    return _one_sided(setting, j, h) if setting.options.side else _central(setting, j, h)
+    h = power_of_two(h)
+    return one_sided_difference(setting, j, h) if setting.options.side else central_difference(setting, j, h)
 
 
-def _central(setting: Setting, j: int, h: float) -> Column:
+def central_difference(setting: Setting, j: int, h: float) -> Column:
+    """Return (F(h) - F(-h)) / 2h, of order 2; of order 4 extrapolated with the same at 2h."""
     line, base = setting.line, setting.base
     ahead, behind = _finite(line(j, h)), _finite(line(j, -h))
     noise = np.maximum(setting.noise, 0.5 * np.spacing(np.maximum(np.abs(ahead), np.abs(behind))))
@@ -183,7 +235,7 @@ def _central(setting: Setting, j: int, h: float) -> Column:
     return Column(h, near + curvature, curvature, S1, far_ahead + far_behind - 2 * base, noise, 1.5 / h)
 
 
-def _one_sided(setting: Setting, j: int, h: float) -> Column:
+def one_sided_difference(setting: Setting, j: int, h: float) -> Column:
     """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
     s, base = -h if setting.options.side == "left" else h, setting.base
     F1, F2, F4 = (_finite(setting.line(j, factor * s)) for factor in (1, 2, 4))
@@ -199,28 +251,23 @@ def _finite(values: FloatArray) -> FloatArray:
     return values
 
 
-def _size(column: Column, weights: FloatArray, scale: float) -> float:
+def _size(column: Column, setting: Setting, scale: float) -> float:
     """Return the largest slope of a column, rows made comparable."""
-    return max(float(np.max(weights * np.abs(column.D))) * scale, WEAK) / scale
+    return max(float(np.max(setting.weights * np.abs(column.D))) * scale, WEAK) / scale
 
 
-def _parts(column: Column, weights: FloatArray, scale: float, options: Differences) -> tuple[float, float]:
+def _truncation_and_rounding(column: Column, setting: Setting, scale: float) -> tuple[float, float]:
     """Return the truncation and the rounding part of a column's error, relative to its largest slope."""
-    size = _size(column, weights, scale)
+    options, weights, size = setting.options, setting.weights, _size(column, setting, scale)
     rounding = float(np.max(weights * column.rounding)) / size
     if options.order == 2 and not options.side:
         return (column.h / scale) ** 2 / 6, rounding
     bend = max(float(np.max(weights * (np.abs(column.curvature) - column.rounding))), 0.0) / size
-    return extrapolated(np.array(bend), column.h / scale, options).item(), rounding
+    return truncation_error(np.array(bend), column.h / scale, options).item(), rounding
 
 
-def extrapolated(bend: FloatArray, h: FloatArray | float, options: Differences) -> NDArray[np.float64]:
+def truncation_error(bend: FloatArray, h: FloatArray | float, options: Differences) -> NDArray[np.float64]:
     """Estimate what extrapolation leaves, relative, from the term that it took away and the step in natural lengths."""
     if options.side:
         return np.asarray(4 * bend**1.5 + np.asarray(h) ** 3)
     return np.asarray(4 * bend**2 + np.asarray(h) ** 4)
-
-
-def _representable(h: float) -> float:
-    """Return a step near h that is a power of two: h and 2h are then exact, and so is their division."""
-    return float(2.0 ** np.round(np.log2(h))) if h > 0 else h

@@ -1,4 +1,4 @@
-"""Columns that may be displaced together because no row depends on two of them (Curtis, Powell and Reid)."""
+"""Coloring: columns that may be displaced together because no row depends on two of them (Curtis, Powell and Reid)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,302 @@
+"""Directional differences, along all columns at once: whether the slope of one step size holds at the others.
+
+A few pairs F(s d), F(-s d) along one direction d, at steps s that lie decades apart, against J d. A feature narrower
+than the steps of the columns shows at every step below its width, until rounding hides it. Columns that contradict are
+measured again by a step-size sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import INACCURATE, INDISTINCT, KINK, ROUNDING
+from fmilin.numerics.differences.noise import finite_values
+from fmilin.numerics.differences.plateau import LITTLE, plateau_slope
+from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough
+from fmilin.numerics.differences.sweep import power_of_two, step_sweep
+
+__all__ = [
+    "SPACING", "Contradiction", "Surroundings", "contradicting_columns", "corrected_by_sweeps", "direction_of",
+    "directional_check", "with_rounding",
+]  # fmt: skip
+
+FINE = 2.0**-13
+"""A step, in sizes of the variables, at which the truncation error follows from two wide ones."""
+
+STEPS = (FINE, 2.0**-20, 2.0**-33, 2.0**-40, 2.0**-46)
+"""All; the noise was measured between the second and the third."""
+
+WIDE = 2.0**-3
+"""Ratio of the two wide steps."""
+
+BEND = 2.0**-20
+"""The step at which a kink is looked for."""
+
+SPACING = 1e-8
+"""Of the line on which the noise is measured, in sizes of the variables."""
+
+SMOOTH = 10.0
+"""Times what a smooth function adds beyond h^4."""
+
+VISIBLE = 12.0
+"""Gaps up to this many times the noise over the step are noise."""
+
+ONE_SIDED = 5.0
+"""Times the noise, that a difference on one side may have: it holds that of the point itself."""
+
+ABSENT = 0.02
+"""Differences below this part of the noise show that there is none so near to the point."""
+
+STRAIGHT = 0.2
+"""Part of its slope by which a row may change its slope far away."""
+
+NARROW = 1e-3
+"""A slope that holds over less than this part of the variable's size is reported."""
+
+UNCLEAR = 1e-6
+"""Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The function near the point and far from it, apart from single columns."""
+
+    function: Callable[[FloatArray], FloatArray]  # displacement of all columns, shape (k,) -> F, shape (r,)
+    values: FloatArray  # (k,), of the columns' variables at the point
+    # (r,), by how much F differs when it is evaluated at the point again, and what else is surely rounding
+    repeat_error: FloatArray
+    # each (r,), F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated
+    far: Mapping[float, FloatArray]
+
+    @property
+    def far_pair(self) -> tuple[float, FloatArray, FloatArray] | None:
+        """A wide step s with F(s d) and F(-s d)."""
+        steps = (step for step in self.far if step > 0 and -step in self.far)
+        return next(((step, self.far[step], self.far[-step]) for step in steps), None)
+
+
+def with_rounding(around: Surroundings, J: FloatArray, scales: FloatArray, terms: Terms | None) -> Surroundings:
+    """Count as repeat error, too, what is left of rows whose terms all cancel."""
+    if terms is None:
+        return around
+    slope = (np.abs(J) * scales).max(axis=1)
+    size = terms(slope)
+    left = np.where(slope < ROUNDING * size, 4 * np.finfo(float).eps * size, 0.0)
+    return replace(around, repeat_error=np.maximum(around.repeat_error, left))
+
+
+def direction_of(scales: FloatArray) -> FloatArray:
+    """Return one direction through all columns, the same every time, shape (k,)."""
+    random = np.random.default_rng(1905)
+    direction: FloatArray = random.uniform(0.5, 1.0, len(scales)) * random.choice([-1.0, 1.0], len(scales)) * scales
+    return direction
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What smaller steps and wider ones say of slopes; arrays of shape (r,), in slopes times sizes but the noise."""
+
+    step: float | None  # where a row contradicts most clearly, in sizes of the variables; None when none does
+    # what is left of the noise: at the smallest step, none may be seen of what is a feature and no noise
+    noise: FloatArray
+    gap: FloatArray  # by how much F along the direction, over :data:`FINE`, is not what J says
+    kink: FloatArray  # one that is seen as soon as what is smooth is taken away
+    stairs: FloatArray  # what a slope may change by over the wide steps, where nothing closer to the point says so
+    ripple: FloatArray  # by how much slopes may differ close to the point, where smaller steps contradict
+
+
+def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
+    around: Surroundings,
+    base: FloatArray,
+    J: FloatArray,
+    error: FloatArray,
+    noise: FloatArray,
+    scales: FloatArray,
+    nearby: Sequence[FloatArray] = (),
+) -> Contradiction:
+    """Compare with J d at smaller and smaller steps, and far away.
+
+    Shapes: base (r,), J, error (r, k), noise (r,), scales (k,). ``nearby``, each (r,): F at 1, 2, ... times
+    :data:`SPACING` along the direction, where it has values.
+    """
+    d, nothing = direction_of(scales), np.zeros(len(base))
+    slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)
+    rounding = np.maximum(0.5 * np.spacing(np.abs(base)), np.finfo(float).eps * size)
+    rounding = np.maximum(rounding, around.repeat_error)
+    noise, wide, pairs = np.maximum(noise, rounding), _wide(around, d, slope), _pairs(around, d, base)
+    if not pairs:
+        return Contradiction(None, noise, nothing, nothing, nothing, nothing)
+    gaps = {s: np.abs((ahead - behind) / (2 * s) - slope - wide.term * s**2) for s, (ahead, behind) in pairs.items()}
+    least = min(gaps)
+    noise = np.where(gaps[least] * least < ABSENT * noise, rounding, noise)
+    allowed = {s: VISIBLE * (noise / s + doubt) + wide.unsure * s**2 for s in gaps}
+    kink = nothing
+    if FINE in pairs and BEND in pairs:
+        bends = {s: (ahead + behind) / s for s, (ahead, behind) in pairs.items()}
+        kink = np.abs(bends[BEND] - bends[FINE] * BEND / FINE)
+        kink = np.where(kink < VISIBLE * noise / BEND, 0.0, kink)
+        if len(nearby):
+            s = len(nearby) * SPACING
+            gaps[s] = np.abs((nearby[-1] - base) / s - slope - bends[BEND] / 2 * s / BEND)
+            allowed[s] = VISIBLE * (ONE_SIDED * noise / s + doubt)
+    excess = {s: float(np.max(g / np.where(g > 0, allowed[s], 1.0), initial=0.0, where=g > 0)) for s, g in gaps.items()}
+    bare = [(pairs[s][0] - s * slope, pairs[s][1] + s * slope) for s in STEPS[2:] if s in pairs]
+    if any(_jumps(np.array(two), rounding) for two in pairwise(bare)):
+        excess[least] = np.inf
+    if _bends(around, base, slope, size, doubt):
+        excess[max(map(abs, around.far))] = 2.0
+    worst, gap, ripple = max(excess, key=lambda s: excess[s]), gaps.get(FINE, nothing), _ripple(gaps, allowed, nothing)
+    far = (gap > allowed.get(FINE, nothing)) & (ripple == 0)
+    stairs = np.where(far, gap * (wide.less / FINE) ** 2, 0.0)
+    return Contradiction(worst if excess[worst] > 1.0 else None, noise, gap, kink, stairs, ripple)
+
+
+def _pairs(around: Surroundings, d: FloatArray, base: FloatArray) -> dict[float, tuple[FloatArray, FloatArray]]:
+    """Return F(s d) - F(0) and F(-s d) - F(0) by step s, where they have values."""
+    values = {step: finite_values(around.function, step * d, -step * d) for step in STEPS}
+    return {step: (pair[0] - base, pair[1] - base) for step, pair in values.items() if pair is not None}
+
+
+def _ripple(gaps: Mapping[float, FloatArray], allowed: Mapping[float, FloatArray], nothing: FloatArray) -> FloatArray:
+    """Return by how much slopes near the point may differ where smaller steps contradict, shape (r,).
+
+    As much as is seen, and as is hidden by rounding at the next smaller step.
+    """
+    ripple = nothing
+    for step in sorted((step for step in gaps if step < FINE), reverse=True):
+        ripple = np.where(gaps[step] > allowed[step], np.maximum(ripple, gaps[step]), ripple)
+        ripple = np.where((ripple > 0) & (gaps[step] <= allowed[step]), np.maximum(ripple, allowed[step]), ripple)
+    return ripple
+
+
+@dataclass(frozen=True, slots=True)
+class _Wide:
+    """The h^2 term of central differences along the direction, in slopes over steps squared, and its error, (r,)."""
+
+    term: FloatArray
+    unsure: FloatArray
+    less: float
+    """The less wide of the two steps that it comes from."""
+
+
+def _wide(around: Surroundings, d: FloatArray, slope: FloatArray) -> _Wide:
+    """Take the h^2 term, apart from the h^4 term, from the difference far away and from another one."""
+    undetermined = _Wide(np.zeros(len(slope)), np.abs(slope), 0.0)
+    if around.far_pair is None:
+        return undetermined
+    wide, ahead, behind = around.far_pair
+    less = wide * WIDE
+    pair = finite_values(around.function, less * d, -less * d)
+    if pair is None:
+        return undetermined
+    at_wide = ((ahead - behind) / (2 * wide) - slope) / wide**2
+    at_less = ((pair[0] - pair[1]) / (2 * less) - slope) / less**2
+    quartic = (at_wide - at_less) / (wide**2 - less**2)
+    term = at_less - quartic * less**2
+    beyond = quartic**2 / np.maximum(np.maximum(np.abs(term), np.abs(at_wide)), 1e-300)
+    return _Wide(term, SMOOTH * beyond * wide**2 * less**2, less)
+
+
+def _jumps(changes: FloatArray, rounding: FloatArray) -> bool:
+    """Whether F changes by the same at all steps (steps, 2, r): it jumps at the point."""
+    sizes = np.abs(changes).max(axis=0)
+    return bool(((np.ptp(changes, axis=0) <= 0.1 * sizes) & (sizes > 40 * rounding)).any())
+
+
+def _bends(around: Surroundings, base: FloatArray, slope: FloatArray, size: FloatArray, doubt: FloatArray) -> bool:
+    """Whether the slope says nothing about the change over a good part of the variables: a stair, or a deadzone."""
+    if around.far_pair is None:
+        return False
+    step, ahead, behind = around.far_pair
+    gap = np.abs((ahead - behind) / (2 * step) - slope)
+    rounding = np.spacing(np.abs(base)) / step
+    return bool((gap > STRAIGHT * size + VISIBLE * (doubt + rounding)).any())
+
+
+def contradicting_columns(
+    line: Line, step: float, J: FloatArray, error: FloatArray, noise: FloatArray, scales: FloatArray
+) -> list[int]:
+    """Return the columns that contradict J at a step; all of them where none does alone."""
+
+    def contradicts(j: int, scale: float) -> bool:
+        h = power_of_two(step * scale)
+        pair = finite_values(partial(line, j), h, -h)
+        if pair is None:
+            return True
+        rounding = np.maximum(noise, np.finfo(float).eps * np.abs(J[:, j]) * scale)
+        gap = np.abs((pair[0] - pair[1]) / (2 * h) - J[:, j])
+        return bool((gap > VISIBLE / 2 * (rounding / h + error[:, j])).any())
+
+    return [j for j, scale in enumerate(scales) if contradicts(j, scale)] or list(range(len(scales)))
+
+
+def corrected_by_sweeps(
+    setting: Setting,
+    measured: list[Column],
+    slopes: Slopes,
+    around: Surroundings,
+    terms: Terms | None,
+    nearby: list[FloatArray],
+) -> None:
+    """Compare with smaller steps, and sweep the columns that look different there, in place.
+
+    ``slopes``: made from the columns; corrected here. ``nearby``, each (r,): F on the line on which the noise was
+    measured.
+    """
+    scales, before = setting.scales, slopes.J.copy()
+    check = directional_check(around, setting.base, before, slopes.error, setting.noise, scales, nearby)
+    slopes.error[...] += check.gap[:, None] / scales
+    rough = [c.doubtful or is_rough(c, scale) for c, scale in zip(measured, scales, strict=True)]
+    columns = set(np.flatnonzero(slopes.jump.any(axis=0) | np.array(rough)).tolist())
+    if check.step == FINE:
+        columns.update(range(len(scales)))  # single columns show what is smooth, too, over such a step
+    elif check.step is not None:
+        columns.update(contradicting_columns(setting.line, check.step, before, slopes.error, check.noise, scales))
+    for j in sorted(columns):
+        _sweep_column(setting, j, slopes, around, terms)
+    # Errors are relative to rows, whose sizes may be clear only now; and what is of little use deserves a second try.
+    sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)
+    least = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
+    unclear = (slopes.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, least)).any(axis=0)
+    for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
+        _sweep_column(setting, j, slopes, around, terms)
+    _add_doubt(slopes, before, check, scales)
+
+
+def _add_doubt(slopes: Slopes, before: FloatArray, check: Contradiction, scales: FloatArray) -> None:
+    """Let errors hold, in place, what was seen along all columns together and explained by no single one."""
+    sizes = np.max(np.abs(slopes.J) * scales, axis=1)
+    explained = (np.abs(slopes.J - before) * scales).sum(axis=1) >= check.ripple / 2
+    doubts = (check.stairs, LITTLE), (check.kink / 2, KINK), (np.where(explained, 0.0, check.ripple), LITTLE)
+    for doubt, most in doubts:  # more than that shows in columns, too
+        small = np.where(doubt <= most * sizes, doubt, 0.0)
+        slopes.error[...] = np.maximum(slopes.error, small[:, None] / scales)
+    jumps = np.abs(slopes.jump) < KINK * sizes[:, None] / scales
+    slopes.error[...] += np.where(jumps, np.abs(slopes.jump) / 2, 0.0)
+    slopes.jump[jumps] = 0.0
+
+
+def _sweep_column(setting: Setting, j: int, slopes: Slopes, around: Surroundings, terms: Terms | None) -> None:
+    """Replace a column by what a sweep says of it, in place; a jump as high as rounding of terms is none."""
+    line = partial(setting.line, j)
+    sweep = step_sweep(line, setting.base, setting.scales[j], around.values[j])
+    if sweep is None:
+        return
+    largest = (np.abs(slopes.J) * setting.scales).max(axis=1)
+    sizes = largest / setting.scales[j]
+    rounding = np.zeros(len(largest)) if terms is None else 1e3 * np.finfo(float).eps * terms(largest)
+    for row, noise in enumerate(around.repeat_error.tolist()):
+        entry = plateau_slope(sweep, row, line, noise, float(sizes[row]))
+        height = float(np.abs(np.array((sweep.ahead[-1, row], sweep.behind[-1, row])) - sweep.base[row]).max())
+        if np.isinf(entry.jump) and height <= rounding[row]:
+            entry = plateau_slope(sweep, row, line, max(noise, height), float(sizes[row]))
+        slopes.J[row, j], slopes.error[row, j] = entry.slope, entry.error
+        slopes.jump[row, j], slopes.bend[row, j] = entry.jump, abs(entry.jump)
+        if entry.reach < NARROW * setting.scales[j]:
+            slopes.narrow[row, j] = entry.reach, entry.beyond

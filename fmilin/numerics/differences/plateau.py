@@ -1,0 +1,207 @@
+"""The slope of one entry from a step-size sweep: which plateau of the Richardson table it is, and where that ends.
+
+A step h is followed by h/4. Of the central differences D of two steps, Richardson's
+E(h) = D(h/4) + (D(h/4) - D(h)) / 15 is free of the h^2 term, and what E changes by from step to step is the error, be
+it truncation, noise or a feature:
+
+- a *plateau* is where E stands still; the one nearest to the point is the slope, unless what differs is noise;
+- F(s) - F(0) - s E leaves zero somewhere beyond the plateau. Where it does so in a jump, and more of them follow, the
+  model rounds (an encoder, digits that cancel inside): the height of the jump is the quantum, and counts as noise;
+- jumps and kinks at the point itself stay the same at the smallest steps: F(h) - F(-h) or (F(h) + F(-h) - 2 F(0)) / h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import TOO_INACCURATE
+from fmilin.numerics.differences.sweep import (
+    EVEN,
+    RATIO,
+    StepSweep,
+    jumps_at_point,
+    kink_at_point,
+    odd_remainder,
+    stairs_beyond,
+)  # fmt: skip
+
+__all__ = ["CONTRADICTS", "LITTLE", "PlateauSlope", "plateau_slope"]
+
+CONTRADICTS = 10.0
+"""A slope nearer to the point is another one when they differ by this many of their errors."""
+
+LEFT = 0.1
+"""Of what the slope makes: where F is farther away from it than that, the plateau has ended."""
+
+RIPPLE = 1e-9
+"""Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
+
+WAVE = 0.2
+"""Of the largest slope of the row, that a ripple may change the slope by."""
+
+COUNTED = 0.9 * TOO_INACCURATE
+"""The same that counts as error: more would be refused, though what a ripple lies on is determined well."""
+
+LITTLE = 0.05
+"""The same up to which one jump near the point counts as error."""
+
+DRIFTS = 10.0
+"""Units of rounding by which E must change from step to step, to be seen to drift."""
+
+SLOWEST = 1 / RATIO
+"""Ratio of one change to the one before it, from which on it is a drift and no truncation."""
+
+FASTEST = 1.1 * RATIO
+"""The same up to which it is one: near a jump it is the ratio of the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlateauSlope:
+    """What a step-size sweep says of one entry."""
+
+    slope: float
+    error: float
+    jump: float  # right slope minus left slope at the point; 0 where there is no kink, infinite where F itself jumps
+    reach: float  # the step at which it holds no longer; infinite where it always does
+    beyond: float  # the slope farther away
+
+
+def plateau_slope(
+    sweep: StepSweep, row: int, line: Callable[[float], FloatArray], noise: float = 0.0, size: float = 0.0
+) -> PlateauSlope:
+    """Return the slope of one row, its error, and how far it holds.
+
+    ``line``: s -> F, shape (r,); evaluated again to tell jumps. ``noise``: its level, where it was measured. ``size``:
+    the largest slope of the row, in the units of this column.
+    """
+    h, a, b, base = sweep.h, sweep.ahead[:, row], sweep.behind[:, row], float(sweep.base[row])
+    ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
+    D = (a - b) / (2 * h)
+    E = D[1:] + (D[1:] - D[:-1]) / (RATIO**2 - 1)
+    constant = jumps_at_point(h / sweep.scale, a - base, b - base, ulp)
+    jumping = PlateauSlope(float(D[-1]), abs(float(D[-1])), np.inf, 0.0, float(D[0]))
+    if constant[-1]:
+        return _slope_at_jump(sweep, row, line, E, ulp) or jumping
+    plateau = _plateau(sweep, row, E, ulp, line, size)
+    slope, beyond = float(E[plateau.index]), float(E[plateau.outer if plateau.outer < plateau.index else 0])
+    bare = jumps_at_point(h / sweep.scale, a - base - h * slope, b - base + h * slope, ulp + h * plateau.error)
+    if not plateau.stairs and np.any(constant[plateau.index :] | bare[plateau.index :]):
+        return jumping
+    left = np.flatnonzero(np.abs(odd_remainder(sweep, row, slope)) > LEFT * h * max(abs(slope), abs(beyond)))
+    ends = len(left) > 0 and left[-1] < plateau.index and not plateau.stairs
+    kink, rounded_off = kink_at_point(h, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.index)
+    if rounded_off is not None:
+        error = _errors(E, 2 * ulp[1:] / h[1:])
+        finest = min(int(np.argmin(error[rounded_off:])) + rounded_off, len(E) - 1)
+        return PlateauSlope(
+            float(E[finest]), float(error[finest]), 0.0, float(h[rounded_off]), beyond if ends else slope
+        )
+    return PlateauSlope(slope, plateau.error, kink, float(h[left[-1]]) if ends else np.inf, beyond)
+
+
+def _slope_at_jump(
+    sweep: StepSweep, row: int, line: Callable[[float], FloatArray], E: FloatArray, ulp: FloatArray
+) -> PlateauSlope | None:
+    """Return the slope at the edge of a stair; None where the jump at the point is a switch."""
+    h, base = sweep.h, sweep.base[row]
+    error = _errors(E, 2 * ulp[1:] / h[1:])
+    best = int(np.argmin(error))
+    height = 0.0
+    for trend, doubt in ((float(E[best]), float(error[best])), (0.0, 0.0)):
+        height = height or stairs_beyond(sweep, row, trend, 40 * ulp + h * doubt, len(h) - 1, line)[0]
+    if height == 0.0:
+        return None
+    height = max(height, abs(sweep.ahead[-1, row] - base), abs(sweep.behind[-1, row] - base))
+    error = _errors(E, 2 * height / h[1:])
+    best = int(np.argmin(error))
+    return PlateauSlope(float(E[best]), float(error[best]), 0.0, np.inf, float(E[best]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plateau:
+    """Where E stands still: the index, the error there, the index of least error, and the height of stairs before."""
+
+    index: int
+    error: float
+    outer: int
+    stairs: float
+
+
+def _plateau(
+    sweep: StepSweep, row: int, E: FloatArray, ulp: FloatArray, line: Callable[[float], FloatArray], size: float
+) -> _Plateau:
+    """Return the plateau nearest to the point, unless it is a stair: then the nearest beyond the stairs."""
+    h, quantum = sweep.h, 0.0
+    error = _errors(E, 2 * ulp[1:] / h[1:])
+    while True:
+        outer = int(np.argmin(error))
+        chosen, doubt = _nearest(E, error, outer, h / sweep.scale, size)
+        unseen = 20 * ulp + CONTRADICTS * h * error[chosen]
+        jump, begin, change = stairs_beyond(sweep, row, float(E[chosen]), unseen, chosen, line)
+        if jump <= 2 * quantum:
+            if change <= LITTLE * max(abs(float(E[chosen])), size):
+                doubt = max(doubt, change)
+            if not quantum:
+                doubt = max(doubt, _drift(E, chosen, 2 * ulp[1:] / h[1:]))
+            return _Plateau(chosen, max(float(error[chosen]), doubt), outer, quantum)
+        quantum = jump
+        outside = np.arange(len(E)) < begin  # both steps of a pair have left the first stair
+        if not outside[:-1].any() or np.isinf(error[outside]).all():
+            return _Plateau(chosen, max(float(error[chosen]), abs(float(E[chosen])), jump / h[0]), outer, quantum)
+        ulp = np.maximum(ulp, jump)
+        error = np.where(outside, _errors(E, jump / h[1:]), np.inf)
+
+
+def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
+    """Return by how much E changes around each step, on the finer side mostly, and at least the floor."""
+    change = np.abs(np.diff(E))
+    error = np.full(len(E), np.inf)
+    count = len(change) - 2
+    error[:count] = np.max([change[k : k + count] / RATIO**k for k in range(3)], axis=0)
+    error[count] = 2 * max(change[count], change[count + 1] / RATIO)
+    error[1:count] = np.maximum(error[1:count], change[: count - 1] / RATIO**4)
+    total: FloatArray = error + floor
+    return total
+
+
+def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size: float) -> tuple[int, float]:
+    """Return the plateau nearest to the point, and what doubt remains: go down as long as finer steps contradict.
+
+    A ripple, which changes the slope a little over next to nothing, is noise on the plateau.
+    """
+    while True:
+        finer, change = np.arange(len(E)) > chosen, np.abs(E - E[chosen])
+        large = max(abs(float(E[chosen])), size)
+        ripple = (change <= WAVE * large) & (change * h[:-1] <= RIPPLE * large)
+        contradicts = finer & (change > CONTRADICTS * (error + error[chosen]))
+        against = contradicts & ~ripple
+        if not against.any():
+            return chosen, min(float(np.max(change, where=contradicts, initial=0.0)), COUNTED * large)
+        chosen = int(np.argmin(np.where(against, error, np.inf)))
+
+
+def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
+    """Return how far E goes on from a step, where it changes by a power of the step that is not h^2.
+
+    Slower and slower, as of |x|^1.2; or faster and faster, up to a jump that is too narrow to be seen as a plateau.
+    """
+    changes = np.diff(E)
+    seen = np.abs(changes) > DRIFTS * (floor[1:] + floor[:-1])
+    worst = 0.0
+    for k in range(max(chosen - 6, 0), len(changes) - 2):
+        four = changes[k : k + 4]  # noise grows by the ratio of the steps, too: three would agree too often
+        ratios = four[1:] / np.where(four[:-1] == 0, np.inf, four[:-1])
+        ratio = float(ratios[-1])
+        slow = ratio < 1
+        drifts = slow or (len(four) == 4 and k >= chosen)
+        if not (drifts and seen[k : k + 4].all() and SLOWEST <= ratio <= FASTEST):
+            continue
+        if np.ptp(ratios) > EVEN * ratios.max():
+            continue
+        tail = abs(float(four[-1])) * ratio / (1 - ratio) if slow else 0.0
+        worst = max(worst, abs(float(E[k + len(four)] - E[chosen])) + tail)
+    return worst

@@ -1,0 +1,181 @@
+"""The step-size sweep of one column: F at steps of eighteen decades, and the jumps, stairs and kinks that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.numerics.differences.noise import finite_values
+
+__all__ = [
+    "RATIO", "StepSweep", "jumps_at_point", "kink_at_point", "odd_remainder", "power_of_two", "stairs_beyond",
+    "step_sweep",
+]  # fmt: skip
+
+RATIO = 4.0
+"""Of a step to the next smaller one."""
+
+SMALLEST = 2.0**-54
+"""Step, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST` of it."""
+
+LOST = 2.0**-50
+
+EVEN = 0.1
+"""Second differences over h that stay the same to this part, from step to step, are a kink's."""
+
+STILL = 1e-3
+"""Changes of F that stay the same to this part are a jump's: noise does so less often."""
+
+RUN = 4
+"""Steps over which they must."""
+
+AT_POINT = 2.0**-49
+"""In sizes of the variable: a jump as close as that counts as being at the point."""
+
+STAIRS = 4.0
+"""Jumps of one height that are no accident."""
+
+SUDDEN = 0.02
+"""Of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump."""
+
+HALVINGS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class StepSweep:
+    """F at K steps +-h along one column, largest first."""
+
+    h: FloatArray  # shape (K,)
+    ahead: FloatArray  # shape (K, r)
+    behind: FloatArray  # shape (K, r)
+    base: FloatArray  # shape (r,)
+    scale: float  # the size of the variable
+
+    @property
+    def D(self) -> FloatArray:
+        """Central differences, shape (K, r)."""
+        differences: FloatArray = (self.ahead - self.behind) / (2 * self.h[:, None])
+        return differences
+
+
+def step_sweep(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> StepSweep | None:
+    """Evaluate F at smaller and smaller steps along one column; None where six steps in a row have no values.
+
+    ``line``: s -> F, shape (r,). ``base`` (r,): F at s = 0. ``scale``: the size of the variable. ``value``: what it is
+    at the point.
+    """
+    h, least = power_of_two(scale), max(SMALLEST * scale, LOST * abs(value))
+    steps: list[float] = []
+    pairs: list[list[FloatArray]] = []
+    while h >= least:
+        pair = finite_values(line, h, -h)
+        if pair is None:  # what lies beyond an event or the border of the domain says nothing about the point
+            steps, pairs = [], []
+        else:
+            steps.append(h)
+            pairs.append(pair)
+        h /= RATIO
+    if len(steps) < 6:
+        return None
+    ahead, behind = (np.array(side) for side in zip(*pairs, strict=True))
+    return StepSweep(np.array(steps), ahead, behind, base, scale)
+
+
+def power_of_two(h: float) -> float:
+    """Return the power of two nearest to a positive step: h and 2h are then exact, and so is their division."""
+    return float(2.0 ** np.round(np.log2(h)))
+
+
+def odd_remainder(sweep: StepSweep, row: int, slope: float) -> FloatArray:
+    """Return the odd part of F(s) - F(0) - s E, shape (K,)."""
+    remainder: FloatArray = (sweep.ahead[:, row] - sweep.behind[:, row]) / 2 - sweep.h * slope
+    return remainder
+
+
+def stairs_beyond(
+    sweep: StepSweep, row: int, slope: float, error: FloatArray, chosen: int, line: Callable[[float], FloatArray]
+) -> tuple[float, int, float]:
+    """Return the height of stairs beyond a plateau and the step where they begin; 0 and 0 where there are none.
+
+    One jump is a switch near the point; stairs go on. What grows with h^3 from step to step is smooth. Stairs
+    that are low in comparison with what is smooth show only once: last, what one jump changes the slope by is returned.
+    """
+    h, remainder = sweep.h, odd_remainder(sweep, row, slope)
+
+    def remainder_at(s: float) -> float:
+        return float(line(s)[row] - line(-s)[row]) / 2 - s * slope
+
+    first, begin, change = 0.0, 0, 0.0
+    for k in range(min(chosen, len(h) - 2), -1, -1):
+        growth = abs(remainder[k]) / max(abs(remainder[k + 1]), 1e-300)
+        if abs(remainder[k]) <= error[k] or RATIO**3 / 2 <= growth <= RATIO**3 * 2:
+            continue
+        height = _jump(remainder_at, (h[k + 1], h[k]), (remainder[k + 1], remainder[k]))
+        if first == 0.0:
+            first, begin, change = height, k, height / float(h[k + 1])
+        elif height > 0.2 * first:
+            stairs = float(np.abs(remainder[: begin + 1]).max()) >= STAIRS / 2 * first
+            return (first, begin, change) if stairs else (0.0, 0, change)
+    return 0.0, 0, change
+
+
+def _jump(function: Callable[[float], float], interval: tuple[float, float], ends: tuple[float, float]) -> float:
+    """Return the height of the jump in an interval, by bisection from the values at its ends; 0 when there is none."""
+    (low, high), (at_low, at_high) = interval, ends
+    whole = max(abs(at_high), abs(at_low))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        try:
+            value = function(middle)
+        except (ModelError, NumericalError):
+            return 0.0
+        if abs(value - at_low) >= abs(at_high - value):
+            high, at_high = middle, value
+        else:
+            low, at_low = middle, value
+    height = float(abs(at_high - at_low))
+    return height if height > SUDDEN * whole else 0.0
+
+
+def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: FloatArray) -> NDArray[np.bool_]:
+    """Return where runs of steps begin over which F is the same on a side, and not F(0), as at all finer steps.
+
+    Not where it is the same on both sides: there the steps are lost in rounding, and what differs from F(0) is noise.
+    """
+    sides = np.stack((right, left))
+    runs = np.lib.stride_tricks.sliding_window_view(sides, RUN, axis=1)
+    sizes, unit = np.abs(runs).max(axis=2), ulp[: runs.shape[1]]
+    apart = np.abs(runs[0] - runs[1]).min(axis=1)
+    same = (np.ptp(runs, axis=2) <= np.maximum(STILL * sizes, 4 * unit)) & (sizes > 40 * unit) & (apart > EVEN * sizes)
+    steps = h >= AT_POINT
+    jumps = np.zeros(len(unit), dtype=np.bool_)
+    for k in np.flatnonzero(same.any(axis=0)).tolist():
+        finer = (np.abs(sides[:, k:] - sides[:, k, None])[:, steps[k:]] <= sizes[:, k, None] / 2).all(axis=1)
+        jumps[k] = (same[:, k] & finer).any()
+    return jumps
+
+
+def kink_at_point(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
+    """Return S / h where it is the same over steps that the plateau contains, 0 otherwise.
+
+    A kink is one at all finer steps that can tell. Where it is none there, it is rounded off, or lies near the point:
+    then 0 and the first of those steps are returned.
+    """
+    bend, seen = S / h, np.abs(S) > 30 * ulp
+    for k in range(len(h) - RUN, -1, -1):
+        run = slice(k, k + RUN)
+        finer = float(np.abs(S[k + RUN :]).max(initial=0.0))
+        if k + RUN - 1 < chosen or not seen[run].all() or abs(S[k]) < 30 * finer:  # noise does not fall with h
+            continue
+        if np.ptp(bend[run]) > EVEN * np.abs(bend[run]).max():
+            continue
+        kink = float(np.mean(bend[run]))
+        none = (np.abs(kink * h) > 100 * ulp) & (np.abs(bend - kink) > abs(kink) / 2)
+        none[: k + RUN] = False
+        return (0.0, int(np.argmax(none))) if none.any() else (kink, None)
+    return 0.0, None
