@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import atan2, cos, pi, sin, sqrt, tan
 
 import numpy as np
@@ -229,3 +230,11 @@ def test_the_equilibrium_of_a_random_hidden_system_is_found_again(seed: int) -> 
     point = trim(model, guess=dict(zip(model.states.names, start.tolist(), strict=True)))
     np.testing.assert_allclose(point.states / sizes, model.start.states / sizes, atol=1e-12)
     assert point.report.free_directions == ()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_two_searches_that_end_a_millionth_apart_have_found_the_same(size: float) -> None:
+    point = trim(OdeModel("spring", {"x": "v", "v": "F - x - v"}, inputs=["F"]), fixed={"F": size})
+    for gap, same in ((1e-7, True), (1e-5, False)):
+        assert point.same_place(replace(point, states=point.states + np.array([gap * size, 0.0]))) is same
+        assert point.same_place(replace(point, inputs=point.inputs - gap * size)) is same

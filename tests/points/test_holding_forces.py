@@ -8,12 +8,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Evaluation
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import slider_crank
 from fmilin.points.balance import balanced
 from fmilin.points.explanation import TrimError
 from fmilin.points.procedure import guess_from, search, trim
 from fmilin.points.request import TrimRequest
+from fmilin.points.sharing import _smallest
+from tests.by_hand import FunctionModel, pendulum
 from tests.points.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 
 
@@ -90,6 +95,45 @@ def test_a_homotopy_passes_folds() -> None:
     end = released(Equations(unknowns, [0], {}, moving=False), unknowns.z0, exact=True)
     assert end is not None
     assert end[0] == pytest.approx(-1.769, abs=0.3)
+
+
+class Narrow(FunctionModel):
+    """A pendulum that can be evaluated near its constraint only."""
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        if abs(x[0] ** 2 + x[1] ** 2 - 1.69) > 0.3:
+            raise NumericalError("The rod is torn.")
+        return super().evaluate(t, x, u)
+
+
+@pytest.mark.parametrize("angle", [-0.4, 0.2, 0.3])
+def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: float) -> None:
+    from fmilin.points.equations import Equations
+    from fmilin.points.homotopy import released
+    from fmilin.points.unknowns import Place, Unknowns
+
+    model = Narrow(pendulum(angle=angle).parts)
+    unknowns = Unknowns(Place(model, 0.0, model.start.states, model.start.inputs, {}), TrimRequest())
+    equations = Equations(unknowns, list(range(4)), {0: 2, 1: 3}, moving=False)
+    end = released(equations, unknowns.z0, exact=False)
+    assert end is not None
+    assert abs(end[0]) < 0.02  # it hangs
+
+
+def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest() -> None:
+    """z1 + z2 + 2 z3 stays what it is, z1 = z2 presses least, and z = (1, 1, 2) is the smallest then."""
+
+    class Pressed:
+        @staticmethod
+        def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            bent = z[0] + z[1] + 2 * z[2] + 1e-3 * (z[2] - 3) ** 2
+            return np.array([bent - 5.999]), np.array([z[0] - z[1]]), np.empty(0)
+
+    for start in ([0.0, 0.0, 3.0], [3.0, -3.0, 3.0]):
+        z, choices = _smallest(Pressed(), np.array(start))  # type: ignore[arg-type]
+        assert choices == 2
+        np.testing.assert_allclose(Pressed.at(z)[0], Pressed.at(np.array(start))[0], rtol=1e-6)
+        np.testing.assert_allclose(z, [1.0, 1.0, 2.0], atol=1e-3)
 
 
 def test_ranks_of_balanced_matrices_need_a_gap() -> None:

@@ -130,6 +130,7 @@ def test_cruising_at_a_given_speed_with_the_throttle_free() -> None:
     assert point.states.tolist() == pytest.approx([100.0, 5.0, 30.0])
     assert point.report.rate("x") == 30.0
     assert point.report.dragged == ("z",)
+    assert point.report.summary == "a steady motion of x, z"
 
 
 def test_the_position_along_a_circular_road_may_vary_its_rate() -> None:
