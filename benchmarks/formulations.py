@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.tables import show
 from fmilin.native.formulations import ConstrainedForm, Spectrum
-from fmilin.native.formulations.options import MCS, RCS, UCS, Formulation
+from fmilin.native.formulations.formulation import MCS, RCS, UCS, Formulation
 from fmilin.native.formulations.procedure import spectrum_of_form
 from fmilin.native.formulations.sparse import Around, eigenvalues_near, sparse_form_of
 from fmilin.native.systems import flexible_double_pendulum, four_bar_form

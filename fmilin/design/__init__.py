@@ -8,9 +8,8 @@ Does not know: files, pictures.
 from __future__ import annotations
 
 from fmilin.design.closed_loop import closed_loop
-from fmilin.design.kalman import KalmanFilter, kalman_filter
+from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sampled_noise
 from fmilin.design.measurement import measurement
-from fmilin.design.noise import noise_through, sampled_noise
 from fmilin.design.regulators import FunctionRegulator, KalmanRegulator, state_feedback
 
 __all__ = [

@@ -18,7 +18,7 @@ from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.ground.remarks import Remark
-from fmilin.linear_model.inputs import chosen_inputs, with_inputs
+from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import linearize_next
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at, operating_point

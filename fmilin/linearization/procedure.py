@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.linear_model.inputs import chosen_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.silence import with_remark_on_silence
+from fmilin.linear_model.no_response import with_remark_on_silence
 from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
@@ -32,7 +32,7 @@ from fmilin.model.stepping import Stepping
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
 
 if TYPE_CHECKING:
-    from fmilin.native.formulations.options import Formulation
+    from fmilin.native.formulations.formulation import Formulation
 
 __all__ = ["linearize", "linearize_next"]
 

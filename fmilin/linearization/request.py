@@ -12,7 +12,7 @@ from fmilin.model.stepping import Stepping
 from fmilin.numerics.differences.differences import Differences
 
 if TYPE_CHECKING:
-    from fmilin.native.formulations.options import Formulation
+    from fmilin.native.formulations.formulation import Formulation
 
 __all__ = ["Request"]
 

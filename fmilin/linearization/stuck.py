@@ -7,7 +7,7 @@ import numpy as np
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.silence import FAR, stuck_error
+from fmilin.linear_model.no_response import FAR, stuck_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.motion.simulation.events import Domains, domains
 

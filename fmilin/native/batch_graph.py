@@ -1,7 +1,9 @@
-"""A model with a graph, evaluated and differentiated at many points at once.
+"""A model with a graph, evaluated and differentiated at many points at once, along all or along chosen states.
 
 Rates, outputs and invariants of its constraints, and their slopes by states and inputs, from one function of the graph
 (:class:`fmilin.numerics.codegen.stacks.Stacks`), which is compiled when there is a compiler and enough points.
+With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has slopes
+(f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
 """
 
 from __future__ import annotations
@@ -12,12 +14,26 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.model.interface import Model
+from fmilin.manifold.frame import kept_states
+from fmilin.manifold.operating_points import require_sizes
+from fmilin.manifold.rank import independent_rows
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.stacks import Stacks
 
-__all__ = ["BatchGraph", "Stack", "batch_graph"]
+__all__ = [
+    "AlongPartition",
+    "BatchGraph",
+    "Partition",
+    "Stack",
+    "arrays_of",
+    "batch_graph",
+    "checked_kept",
+    "checked_threads",
+    "solved",
+]
 
 
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
@@ -93,3 +109,116 @@ class BatchGraph:
         """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
         return Stack(*np.split(z, self._ends, axis=1), *np.split(slopes, self._ends, axis=1))
+
+
+@dataclass(frozen=True)
+class AlongPartition:
+    """Values and slopes at k points."""
+
+    stack: Stack
+    kept: list[int]  # the states by number
+    others: list[int]  # the states by number
+    bend: FloatArray  # (k, N - P, P), dz/dy
+
+    @property
+    def T(self) -> FloatArray:
+        """dx/dy, shape (k, N, P); not to be written to where all states are kept."""
+        n, p = len(self.kept) + len(self.others), len(self.kept)
+        unit = np.zeros((n, p))
+        unit[self.kept, range(p)] = 1.0
+        if not self.others:
+            return np.broadcast_to(unit, (len(self.bend), n, p))
+        T = np.tile(unit, (len(self.bend), 1, 1))
+        T[:, self.others] = self.bend
+        return T
+
+    def along(self, slopes: FloatArray) -> FloatArray:
+        """Return slopes by (x, u), shape (k, r, N + nu), as slopes by (y, u), shape (k, r, P + nu)."""
+        n = len(self.kept) + len(self.others)
+        if self.kept == list(range(n)):
+            return slopes
+        columns = [*self.kept, *range(n, slopes.shape[-1])]
+        found = slopes[..., columns]
+        if self.others:
+            found[..., : len(self.kept)] += slopes[..., self.others] @ self.bend
+        return found
+
+    @property
+    def size(self) -> FloatArray:
+        """The largest entry of dz/dy at each point, shape (k,); NaN where there is none."""
+        return np.asarray(np.abs(self.bend).max(axis=(1, 2), initial=0.0))
+
+
+class Partition:
+    """Which states are kept, and which invariants give the others.
+
+    ``point``: where independent invariants are chosen.
+    """
+
+    def __init__(self, graph: BatchGraph, model: Model, kept: Sequence[int], point: OperatingPoint) -> None:
+        n = len(model.states)
+        self._graph, self._states = graph, model.states
+        self.kept = list(kept)
+        self.others = sorted(set(range(n)).difference(self.kept))
+        self._rows: list[int] = []
+        if self.others:
+            here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, {}))
+            H = here.h_z[0, :, :n] * model.states.scales(point.states)
+            sizes = np.linalg.norm(H, axis=1)
+            self._rows = independent_rows(H / np.where(sizes > 0, sizes, 1.0)[:, None], len(self.others), len(H))
+            if len(self._rows) != len(self.others):
+                raise NumericalError(
+                    f"{len(self.kept)} states of {n} are to be kept, but {len(self._rows)} invariants are independent "
+                    "at the first point: choose another number of states, or a point that is not singular."
+                )
+
+    def at(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> AlongPartition:
+        """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
+        stack = self.stack(t, x, u, threads=threads)
+        H = stack.h_z[:, self._rows]
+        square, right = H[..., self.others], -H[..., self.kept]
+        return AlongPartition(stack, self.kept, self.others, solved(square, right))
+
+    def stack(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> Stack:
+        """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
+        p = self._graph.parameters(len(x), {})
+        try:
+            return self._graph(t, x, u, p, threads=threads)
+        except np.linalg.LinAlgError:
+            raise NumericalError(
+                "The rates are not determined at one of the points: the matrix that multiplies accelerations and "
+                "multipliers is singular there. Leave out the point, or start from others.",
+                condition_number=float("inf"),
+            ) from None
+
+
+def solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the solutions of many systems, shape (k, m, p); NaN where one is singular."""
+    try:
+        return np.asarray(np.linalg.solve(square, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        if len(square) == 1:
+            return np.full(right.shape, np.nan)
+    return np.concatenate([solved(square[i : i + 1], right[i : i + 1]) for i in range(len(square))])
+
+
+def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return times (k, 1), states (k, N) and inputs (k, nu) of points."""
+    if not len(points):
+        raise UsageError("There is no point: give at least one operating point.")
+    for point in points:
+        require_sizes(model, point)
+    t = np.array([[p.time] for p in points], dtype=np.float64)
+    return t, np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
+
+
+def checked_kept(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
+    """Return the states that are named, the recommended ones, or those that a partition keeps at a point."""
+    return kept_states(model, point, model.independent if independent is None else independent)
+
+
+def checked_threads(threads: int) -> int:
+    """Return how many threads compute."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise UsageError(f"threads={threads!r}: give a positive whole number.")
+    return threads

@@ -23,8 +23,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.batch_graph import batch_graph
-from fmilin.native.partition import Partition, arrays_of, checked_kept, checked_threads, solved
+from fmilin.native.batch_graph import Partition, arrays_of, batch_graph, checked_kept, checked_threads, solved
 
 __all__ = ["DiscreteModels", "discrete_along"]
 

@@ -18,7 +18,7 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import RANK
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
-from fmilin.native.shell import NativeModel
+from fmilin.native.native_model import NativeModel
 
 __all__ = ["Engine", "EngineModel"]
 

@@ -22,7 +22,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
-from fmilin.native.shell import NativeModel
+from fmilin.native.native_model import NativeModel
 
 __all__ = ["FunctionModel"]
 

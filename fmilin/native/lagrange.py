@@ -25,15 +25,17 @@ from fmilin.ground.signals import rate_unit
 from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.constraints.expressions import ExpressionError, parse
 from fmilin.model.symbolic_system import Laws
-from fmilin.native.assembly import Equations, Given, assembled
 from fmilin.native.declaration import (
     Declaration,
     Entries,
+    Equations,
     Expr,
+    Given,
     Labels,
     Name,
     Symbol,
     SymbolicConstraint,
+    assembled,
     der,
     named_constraint,
 )

@@ -12,7 +12,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo, SecondOrderForm
-from fmilin.native.feet import Contact, Foot
+from fmilin.native.contacts import Contact, Foot
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem

@@ -12,15 +12,17 @@ from typing import Any
 import sympy
 
 from fmilin.model.constraints.declared import Constraint
-from fmilin.native.assembly import Equations, Given, assembled
 from fmilin.native.declaration import (
     Declaration,
     Entries,
+    Equations,
     Expr,
+    Given,
     Labels,
     Name,
     Symbol,
     SymbolicConstraint,
+    assembled,
     der,
     named_constraint,
 )

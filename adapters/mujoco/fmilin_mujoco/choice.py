@@ -14,7 +14,7 @@ from fmilin.native.engine import EngineModel
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.model import Mechanism
-from fmilin.native.shell import Choice
+from fmilin.native.native_model import Choice
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.native import description_of
 from fmilin_mujoco.not_understood import NotUnderstoodError

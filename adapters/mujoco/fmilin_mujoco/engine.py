@@ -22,8 +22,8 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import RANK
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
+from fmilin.native.contacts import Foot, contact_signals
 from fmilin.native.engine import Engine
-from fmilin.native.feet import Foot, contact_signals
 from fmilin.native.mechanism.holding import Stance, Standing
 from fmilin.numerics.saddle_point.factors import require_regular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors

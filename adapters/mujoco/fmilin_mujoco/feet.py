@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.ground.errors import ConstraintError, ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.native.feet import Contact, Foot, unknown_foot
+from fmilin.native.contacts import Contact, Foot, unknown_foot
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
 from fmilin_mujoco.start import Start, placed
 

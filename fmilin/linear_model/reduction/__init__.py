@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fmilin.linear_model.reduction.frequencies import keep_frequencies
 from fmilin.linear_model.reduction.gramians import balanced_truncation, hankel_singular_values
 from fmilin.linear_model.reduction.minimal import minimal_realization
-from fmilin.linear_model.reduction.modal import modal_form
+from fmilin.linear_model.reduction.modal import keep_frequencies, modal_form
 from fmilin.linear_model.reduction.procedure import Conditioning
 from fmilin.linear_model.reduction.sampling import discretize
-from fmilin.linear_model.reduction.scaling import balance
+from fmilin.linear_model.reduction.transformation import balance
 
 __all__ = [
     "Conditioning",

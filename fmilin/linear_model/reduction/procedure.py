@@ -7,12 +7,11 @@ from typing import Literal
 
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.frequencies import keep_frequencies
 from fmilin.linear_model.reduction.gramians import balanced_truncation
 from fmilin.linear_model.reduction.minimal import minimal_realization
-from fmilin.linear_model.reduction.modal import modal_form
+from fmilin.linear_model.reduction.modal import keep_frequencies, modal_form
 from fmilin.linear_model.reduction.sampling import Hold, discretize
-from fmilin.linear_model.reduction.scaling import balance
+from fmilin.linear_model.reduction.transformation import balance
 
 __all__ = ["Conditioning"]
 

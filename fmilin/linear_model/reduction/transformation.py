@@ -4,22 +4,26 @@
     out    = g0   + C V (z - z0)   + D (u - u0)
     x - x0 =        T V (z - z0)   + T_u (u - u0)
 
-With fewer columns in V than there are states this is a projection: whoever calls says what it leaves out.
+With fewer columns in V than there are states this is a projection: whoever calls says what it leaves out. One of them
+is balancing: states in sizes of their own, so that no number is large or small because of a unit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
+from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, relative_error
 
-__all__ = ["is_at_rest", "new_states", "sizes", "transformed", "with_errors"]
+__all__ = ["balance", "is_at_rest", "new_states", "sizes", "transformed", "with_errors"]
+
 
 _EPS = float(np.finfo(float).eps)
 
@@ -110,3 +114,49 @@ def _free(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def balance(linear: LinearModel, by: Literal["nominals", "norms"] = "nominals") -> LinearModel:
+    """Return the linear model with every state divided by a size; inputs and outputs keep their units.
+
+    ``by``: the states' nominal values, declared ones only; or powers of two that make rows and columns of A equally
+    large (LAPACK's ``gebal``), which costs not a single rounding. A state ``p`` that is divided by 100000 is called
+    ``p/100000``; one that keeps its size, as before.
+    """
+    s = _scales(linear, by)
+    states = Signals(map(_scaled, linear.states, s.tolist()))
+    kind = "scaled states" if np.any(s != 1) else ""
+    return transformed(linear, np.diag(s), np.diag(1 / s), states, z0=linear.y0 / s, coordinates=kind)
+
+
+def _scales(linear: LinearModel, by: str) -> FloatArray:
+    if by == "norms":
+        from scipy.linalg import matrix_balance
+
+        if not len(linear.states):
+            return np.ones(0)
+        return np.asarray(matrix_balance(linear.A, permute=False, separate=True)[1][0], dtype=np.float64)
+    if by != "nominals":
+        raise UsageError(f"'{by}' is no way to balance a linear model: use nominals or norms.")
+    declared = [s.nominal if s.nominal and np.isfinite(s.nominal) and s.nominal > 0 else None for s in linear.states]
+    if declared and not any(declared):
+        raise UsageError(
+            "No state of this linear model has a nominal value to be divided by. Balance by norms instead "
+            "(--balance norms)."
+        )
+    return np.array([1.0 if nominal is None else nominal for nominal in declared])
+
+
+def _scaled(signal: Signal, size: float) -> Signal:
+    if size == 1.0:
+        return signal
+    text = f"{size:g}" if float(f"{size:g}") == size else repr(size)
+    return replace(
+        signal,
+        name=f"{signal.name}/{text}",
+        unit="",
+        nominal=1.0 if signal.nominal is None else signal.nominal / size,
+        start=signal.start / size,
+        description=f"{signal.description} in {text} {signal.unit}".strip(),
+        aliases=(),
+    )

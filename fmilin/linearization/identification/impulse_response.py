@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import QUIET
-from fmilin.linear_model.silence import FAR
+from fmilin.linear_model.no_response import FAR
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 

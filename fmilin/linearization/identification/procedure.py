@@ -18,7 +18,7 @@ from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalEr
 from fmilin.ground.remarks import Remark, discrete_states_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.silence import is_silent, stuck_error, stuck_text, with_remark_on_silence
+from fmilin.linear_model.no_response import is_silent, stuck_error, stuck_text, with_remark_on_silence
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
 from fmilin.linearization.identification.findings import Findings

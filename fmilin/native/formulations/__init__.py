@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fmilin.native.formulations.bases import Basis, basis_of
 from fmilin.native.formulations.form import ConstrainedForm, Motion
+from fmilin.native.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
 from fmilin.native.formulations.of_model import form_of
-from fmilin.native.formulations.options import MCS, RCS, UCS, Formulation
 from fmilin.native.formulations.procedure import spectra, spectrum, spectrum_of_form
-from fmilin.native.formulations.spectrum import Spectrum
 from fmilin.native.formulations.statics import Equilibrium, equilibrium, penalized_equilibrium
 
 __all__ = [

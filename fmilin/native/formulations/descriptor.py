@@ -14,8 +14,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.native.formulations.bases import Basis, basis_of, combinations_of_rows
-from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.motion_terms import Carried, carried
+from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
 from fmilin.native.formulations.of_model import form_of, second_order
 from fmilin.native.formulations.redundant import descriptor_pencil
 

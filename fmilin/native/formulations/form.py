@@ -10,6 +10,23 @@ Its slopes at a point, q'' and lambda held in K:
     C = -df/dq',    K = d(M q'' + Phi_q' lambda - f)/dq,    B = df/du
 
 Matrices may be dense or sparse (scipy.sparse arrays); nothing here makes one from the other unasked.
+
+A moving point adds terms, for the tangent space turns while the system moves. With q = q0 + dq, v = v0 + dv, the
+constraints ask for
+
+    Phi_q dq = 0,   Phi_q dv + Phi_q_dot dq = 0,   Phi_q a + gamma_q dq + gamma_v dv = 0
+
+for the change a of the accelerations, while an eigenvalue problem with constant matrices makes dq' and dv' of the
+same small vectors, whose constraint is Phi_q dv' + Phi_q_dot dq' = 0. What lies between is a motion of the
+coordinates themselves, along N, which the independent coordinates z = S q do not see (S N = 0):
+
+    dq' = dv + N P dq,    dv' = a - N (Q dq + W dv)
+
+    P = (Phi_q N)^+ Phi_q_dot,   W = (Phi_q N)^+ (Phi_q_dot - gamma_v),   Q = (Phi_q N)^+ (Phi_q_dot N P - gamma_q)
+
+With these terms the vectors (dq, dv) that satisfy the constraints are an invariant subspace of every formulation, and
+on it z = S q obeys the same A as the general procedure (Spencer section 2.2). At an equilibrium all of them vanish, and
+what is left are the equations of the paper.
 """
 
 from __future__ import annotations
@@ -22,8 +39,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
+from fmilin.native.formulations.bases import Basis
 
-__all__ = ["ConstrainedForm", "Matrix", "Motion", "is_sparse"]
+__all__ = ["Carried", "ConstrainedForm", "Matrix", "Motion", "carried", "is_sparse"]
+
 
 Matrix = Any
 """A dense array of float, or a scipy.sparse array of the same shape."""
@@ -110,3 +129,28 @@ class ConstrainedForm:
 
 def _dense(matrix: Matrix) -> FloatArray:
     return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """N P, N Q, N W and N (Phi_q N)^+, all zero at an equilibrium but the last."""
+
+    NP: FloatArray  # shape (n, n)
+    NQ: FloatArray  # shape (n, n)
+    NW: FloatArray  # shape (n, n)
+    G: FloatArray  # (n, m), N (Phi_q N)^+
+    L: FloatArray  # (n, p), dv = R dz' + L dz: how the velocities follow the positions
+
+
+def carried(form: ConstrainedForm, basis: Basis) -> Carried:
+    """Return the terms of a dense ``form`` in the coordinates of ``basis``."""
+    n, p = form.n, basis.R.shape[1]
+    G = basis.N @ np.linalg.pinv(form.Phi_q @ basis.N) if basis.N.size else np.zeros((n, form.m))
+    if form.motion is None:
+        zero = np.zeros((n, n))
+        return Carried(zero, zero, zero, G, np.zeros((n, p)))
+    motion = form.motion
+    NP: FloatArray = G @ motion.Phi_q_dot
+    NW: FloatArray = G @ (motion.Phi_q_dot - motion.gamma_v)
+    NQ: FloatArray = G @ (motion.Phi_q_dot @ NP - motion.gamma_q)
+    return Carried(NP, NQ, NW, G, -NP @ basis.R)

@@ -5,7 +5,7 @@ With dq = R dz, dv = R dz' + L dz and Phi_q R = 0, the multipliers drop out of R
     Mr z'' + Cr z' + Kr z = R' B u,   Mr = R' M R
     Cr = R' (C - M G gamma_v) R,   Kr = R' (K - M G gamma_q) R + R' (C - M G gamma_v) L
 
-The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.motion_terms`). The curvature of the
+The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.form`). The curvature of the
 constraints enters through lambda in K, not through slopes of R.
 """
 
@@ -16,11 +16,9 @@ from scipy import linalg
 
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
-from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.motion_terms import Carried, carried
+from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
+from fmilin.native.formulations.formulation import Reduced, Solved, Spectrum, seen_vectors, tangent_mass, violations
 from fmilin.native.formulations.pencil import EPS, Pencil, eigenpairs
-from fmilin.native.formulations.solved import Reduced, Solved, seen_vectors, tangent_mass, violations
-from fmilin.native.formulations.spectrum import Spectrum
 
 __all__ = ["projected", "solve_minimal"]
 

@@ -1,30 +1,42 @@
-"""From a model of Lagrange's equations and a point of it to the numeric form."""
+"""From a model of Lagrange's equations at a point to the numeric form, and from A, B and T back to a LinearModel."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import CONSISTENT, EQUILIBRIUM
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import CONSISTENT, EQUILIBRIUM, RANK
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.projection import require_on_manifold
+from fmilin.manifold.projection import not_on_manifold, require_on_manifold
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.native.formulations.bases import Basis, independent_rows
 from fmilin.native.formulations.form import ConstrainedForm, Motion
+from fmilin.native.formulations.formulation import Reduced
 
 __all__ = [
     "TAKE",
     "RestAt",
+    "Source",
     "constraint_values",
     "form_of",
     "is_at_rest",
+    "linear_model",
     "numeric_form",
     "require_consistent",
     "residuals_at",
     "second_order",
+    "sparse_form_of",
 ]
+
 
 TAKE = "Take one from fmilin.operating_point or fmilin.trim."
 
@@ -137,3 +149,154 @@ def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderFor
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
     invariants = Invariants(model, point.inputs, pairs, model.states.scales(point.states))
     require_on_manifold(invariants, point.time, point.states, nearer=CONSISTENT, advice=TAKE)
+
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A model at a point, with its equations taken apart and as numbers."""
+
+    model: Model
+    point: OperatingPoint
+    second_order: SecondOrderForm
+    form: ConstrainedForm
+    singular: bool = False  # whether fewer constraints are independent here than beside the point
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Places of (q, v) among the states, shape (2n,)."""
+        return np.concatenate((self.second_order.positions, self.second_order.velocities))
+
+    def coordinates(self, S: FloatArray) -> FloatArray:
+        """Return R with y = R x, (2p, N): S on the positions, and S on the velocities."""
+        p = len(S)
+        R = np.zeros((2 * p, len(self.model.states)))
+        R[:p, self.second_order.positions] = R[p:, self.second_order.velocities] = S
+        return R
+
+
+def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: tuple[Remark, ...]) -> LinearModel:
+    """Return the linear model of a formulation.
+
+    ``formulation``: for the record: ``"rcs, QZ"``.
+    """
+    model, point = source.model, source.point
+    A, B, T = reduced.A, reduced.B, np.zeros((len(model.states), len(reduced.A)))
+    T[source.order] = reduced.T
+    C, D = _outputs(source, reduced, T)
+    x = point.states
+    sizes = model.states.scales(x)[source.second_order.positions]
+    v, a = x[source.second_order.velocities], source.second_order.accelerations
+    S = reduced.basis.S
+    error = reduced.error
+    residual = residuals_at(model, point)
+    moving = source.form.motion is not None
+    coordinates = IndependentCoordinates(
+        _signals(source, reduced.basis),
+        model.states,
+        np.concatenate((S @ x[source.second_order.positions], S @ v)),
+        T,
+        max(error, EPS) * np.abs(T),
+        _kind(source, reduced.basis),
+        condition_number=conditioning(S, independent_rows(source.form.Phi_q * sizes) / sizes, sizes),
+        residual=float(np.max(np.abs(residual), initial=0.0)),
+    )
+    return built(
+        model,
+        coordinates,
+        Slopes.known_to(error, (A, B, C, D), np.concatenate((S @ v, S @ a)) if moving else np.zeros(len(A))),
+        point_of(model, point, _outputs_at(model, point)),
+        (f"exact, formulation {formulation}", 1, 0),
+        warnings,
+    )
+
+
+def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return C and D: outputs see (dq, dv), and the accelerations and multipliers that follow from them.
+
+    a = R z'' - G (gamma_q dq + gamma_v dv), and M a + C dv + K dq + Phi_q' dlambda = B du.
+    """
+    form, taken, basis = source.form, source.second_order, reduced.basis
+    p, n = basis.R.shape[1], form.n
+    dq, dv = reduced.T[:n], reduced.T[n:]
+    a, a_u = basis.R @ reduced.A[p:], basis.R @ reduced.B[p:]
+    if form.motion is not None:
+        a = a - reduced.moving.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
+    to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=RANK)
+    change = to_multipliers @ -(form.M @ a + form.C @ dv + form.K @ dq)
+    change_u = to_multipliers @ (form.B - form.M @ a_u)
+    C = taken.output_states @ T + taken.output_unknowns @ np.vstack((a, change))
+    D = taken.output_inputs + taken.output_unknowns @ np.vstack((a_u, change_u))
+    return C, D
+
+
+def _signals(source: Source, basis: Basis) -> Signals:
+    states, x = source.model.states, source.point.states
+    if basis.chosen:
+        places = [int(i) for i in source.second_order.positions[list(basis.chosen)]]
+        places += [int(i) for i in source.second_order.velocities[list(basis.chosen)]]
+        return Signals(replace(states[i], start=float(x[i])) for i in places)
+    names = [f"{basis.method}[{k + 1}]" for k in range(basis.R.shape[1])]
+    return Signals([*names, *(f"der({name})" for name in names)])
+
+
+def _kind(source: Source, basis: Basis) -> str:
+    if source.singular:
+        return "enlarged"
+    return "partition" if basis.chosen else basis.method
+
+
+def _outputs_at(model: Model, point: OperatingPoint) -> FloatArray | None:
+    try:
+        return model.evaluate(point.time, point.states, point.inputs).outputs
+    except NumericalError:  # the accelerations are not determined at a singular configuration
+        return None
+
+
+def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> ConstrainedForm:
+    """Return M, C, K, Phi_q, B and lambda of a numeric model as scipy.sparse arrays.
+
+    ``model``: one that is ``sparse``, such as :func:`fmilin.systems.flexible_double_pendulum`. ``point``: on the
+    constraints, in motion or not; where the model starts by default.
+    """
+    point = point or model.start
+    x = point.states
+    form = model.sparse_form(point.time, x, point.inputs)
+    if form is None:
+        raise UsageError(
+            f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
+            "its equations as a fmilin.models.sparse.NumericEquations."
+        )
+    n = form.M.shape[0]
+    q, v = x[:n], x[n:]
+    _require_consistent(x, model.states.scales(x), form.residuals, form.G)
+    # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
+    forces = abs(form.force_positions) @ np.abs(q) + abs(form.G.T) @ np.abs(form.multipliers)
+    moving = np.max(np.abs(v) / model.states.scales(x)[n:], initial=0.0) > EQUILIBRIUM
+    inertial = np.max(np.abs(form.M @ form.accelerations), initial=0.0)
+    moving = moving or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
+    return ConstrainedForm(
+        M=form.M,
+        C=-form.force_velocities,
+        K=-form.force_positions,
+        Phi_q=form.G,
+        B=form.force_inputs,
+        multipliers=form.multipliers,
+        names=model.states.names[:n],
+        motion=Motion(v, form.accelerations, form.rate_positions, form.bend_positions, form.bend_velocities)
+        if moving
+        else None,
+    )
+
+
+def _require_consistent(x: FloatArray, sizes: FloatArray, g: FloatArray, Phi_q: Any) -> None:
+    n = len(x) // 2
+    rates = Phi_q @ x[n:]
+    reach = np.sqrt([Phi_q.power(2) @ D**2 for D in (sizes[:n], sizes[n:])])
+    off = np.abs([g, rates]) / np.where(reach > 0, reach, 1.0)
+    bad = {f"constraint {i + 1}": float(g[i]) for i in np.flatnonzero(~(off[0] <= CONSISTENT))}
+    bad |= {f"rate of constraint {i + 1}": float(rates[i]) for i in np.flatnonzero(~(off[1] <= CONSISTENT))}
+    if bad:
+        raise not_on_manifold(bad, advice=TAKE)

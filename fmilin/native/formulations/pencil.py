@@ -18,7 +18,7 @@ from scipy import linalg
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.native.formulations.spectrum import ComplexArray
+from fmilin.native.formulations.formulation import ComplexArray
 
 __all__ = ["Eigenpairs", "Pencil", "eigenpairs", "state_space"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium
-from fmilin.linear_model.inputs import chosen_inputs, with_inputs
+from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.singular import explanation, singularity_of
@@ -17,13 +17,17 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations.bases import Basis, basis_of, rank_of
 from fmilin.native.formulations.descriptor import with_descriptor
 from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.linear import Source, linear_model
+from fmilin.native.formulations.formulation import MCS, UCS, Formulation, Solved, Spectrum, formulation_named
 from fmilin.native.formulations.minimal import solve_minimal
-from fmilin.native.formulations.of_model import is_at_rest, numeric_form, require_consistent, second_order
-from fmilin.native.formulations.options import MCS, UCS, Formulation, formulation_named
+from fmilin.native.formulations.of_model import (
+    Source,
+    is_at_rest,
+    linear_model,
+    numeric_form,
+    require_consistent,
+    second_order,
+)
 from fmilin.native.formulations.redundant import solve_redundant
-from fmilin.native.formulations.solved import Solved
-from fmilin.native.formulations.spectrum import Spectrum
 from fmilin.native.formulations.statics import penalized_equilibrium
 from fmilin.native.formulations.unconstrained import solve_unconstrained
 

@@ -13,7 +13,7 @@ E (impulses in place of the multipliers, and Phi'' = 0 in place of Phi = 0) they
         [ 0   M   Phi_q' ]           [ -(K + M N Q)    -(C + M N W)    0 ]
         [ 0  Phi_q  0   ]            [ -Phi_q_dot N P   -Phi_q_dot     0 ]
 
-N P, N Q, N W and Phi_q_dot vanish at an equilibrium (:mod:`fmilin.formulations.motion_terms`). Constraints that depend
+N P, N Q, N W and Phi_q_dot vanish at an equilibrium (:mod:`fmilin.formulations.form`). Constraints that depend
 on others would leave their multipliers undetermined and the pencil singular: as many combinations of the rows of Phi_q
 are taken as are independent.
 """
@@ -27,12 +27,18 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis, combinations_of_rows
-from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.motion_terms import Carried, carried
-from fmilin.native.formulations.options import RCS
+from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
+from fmilin.native.formulations.formulation import (
+    RCS,
+    Reduced,
+    Solved,
+    Spectrum,
+    seen_vectors,
+    selector,
+    tangent_mass,
+    violations,
+)
 from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
-from fmilin.native.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations
-from fmilin.native.formulations.spectrum import Spectrum
 
 __all__ = ["descriptor_pencil", "solve_redundant"]
 

@@ -28,8 +28,8 @@ from fmilin.ground.tolerances import BALANCED, PSEUDO_INVERSE
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.native.formulations.bases import rank_of
+from fmilin.native.formulations.formulation import UCS
 from fmilin.native.formulations.of_model import constraint_values, second_order
-from fmilin.native.formulations.options import UCS
 
 __all__ = ["Equilibrium", "equilibrium", "penalized_equilibrium"]
 

@@ -11,7 +11,7 @@ is a system of 2n eigenvalues: approximations of the 2(n - m) of the constrained
 eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi where the penalized system itself
 rests, and lambda at a point of the constrained one (Phi measured from where it balances lambda). The gamma and
 Phi_q_dot vanish at an equilibrium, and so does what carries the tangent space along elsewhere
-(:mod:`fmilin.formulations.motion_terms`).
+(:mod:`fmilin.formulations.form`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,19 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
-from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.motion_terms import Carried, carried
-from fmilin.native.formulations.options import UCS
+from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
+from fmilin.native.formulations.formulation import (
+    UCS,
+    ComplexArray,
+    Reduced,
+    Solved,
+    Spectrum,
+    seen_vectors,
+    selector,
+    tangent_mass,
+    violations,
+)
 from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
-from fmilin.native.formulations.solved import Reduced, Solved, seen_vectors, selector, tangent_mass, violations
-from fmilin.native.formulations.spectrum import ComplexArray, Spectrum
 
 __all__ = ["penalized", "solve_unconstrained"]
 

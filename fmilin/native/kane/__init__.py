@@ -5,8 +5,7 @@ from __future__ import annotations
 from fmilin.native.kane.equations import KaneEquations
 from fmilin.native.kane.functions import Numerics
 from fmilin.native.kane.model import KaneModel
-from fmilin.native.kane.partition import Partition
-from fmilin.native.kane.procedure import Blocks, Matrices
+from fmilin.native.kane.procedure import Blocks, Matrices, Partition
 from fmilin.numerics.codegen.native import Backend
 
 __all__ = ["Backend", "Blocks", "KaneEquations", "KaneModel", "Matrices", "Numerics", "Partition"]

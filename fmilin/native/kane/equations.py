@@ -9,8 +9,7 @@ from typing import Any
 import sympy
 
 from fmilin.native.declaration import Declaration, Expr, Name, Symbol, der
-from fmilin.native.kane.form import KaneForm, Row, in_order_of
-from fmilin.native.kane.linear import linear_row
+from fmilin.native.kane.form import KaneForm, Row, in_order_of, linear_row
 
 __all__ = ["KaneEquations", "derivative_of_velocity_constraints", "form_of"]
 

@@ -15,19 +15,23 @@ from fmilin.ground.tolerances import REFUSED
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.native.assembly import Given
-from fmilin.native.declaration import Declaration, Expr, Labels, Name
-from fmilin.native.kane.engine import KaneEngine, engine_of
+from fmilin.native.declaration import Declaration, Expr, Given, Labels, Name
+from fmilin.native.kane.consistency import PointToCheck, require_consistent_point, residuals_at
+from fmilin.native.kane.engine import KaneEngine, KaneNumeric, KaneSlopes, are_smooth, engine_of
 from fmilin.native.kane.equations import KaneEquations, form_of
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
-from fmilin.native.kane.numeric import KaneNumeric
-from fmilin.native.kane.partition import Partition, dependence
-from fmilin.native.kane.procedure import Blocks, Matrices, blocks_of, constraint_gradients, eliminate
-from fmilin.native.kane.residuals import PointToCheck, require_consistent_point, residuals_at
-from fmilin.native.kane.slopes import KaneSlopes, are_smooth
+from fmilin.native.kane.procedure import (
+    Blocks,
+    Matrices,
+    Partition,
+    blocks_of,
+    constraint_gradients,
+    dependence,
+    eliminate,
+)
 from fmilin.native.kane.sympy_form import kane_form
-from fmilin.native.shell import Choice, NativeModel
+from fmilin.native.native_model import Choice, NativeModel
 from fmilin.native.symbolic import SymbolicModel
 
 if TYPE_CHECKING:

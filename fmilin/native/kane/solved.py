@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 
 from fmilin.model.constraints.declared import Constraint
-from fmilin.native.assembly import Equations
-from fmilin.native.declaration import SymbolicConstraint, named_constraint
-from fmilin.native.kane.form import KaneForm, Row
-from fmilin.native.kane.linear import SymbolsIn, linear_row
+from fmilin.native.declaration import Equations, Expr, Symbol, SymbolicConstraint, named_constraint
+from fmilin.native.kane.form import KaneForm, Row, SymbolsIn, linear_row
 
 __all__ = ["constraints_of", "solved_form"]
-
-Symbol = Any  # sympy.Symbol: sympy ships no types
-Expr = Any  # sympy.Expr
 
 
 @dataclass(frozen=True)

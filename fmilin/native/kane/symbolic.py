@@ -9,13 +9,12 @@ from typing import Any
 import sympy
 
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.native.declaration import Name
+from fmilin.native.declaration import Expr, Name
 from fmilin.native.kane.form import KaneForm
-from fmilin.native.kane.partition import Partition
+from fmilin.native.kane.procedure import Partition
 
 __all__ = ["SymbolicLinearization", "linearize_symbolic"]
 
-Expr = Any  # sympy.Expr: sympy ships no types
 Matrix = Any  # sympy.Matrix
 
 LARGEST = 10_000

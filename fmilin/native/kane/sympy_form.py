@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 import sympy
 from sympy.core.function import AppliedUndef
 
-from fmilin.native.assembly import Given
-from fmilin.native.declaration import Declaration, Labels, der
+from fmilin.native.declaration import Declaration, Given, Labels, Symbol, der
 from fmilin.native.kane.form import KaneForm, Row, in_order_of
 
 if TYPE_CHECKING:
     from fmilin.native.kane.conversion import Found
 
 __all__ = ["kane_form"]
-
-Symbol = Any  # sympy.Symbol: sympy ships no types
 
 
 def kane_form(declaration: Declaration, found: Found, given: Given) -> tuple[KaneForm, Given]:

@@ -15,10 +15,9 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.batch_graph import batch_graph
+from fmilin.native.batch_graph import AlongPartition, Partition, batch_graph
 from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, matrices, matrices_of
 from fmilin.native.mechanism.system import Solution
-from fmilin.native.partition import AlongPartition, Partition
 
 __all__ = ["ManyPoints"]
 

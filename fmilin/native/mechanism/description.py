@@ -8,7 +8,7 @@ from typing import Any
 
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.shown import html_of, text_of
-from fmilin.native.feet import Contact
+from fmilin.native.contacts import Contact
 from fmilin.native.mechanism.drives import Actuator, Tendon
 from fmilin.native.mechanism.elements import (
     Coupling,

@@ -15,7 +15,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo
-from fmilin.native.feet import Contact, Foot
+from fmilin.native.contacts import Contact, Foot
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.drives import Actuator
 from fmilin.native.mechanism.elements import Sensor

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ConstraintError, ModelError
-from fmilin.native.feet import Contact, Foot, contact_signals, unknown_foot
+from fmilin.native.contacts import Contact, Foot, contact_signals, unknown_foot
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Sensor
 from fmilin.native.mechanism.independence import Independence

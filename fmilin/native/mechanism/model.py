@@ -11,6 +11,7 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.native.batch_graph import arrays_of, checked_kept, checked_threads
 from fmilin.native.mechanism.along import ManyPoints
 from fmilin.native.mechanism.assembly import closed
 from fmilin.native.mechanism.description import MechanismDescription
@@ -20,8 +21,7 @@ from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System
-from fmilin.native.partition import arrays_of, checked_kept, checked_threads
-from fmilin.native.shell import NativeModel
+from fmilin.native.native_model import NativeModel
 
 __all__ = ["Mechanism"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin.native.sparse.equations import NumericEquations, Slopes
+from fmilin.native.sparse.equations import NumericEquations, Pattern, Slopes
 from fmilin.native.sparse.model import NumericModel
-from fmilin.native.sparse.pattern import Pattern
 
 __all__ = ["NumericEquations", "NumericModel", "Pattern", "Slopes"]

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
-from fmilin.native.sparse.pattern import Pattern
+from fmilin.native.sparse.equations import Pattern
 
 __all__ = ["FlexibleLink", "LinkMotion", "Rod", "rotation"]
 

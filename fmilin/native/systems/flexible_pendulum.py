@@ -9,9 +9,8 @@ import numpy as np
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal
 from fmilin.model.constraints.declared import Constraint
-from fmilin.native.sparse.equations import NumericEquations, Output, Slopes
+from fmilin.native.sparse.equations import NumericEquations, Output, Pattern, Slopes
 from fmilin.native.sparse.model import NumericModel
-from fmilin.native.sparse.pattern import Pattern
 from fmilin.native.systems.flexible_link import FlexibleLink, J, LinkMotion, Rod, rotation
 
 __all__ = ["FlexibleDoublePendulum", "flexible_double_pendulum"]

@@ -6,7 +6,7 @@ from typing import TextIO
 
 import numpy as np
 
-from fmilin.native.formulations.spectrum import Spectrum
+from fmilin.native.formulations.formulation import Spectrum
 from fmilin.output.report.numbers import eigenvalue_text, rough
 from fmilin.output.report.table import console_on, fact, simple_table
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from fmilin.native.formulations.spectrum import ComplexArray, Spectrum
+from fmilin.native.formulations.formulation import ComplexArray, Spectrum
 from fmilin.output.report.numbers import eigenvalue_text, rough
 from fmilin.output.report.table import console_on, fact, order_text, simple_table
 

@@ -10,7 +10,7 @@ import pytest
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import Accuracy, LinearModel
 from fmilin.linear_model.reduction import balanced_truncation, minimal_realization, modal_form
-from fmilin.linear_model.reduction.frequencies import keep_frequencies
+from fmilin.linear_model.reduction.modal import keep_frequencies
 from tests.linear_model.reduction.cases import from_matrices, response
 
 

@@ -14,7 +14,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction import balanced_truncation, hankel_singular_values, keep_frequencies
-from fmilin.linear_model.reduction.peak import StateSpace, peak_gain
+from fmilin.linear_model.reduction.gramians import StateSpace, peak_gain
 from tests.hand_made import sized
 from tests.linear_model.reduction.cases import cart_with_pendulum, from_matrices, masses_and_springs, response
 

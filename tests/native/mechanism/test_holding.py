@@ -13,7 +13,7 @@ import fmilin as fl
 from fmilin.cli.main import main
 from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.native.feet import Contact, Foot, contact_remarks, inside
+from fmilin.native.contacts import Contact, Foot, contact_remarks, inside
 from fmilin.native.mechanism import (
     Body,
     Force,

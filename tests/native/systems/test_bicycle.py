@@ -124,7 +124,7 @@ def test_energy_is_conserved_and_power_is_what_the_torques_do() -> None:
     from sympy import Symbol, lambdify
     from sympy.physics.mechanics import kinetic_energy
 
-    from fmilin.native.kane.translation import Translation
+    from fmilin.native.kane.conversion import Translation
     from fmilin.native.systems import bicycle_model
 
     b = bicycle_model.described()

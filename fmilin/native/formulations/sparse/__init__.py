@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fmilin.native.formulations.of_model import sparse_form_of
 from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
-from fmilin.native.formulations.sparse.form import sparse_form_of
 from fmilin.native.formulations.sparse.iterations import Around
 from fmilin.native.formulations.sparse.nearest import eigenvalues_near
 

@@ -14,10 +14,8 @@ from scipy.sparse import linalg
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CANCELLED
-from fmilin.native.formulations.solved import without_inertia
-from fmilin.native.formulations.sparse.problem import LinearPencil, QuadraticProblem
-from fmilin.native.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
-from fmilin.native.formulations.spectrum import ComplexArray
+from fmilin.native.formulations.formulation import ComplexArray, without_inertia
+from fmilin.native.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
 __all__ = ["Around", "Found", "linear", "quadratic"]

@@ -21,11 +21,18 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.options import MCS, RCS, UCS, Formulation, formulation_named
-from fmilin.native.formulations.solved import violations
+from fmilin.native.formulations.formulation import (
+    MCS,
+    RCS,
+    UCS,
+    ComplexArray,
+    Formulation,
+    Spectrum,
+    formulation_named,
+    violations,
+)
 from fmilin.native.formulations.sparse.iterations import Around, Found, linear, quadratic
 from fmilin.native.formulations.sparse.problem import minimal, motion_pencil, redundant, unconstrained
-from fmilin.native.formulations.spectrum import ComplexArray, Spectrum
 
 __all__ = ["Around", "eigenvalues_near"]
 

@@ -4,9 +4,16 @@
 - RCS: M, C, K bordered by Phi_q: the descriptor pencil E z' = A z with its first rows, s dq = dv, solved for dv.
 - UCS: the penalized matrices, no border.
 
-In motion the tangent space turns (:mod:`fmilin.formulations.motion_terms`); the terms that account for it are written
+In motion the tangent space turns (:mod:`fmilin.formulations.form`); the terms that account for it are written
 with the elimination's dependent coordinates. For RCS they would fill the matrices: there the accelerations stay
 unknowns of their own, in the pencil of :func:`motion_pencil`.
+
+Systems are solved twice over: residuals in extended precision win back what a factorization loses. The stiffness of
+finite elements grows with the fourth power of their number against that of the slowest motion, and a factorization in
+double precision loses as many digits. A residual with more digits, solved for with the same factors, corrects the
+solution until it is right to double precision, as long as the factors have one digit right (Wilkinson; Higham, Accuracy
+and Stability of Numerical Algorithms, chapter 12). Where the machine's long double is no longer than a double, nothing
+is gained and nothing lost.
 """
 
 from __future__ import annotations
@@ -22,12 +29,64 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import UNTURNED
 from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.options import UCS
+from fmilin.native.formulations.formulation import UCS, ComplexArray
 from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
-from fmilin.native.formulations.sparse.refinement import extended
-from fmilin.native.formulations.spectrum import ComplexArray
+from fmilin.numerics.saddle_point.sparse import SparseFactors
 
-__all__ = ["LinearPencil", "QuadraticProblem", "minimal", "motion_pencil", "redundant", "unconstrained"]
+__all__ = [
+    "EXTENDED",
+    "LinearPencil",
+    "QuadraticProblem",
+    "RefinedFactors",
+    "extended",
+    "minimal",
+    "motion_pencil",
+    "redundant",
+    "unconstrained",
+]
+
+
+EXTENDED = float(np.finfo(np.longdouble).eps)
+"""What the residuals are rounded to."""
+
+MOST = 4
+"""Corrections; one is enough unless the matrix is very stiff."""
+
+GAIN = 0.1
+"""A correction that is not smaller than this part of the one before gains nothing."""
+
+
+def extended(matrix: Any) -> Any:
+    """Return a sparse matrix with entries in extended precision, real or complex."""
+    return matrix.astype(np.clongdouble if np.iscomplexobj(matrix) else np.longdouble)
+
+
+class RefinedFactors:
+    """LU factors of a sparse matrix given in extended precision, with iterative refinement.
+
+    Shapes: W (k, k), from :func:`extended` parts. ``what``: for the message when it is singular.
+    """
+
+    def __init__(self, W: Any, what: str) -> None:
+        self._W = W.tocsr()
+        self._kind = np.complex128 if np.iscomplexobj(W) else np.float64
+        self._factors = SparseFactors(W.tocsc().astype(self._kind), what)
+
+    def solve(self, right: Any) -> Any:
+        """Return W^-1 right, for right (k,) or (k, j), in double precision."""
+        right = extended(np.asarray(right))
+        x = extended(self._factors.solve(right.astype(self._kind)))
+        before = np.inf
+        for _ in range(MOST):
+            change = self._factors.solve((right - self._W @ x).astype(self._kind))
+            size = float(np.max(np.abs(change), initial=0.0))
+            if not size < GAIN * before:
+                break  # what is left is the residual's own rounding, or the factors have no digit right
+            x, before = x + change, size
+            if size <= np.finfo(float).eps * float(np.max(np.abs(x), initial=0.0)):
+                break
+        return x.astype(self._kind)
+
 
 LARGEST_FILL = 20_000_000
 """Entries that the terms of a moving point may have."""

@@ -13,9 +13,9 @@ from scipy import sparse
 import fmilin as fl
 from fmilin import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.native.formulations import RCS, UCS, ConstrainedForm
+from fmilin.native.formulations.formulation import ComplexArray
 from fmilin.native.formulations.procedure import spectrum_of_form
 from fmilin.native.formulations.sparse import Around, eigenvalues_near, sparse_form_of
-from fmilin.native.formulations.spectrum import ComplexArray
 from fmilin.native.systems import flexible_double_pendulum, four_bar, four_bar_form
 
 PAPER = UCS(alpha=1e7, xi=1.0, omega=10.0)

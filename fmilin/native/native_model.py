@@ -20,7 +20,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm
-from fmilin.native.feet import contact_remarks, feet_from
+from fmilin.native.contacts import contact_remarks, feet_from
 from fmilin.native.native_engine import AdjustableEngine, NativeEngine, Quantity
 
 if TYPE_CHECKING:

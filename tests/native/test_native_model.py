@@ -15,7 +15,7 @@ from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
 from fmilin.native import FunctionModel, NullSpaceModel, OdeModel
 from fmilin.native.engine import Engine, EngineModel
 from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Sensor
-from fmilin.native.shell import NativeModel
+from fmilin.native.native_model import NativeModel
 from fmilin.native.systems import flexible_double_pendulum, four_bar, rolling_disk
 from tests.native.systems.skate_model import skate
 

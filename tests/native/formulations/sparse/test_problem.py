@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from fmilin import NumericalError
-from fmilin.native.formulations.sparse.refinement import EXTENDED, RefinedFactors, extended
+from fmilin.native.formulations.sparse.problem import EXTENDED, RefinedFactors, extended
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
 
