@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.ground.shown import html_of, text_of
+from fmilin.ground.verbs import html_of, text_of
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism.drives import Actuator, Tendon
 from fmilin.native.mechanism.elements import (
