@@ -86,8 +86,8 @@ def command(
             from fmilin.output.report.discovery_table import print_discovery
 
             print_discovery(found, runner.results)
-        for warning in found.warnings:
-            runner.say(f"Warning: {warning}\n")
+        for remark in found.warnings:
+            runner.say(f"Warning: {remark}\n")
         if output is not None:
             count = f"{len(found.findings)} constraint{'' if len(found.findings) == 1 else 's'}"
             runner.say(f"{output}: {count}, order {found.order} instead of {found.full_order}\n")

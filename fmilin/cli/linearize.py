@@ -271,8 +271,8 @@ def deliver(
 
         print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:
-        for warning in linear.warnings:
-            runner.say(f"{'Note' if warning.is_information else 'Warning'}: {warning}\n")
+        for remark in linear.warnings:
+            runner.say(f"{'Note' if remark.is_information else 'Warning'}: {remark}\n")
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
         for path in files:
             runner.say(f"{path}: {order}\n")

@@ -107,8 +107,8 @@ def deliver_each(
             runner.results.write("\n")
     if files and not as_json:
         for t, m in zip(times, models, strict=True):
-            for warning in m.warnings:
-                runner.say(f"Warning: at t = {t:g} s: {warning}\n")
+            for remark in m.warnings:
+                runner.say(f"Warning: at t = {t:g} s: {remark}\n")
         for path in made:
             runner.say(f"{path}\n")
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from fmilin.ground.sandbox.channel import close_all_but, high
+from fmilin.ground.sandbox.channel import high
+from fmilin.ground.sandbox.descriptors import close_all_but
 
 __all__ = [
     "OwnStderr",

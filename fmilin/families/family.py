@@ -17,10 +17,11 @@ from fmilin.families.plots import FamilyPlots
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import Tracks, tracked
 from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
+from fmilin.ground.shown import html_of, text_of
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import EQUILIBRIUM
-from fmilin.ground.verbs import html_of, perform, text_of
+from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 
@@ -371,4 +372,4 @@ def _motion_of(linear: LinearModel) -> tuple[Remark, ...]:
     if not speeds.size or speeds.max() <= EQUILIBRIUM:
         return ()
     fastest = int(speeds.argmax())
-    return (off_equilibrium(f"'{linear.states.names[fastest]}' changes at {linear.f0[fastest]:.6g} per second"),)
+    return (off_equilibrium(rate_of_change(linear.states.names[fastest], linear.f0[fastest])),)

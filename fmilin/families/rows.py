@@ -110,7 +110,7 @@ class Layout:
         return rows[:, self.places[name]].reshape(len(rows), *self.shapes[name])
 
     def unpacked(
-        self, row: FloatArray, states: Signals, method: tuple[str, str], warnings: tuple[Remark, ...]
+        self, row: FloatArray, states: Signals, method: tuple[str, str], remarks: tuple[Remark, ...]
     ) -> LinearModel:
         """Return the linear model of a row.
 
@@ -131,7 +131,7 @@ class Layout:
                 parameters={name: value for name, value in known if not np.isnan(value)},
             ),
             (method[0], *(int(n) for n in v["visits"])),
-            warnings,
+            remarks,
             sample_time=t.sample_time,
         )
         return replace(linear, accuracy=Accuracy(*v["accuracy"].tolist()))

@@ -173,7 +173,8 @@ class Store(Gathering):
             self._known["choice", len(self._kinds)] = len(meanings) + 1
             meanings.append(self._choice(_signals(states), tuple(method)))
         elif "remark" in entry:
-            remark = Remark(*entry["remark"])
+            kind, message = entry["remark"]
+            remark = Remark(kind, message, is_read=True)
             self._known["remark", remark] = len(meanings) + 1
             meanings.append(remark)
         for k, *said in entry.get("points", ()):

@@ -1,48 +1,65 @@
-"""What the user should know about a result: objects with a kind, not printed strings."""
+"""What the user should know about a result: remarks of the kinds of one table, not printed strings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import InitVar, dataclass
 
-__all__ = ["Remark", "discrete_states_remarks", "off_equilibrium"]
+from fmilin.ground.remark_kinds import KINDS, OF_ANOTHER_VERSION, Kind
+
+__all__ = [
+    "Remark",
+    "discrete_states_remarks",
+    "inaccurate_entry",
+    "model_remarks",
+    "no_linear_model",
+    "off_equilibrium",
+    "rate_of_change",
+    "swamping_penalty",
+]
 
 MOST_HELD = 12
 """Discrete variables that are listed."""
 
-_INFORMATION = frozenset(
-    {"method", "other-method", "fit", "order", "sampling", "repetition", "held", "steady", "standing", "least-squares"}
-)
-_OF_THE_MODEL = frozenset({"model", "held", "memory", "prescribed-motion", "conserved-quantity", "dependent-states"})
-_OF_OLDER_FILES = frozenset({"way", "detour"})
-
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One warning or note that travels with a result.
+    """One thing that the user should know, which travels with a result.
 
-    kind: what a program can test for: ``"off-equilibrium"``, ``"conditioning"``, ``"directional-derivative"``,
-        ``"accuracy"``, ``"narrow"``, ``"memory"``, ``"rank"``, ``"conserved-quantity"``, ``"contact"`` (a foot that
-        would have to be pulled, slides or tips over), ``"model"``; of a measured model also ``"sampled"``, and as mere
-        information ``"steady"``, ``"standing"``, ``"least-squares"``, ``"held"``, ``"method"``, ``"other-method"``,
-        ``"fit"``, ``"order"``, ``"sampling"``, ``"repetition"``.
+    ``is_read``: whether it was read from a file, in which another version may have written a kind of its own.
     """
 
-    kind: str
+    kind: str  # what a program can test for: a name of the table
     message: str  # one sentence or two
+    is_read: InitVar[bool] = False
+
+    def __post_init__(self, is_read: bool) -> None:
+        if not is_read and self.kind not in KINDS:
+            raise ValueError(
+                f"'{self.kind}' is no kind of remark: add it to the table in fmilin/ground/remark_kinds.py."
+            )
 
     @property
     def is_information(self) -> bool:
         """Whether it says how a result was made, rather than what to beware of."""
-        return self.kind in _INFORMATION | _OF_OLDER_FILES
+        return self._row.severity == "information"
 
     @property
     def speaks_of_the_model(self) -> bool:
         """Whether it is true of the model as a whole, rather than of the point or an entry there."""
-        return self.kind in _OF_THE_MODEL
+        return self._row.scope == "model"
+
+    @property
+    def _row(self) -> Kind:
+        return KINDS.get(self.kind, OF_ANOTHER_VERSION)
 
     def __str__(self) -> str:
         return self.message
+
+
+def model_remarks(notes: Iterable[str]) -> list[Remark]:
+    """Return the remarks on what a model notes of itself (:attr:`fmilin.Model.notes`)."""
+    return [Remark("model", note) for note in notes]
 
 
 def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
@@ -67,3 +84,26 @@ def off_equilibrium(
     sentences, or none.
     """
     return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())
+
+
+def rate_of_change(name: str, rate: float) -> str:
+    """Say how fast a state or coordinate changes: half a sentence for :func:`off_equilibrium`."""
+    return f"'{name}' changes at {rate:.6g} per second"
+
+
+def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> Remark:
+    """Return the remark on an entry whose error is large beside its row; ``more``: how many others are alike."""
+    return Remark(
+        "accuracy", f"{name} = {value:.6g} is known to +-{error:.2g} only, beside the other entries of its row.{more}"
+    )
+
+
+def no_linear_model(reason: Exception, instead: str = "") -> Remark:
+    """Return the remark on spurious eigenvalues that no linear model is without."""
+    return Remark("labels", f"There is no linear model without the spurious eigenvalues: {reason}{instead}")
+
+
+def swamping_penalty(alpha: float, loss: str) -> Remark:
+    """Return the remark on a penalty that costs digits; ``loss``: how much of the eigenvalues, and what to do."""
+    text = f"The penalty alpha = {alpha:g} swamps double precision: rounding may change the true eigenvalues {loss}"
+    return Remark("penalty", text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
+from fmilin.ground.remarks import inaccurate_entry
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
@@ -52,10 +52,7 @@ def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) 
         raise NumericalError(_refusal(beside, worst, name), variable=beside.columns[worst.column])
     others = len(doubtful) - 1
     more = f" So {'is' if others == 1 else 'are'} {others} more." if others else ""
-    said = (
-        f"{name} = {worst.value:.6g} is known to +-{worst.error:.2g} only, beside the other entries of its row.{more}"
-    )
-    return replace(linear, warnings=(*linear.warnings, Remark("accuracy", said)))
+    return replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, worst.value, worst.error, more)))
 
 
 def _doubtful(linear: LinearModel, beside: Neighbourhood) -> list[_Entry]:

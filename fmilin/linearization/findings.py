@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark, discrete_states_remarks, off_equilibrium
+from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM
 from fmilin.manifold.frame import Frame
@@ -61,7 +61,7 @@ def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood,
             )
         )
     remarks += discrete_states_remarks(model.source.discrete_states())
-    remarks += [Remark("model", note) for note in model.notes]
+    remarks += model_remarks(model.notes)
     remarks += model.remarks_at(beside.point)
     return remarks
 
@@ -76,7 +76,7 @@ def motion_remarks(model: Model, base: Evaluation, scales: FloatArray) -> list[R
 
 
 def _changes(model: Model, base: Evaluation, i: int) -> str:
-    return f"'{model.states.names[i]}' changes at {base.derivatives[i]:.6g} per second"
+    return rate_of_change(model.states.names[i], base.derivatives[i])
 
 
 def _on_motion(what: str, frame: Frame, motion: Motion) -> Remark:

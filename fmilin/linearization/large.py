@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
+from fmilin.ground.remarks import Remark, model_remarks
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
@@ -113,7 +113,7 @@ def _linearized(
         Slopes.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states]),
         point_of(model, point, base.outputs),
         ("exact", counted.evaluations + 2, counted.directions),
-        (*motion_remarks(model, base, scales), *_doubts(conditioning), *_notes(model)),
+        (*motion_remarks(model, base, scales), *_conditioning_remarks(conditioning), *model_remarks(model.notes)),
     )
 
 
@@ -168,12 +168,8 @@ def _compare(
         )
 
 
-def _doubts(conditioning: float) -> list[Remark]:
+def _conditioning_remarks(conditioning: float) -> list[Remark]:
     if conditioning <= DOUBTFUL:
         return []
     text = f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none."
     return [Remark("conditioning", text)]
-
-
-def _notes(model: Model) -> list[Remark]:
-    return [Remark("model", note) for note in model.notes]

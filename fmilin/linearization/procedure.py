@@ -197,7 +197,7 @@ def _step_by_step(
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
         beside = beside.seen_from(frame)
-    remarks = [*point.remarks, *frame.warnings, *slopes.warnings, *remarks_on(visited, base, beside, motion)]
+    remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, beside, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     linear = require_accuracy(linear, beside, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():

@@ -45,7 +45,7 @@ class Frame:
     selection: Selection  # the P coordinates, their kind and condition number
     residual: float  # distance of the point from the manifold, in sizes of the states
     manifold: Manifold  # what the choice was made from
-    warnings: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
     verified: Verified | None  # how the motion was found to keep the constraints; None without any
 
     @property
@@ -135,13 +135,13 @@ def frame_at(
         require_content(invariants, point.time, point.states)
     residual = require_on_manifold(invariants, point.time, point.states)
     manifold, rows, decision = manifold_at(invariants, point)
-    warnings = _warnings(decision)
+    remarks = _rank_remarks(decision)
     if previous is not None and not named:
         selection, kept = carried_on(manifold, previous)
-        warnings = warnings if kept else (*warnings, _switch(previous, selection))
+        remarks = remarks if kept else (*remarks, _switch(previous, selection))
     else:
-        selection, doubts = _chosen(manifold, named, advised, kind, model.constraints.parameters)
-        warnings = (*warnings, *doubts)
+        selection, of_choice = _chosen(manifold, named, advised, kind, model.constraints.parameters)
+        remarks = (*remarks, *of_choice)
     parametrization = LocalParametrization(
         invariants, rows, selection.coordinates, point.time, point.states, condition_number=selection.condition_number
     )
@@ -155,9 +155,9 @@ def frame_at(
         known.moving = invariants.moving
         if not looked_at_before:
             conserved = _conserved(parametrization)
-            warnings = (*warnings, *conserved)
+            remarks = (*remarks, *conserved)
             known.rank = None if conserved else known.rank  # to be said at every point
-    return Frame(parametrization, selection, residual, manifold, warnings, verified)
+    return Frame(parametrization, selection, residual, manifold, remarks, verified)
 
 
 def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
@@ -236,7 +236,7 @@ def _switch(previous: Selection, selection: Selection) -> Remark:
     )
 
 
-def _warnings(decision: RankDecision) -> tuple[Remark, ...]:
+def _rank_remarks(decision: RankDecision) -> tuple[Remark, ...]:
     if decision.is_clear:
         return ()
     return (

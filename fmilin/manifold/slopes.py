@@ -43,7 +43,7 @@ class TangentSlopes:
     c_y_error: FloatArray
     c_u_error: FloatArray
     method: str
-    warnings: tuple[Remark, ...] = field(default=())
+    remarks: tuple[Remark, ...] = field(default=())
 
 
 def measure(beside: Neighbourhood, derivatives: str | Differences, known: VerifiedFacts | None = None) -> TangentSlopes:
@@ -77,8 +77,8 @@ def measure(beside: Neighbourhood, derivatives: str | Differences, known: Verifi
         trusted = _compared_once(beside, exact, known.precision)
         if trusted is not None:
             return _split(beside, trusted, "exact", ())
-    checked, kept, warnings = _checked(beside, exact, finite, known)
-    return _split(beside, checked, "exact" if kept.all() else "mixed", tuple(warnings))
+    checked, kept, remarks = _checked(beside, exact, finite, known)
+    return _split(beside, checked, "exact" if kept.all() else "mixed", tuple(remarks))
 
 
 def _verified(beside: Neighbourhood, exact: Slopes, known: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
@@ -93,9 +93,9 @@ def _verified(beside: Neighbourhood, exact: Slopes, known: VerifiedFacts) -> tup
     if _compared_once(beside, exact, precision, floor) is not None:
         known.procedure = smooth
         return exact, "exact", ()
-    checked, kept, warnings = _checked(beside, exact, np.ones(exact.J.shape, dtype=bool), known)
+    checked, kept, remarks = _checked(beside, exact, np.ones(exact.J.shape, dtype=bool), known)
     known.procedure = known.precision is not None and smooth
-    return checked, "exact" if kept.all() else "mixed", tuple(warnings)
+    return checked, "exact" if kept.all() else "mixed", tuple(remarks)
 
 
 def _differenced(beside: Neighbourhood, options: Differences) -> Slopes:
@@ -154,7 +154,7 @@ def _checked(
     allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + rounding(beside, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & known
-    J, error, kept, warnings = exact.J.copy(), exact.error.copy(), known.copy(), []
+    J, error, kept, remarks = exact.J.copy(), exact.error.copy(), known.copy(), []
     visible = (deviation > 10 * quick.error) & known & ~suspicious
     error[visible] = np.maximum(error[visible], deviation[visible])
     largest = float(np.max(np.abs(exact.J) * beside.scales, initial=0.0))
@@ -173,8 +173,8 @@ def _checked(
                 rows = suspicious[:, j]
                 J[rows, j], error[rows, j], kept[rows, j] = careful.J[rows, c], careful.error[rows, c], False
                 worst = int(np.argmax(np.where(wrong, gap, 0.0)))
-                warnings.append(_disagreement(beside, (worst, j), exact.J[worst, j], careful, c))
-    return Slopes(J, error, exact.jump, exact.bend), kept, warnings
+                remarks.append(_disagreement(beside, (worst, j), exact.J[worst, j], careful, c))
+    return Slopes(J, error, exact.jump, exact.bend), kept, remarks
 
 
 def _disagreement(beside: Neighbourhood, entry: tuple[int, int], said: float, careful: Slopes, c: int) -> Remark:
@@ -227,7 +227,7 @@ def _narrow(beside: Neighbourhood, found: Slopes) -> tuple[Remark, ...]:
     return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{beside.columns[j]}' see another slope."),)
 
 
-def _split(beside: Neighbourhood, found: Slopes, method: str, warnings: tuple[Remark, ...]) -> TangentSlopes:
+def _split(beside: Neighbourhood, found: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:
     """Cut the matrix into the four blocks."""
     n, p, J, E = beside.n, beside.p, found.J, found.error
     return TangentSlopes(
@@ -241,7 +241,7 @@ def _split(beside: Neighbourhood, found: Slopes, method: str, warnings: tuple[Re
         c_y_error=E[n:, :p],
         c_u_error=E[n:, p:],
         method=method,
-        warnings=warnings,
+        remarks=remarks,
     )
 
 

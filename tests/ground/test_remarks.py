@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from fmilin.ground.remark_kinds import KINDS
 from fmilin.ground.remarks import Remark, discrete_states_remarks, off_equilibrium
 
 
@@ -17,9 +20,34 @@ def test_files_of_older_versions_are_read_alike(kind: str) -> None:
     assert Remark(kind, "So it was made.").is_information
 
 
-@pytest.mark.parametrize("kind", ["off-equilibrium", "conditioning", "rank", "poor-fit", "sampled", "anything else"])
+@pytest.mark.parametrize("kind", ["off-equilibrium", "conditioning", "rank", "poor-fit", "sampled"])
 def test_everything_else_is_a_warning(kind: str) -> None:
     assert not Remark(kind, "Beware.").is_information
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_the_model"), [("model", True), ("held", True), ("rank", False), ("accuracy", False)]
+)
+def test_what_is_true_of_the_model_is_true_of_every_point(kind: str, of_the_model: bool) -> None:
+    assert Remark(kind, "It is so.").speaks_of_the_model is of_the_model
+
+
+def test_a_kind_is_one_of_the_table() -> None:
+    with pytest.raises(ValueError, match="'anything else' is no kind of remark"):
+        Remark("anything else", "Beware.")
+
+
+def test_a_file_may_hold_a_kind_of_a_later_version() -> None:
+    remark = Remark("of tomorrow", "Beware.", is_read=True)
+    assert (remark.kind, remark.is_information, remark.speaks_of_the_model) == ("of tomorrow", False, False)
+    assert replace(Remark("rank", "It is doubtful."), message="So.") == Remark("rank", "So.", is_read=True)
+
+
+def test_every_row_of_the_table_says_what_it_means_and_what_to_do() -> None:
+    for name, kind in KINDS.items():
+        assert name == kind.name
+        assert kind.meaning.endswith(".")
+        assert kind.advice.endswith(".")
 
 
 def test_as_text_it_is_its_message() -> None:

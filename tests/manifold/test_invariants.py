@@ -156,13 +156,13 @@ def energetic() -> FunctionModel:
 
 def test_a_conserved_quantity_without_inputs_is_warned_about() -> None:
     model = energetic()
-    assert [w.kind for w in frame_at(model, model.start).warnings] == ["conserved-quantity"]
+    assert [w.kind for w in frame_at(model, model.start).remarks] == ["conserved-quantity"]
 
 
 def test_a_conserved_quantity_is_warned_about_at_every_point() -> None:
     model, known = energetic(), VerifiedFacts()
     for _ in range(3):
-        assert [w.kind for w in frame_at(model, model.start, known=known).warnings] == ["conserved-quantity"]
+        assert [w.kind for w in frame_at(model, model.start, known=known).remarks] == ["conserved-quantity"]
 
 
 def crossing() -> FunctionModel:

@@ -140,7 +140,7 @@ def test_redundant_constraints_are_removed_by_rank(copies: int) -> None:
     frame = frame_at(model, model.start)
     assert frame.signals.names == ("x", "vx")
     assert len(frame.parametrization.rows) == 4
-    assert frame.warnings == ()
+    assert frame.remarks == ()
 
 
 def test_scales_decide_not_units() -> None:

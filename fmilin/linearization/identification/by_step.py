@@ -63,7 +63,7 @@ class ByStep:
             frame.residual,
         )
         linear = linear_model(measured, coordinates, self.model, self.point, outputs)
-        return replace(linear, warnings=(*frame.warnings, *linear.warnings))
+        return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
     def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
         if reason := stepped.why_not_settable(self.point):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
+from fmilin.ground.remarks import inaccurate_entry
 from fmilin.ground.tolerances import INACCURATE, QUIET, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 
@@ -42,5 +42,4 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
         )
     if reasons:
         return linear
-    said = f"{name} = {value:.6g} is known to +-{error:.2g} only, beside the other entries of its row."
-    return replace(linear, warnings=(*linear.warnings, Remark("accuracy", said)))
+    return replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error)))

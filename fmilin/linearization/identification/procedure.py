@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark, discrete_states_remarks
+from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_silent, stuck_error, stuck_text, with_remark_on_silence
@@ -100,7 +100,7 @@ def linearize_stepped(task: Task) -> LinearModel:
             linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
     known = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
-    own += [Remark("model", note) for note in model.notes]
+    own += model_remarks(model.notes)
     rest = [remark for remark in own if str(remark) not in known]
     return with_remark_on_silence(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
 

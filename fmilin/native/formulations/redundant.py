@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
+from fmilin.ground.remarks import Remark, no_linear_model
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis, combinations_of_rows
 from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
@@ -71,7 +71,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved
         reduced = Reduced(A, B, T, basis, _loss(found, is_true), moving)
     except NumericalError as error:
         instead = " Put them at infinity." if options.spurious == "zero" else ""
-        remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}{instead}"))
+        remarks.append(no_linear_model(error, instead))
     spectrum = Spectrum(
         formulation="rcs",
         method="QZ, spurious eigenvalues " + ("infinite" if options.spurious == "infinite" else "zero"),

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
+from fmilin.ground.remarks import Remark, no_linear_model, swamping_penalty
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
 from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
@@ -73,7 +73,7 @@ def solve_unconstrained(
         A, B, T = state_space(pencil, found, is_true, selector(basis))
         reduced = Reduced(A, B, T, basis, _relative(bias, found.values[is_true]), moving)
     except (NumericalError, linalg.LinAlgError) as error:
-        remarks.append(Remark("labels", f"There is no linear model without the spurious eigenvalues: {error}"))
+        remarks.append(no_linear_model(error))
     spectrum = Spectrum(
         formulation="ucs",
         method=f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}",
@@ -156,10 +156,5 @@ def _swamped(found: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, op
     loss = _relative(found.errors[is_true], true)
     if loss <= max(SWAMPED, _relative(bias, true)):
         return []
-    return [
-        Remark(
-            "penalty",
-            f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
-            f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha.",
-        )
-    ]
+    said = f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha."
+    return [swamping_penalty(options.alpha, said)]

@@ -153,7 +153,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
             products=int(method["products"]),
         ),
         model=ModelInfo(**{f.name: str(model[f.name]) for f in fields(ModelInfo)}),
-        warnings=tuple(Remark(str(w["kind"]), str(w["message"])) for w in document["warnings"]),
+        warnings=tuple(Remark(str(w["kind"]), str(w["message"]), is_read=True) for w in document["warnings"]),
         sample_time=sample_time,
         errors=EntryErrors(**errors),
         descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),

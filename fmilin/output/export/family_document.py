@@ -90,7 +90,7 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
             )
             for c in texts["choices"]
         ]
-        remarks = [Remark(str(r["kind"]), str(r["message"])) for r in texts["distinct_remarks"]]
+        remarks = [Remark(str(r["kind"]), str(r["message"]), is_read=True) for r in texts["distinct_remarks"]]
         reasons = np.full(grid.size, "", dtype=object)
         for k, reason in texts["reasons"].items():
             reasons[int(k)] = str(reason)

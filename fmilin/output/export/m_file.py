@@ -96,8 +96,8 @@ def _help(models: ModelArray, name: str) -> Iterator[str]:
     if models.grid:
         listed = ", ".join(f"{_comment(n)} ({len(np.unique(v))} values)" for n, v in models.grid.items())
         yield f"%   The array runs over {listed}: sys.SamplingGrid. In Octave sys is a cell array."
-    for warning in dict.fromkeys(str(w) for m in models.models for w in m.warnings):
-        yield f"%   Warning: {_comment(warning)}"
+    for remark in dict.fromkeys(str(w) for m in models.models for w in m.warnings):
+        yield f"%   Warning: {_comment(remark)}"
 
 
 def _array(target: str, matrices: Sequence[FloatArray], shape: tuple[int, ...]) -> Iterator[str]:

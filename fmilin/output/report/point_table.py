@@ -104,7 +104,7 @@ def show_plain_point(point: OperatingPoint, page: Page) -> None:
 def _show_remarks(report: TrimReport, page: Console | Page) -> None:
     page.print()
     for remark in report.remarks:
-        word = "Note" if remark.kind == "family" or remark.is_information else "Warning"
+        word = "Note" if remark.is_information else "Warning"
         page.print(fact(word, str(remark).split(), page.width, separator=" "))
     if not report.remarks:
         page.print("No warnings.")

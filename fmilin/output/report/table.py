@@ -70,10 +70,10 @@ def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | 
             else f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
         )
     page.print()
-    for warning in linear.warnings:
-        word = "Note" if warning.is_information else "Warning"
-        page.print(fact(word, str(warning).split(), page.width, separator=" "))
-    if all(warning.is_information for warning in linear.warnings):
+    for remark in linear.warnings:
+        word = "Note" if remark.is_information else "Warning"
+        page.print(fact(word, str(remark).split(), page.width, separator=" "))
+    if all(remark.is_information for remark in linear.warnings):
         page.print("No warnings.")
 
 
@@ -213,7 +213,7 @@ def _equilibrium(linear: LinearModel) -> str:
     if not len(linear.states):
         return "yes: nothing can move"
     fastest = int(abs(linear.f0).argmax())
-    kinds = {warning.kind for warning in linear.warnings}
+    kinds = {remark.kind for remark in linear.warnings}
     if not kinds & {"off-equilibrium", "steady"}:
         return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second)"
     name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)

@@ -76,7 +76,7 @@ def test_latex_numbers_are_powers_of_ten() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50))
 def test_names_cannot_break_the_latex(name: str) -> None:
-    linear = replace(sized(1, 0, 0, 1), outputs=Signals([Signal(name, name)]), warnings=(Remark("x", name),))
+    linear = replace(sized(1, 0, 0, 1), outputs=Signals([Signal(name, name)]), warnings=(Remark("rank", name),))
     text = latex.dumps(linear).decode()
     assert balanced(text)
     bare = re.sub(r"\\(text\w+\{\}|[{}$&#%_])", "", text[text.index("outputs $z$") :].split("\\\\")[0])

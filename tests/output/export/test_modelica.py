@@ -132,7 +132,7 @@ def test_texts_that_would_end_a_string_do_no_harm() -> None:
         pendulum(),
         inputs=Signals([Signal(evil, '"; bad', description=evil)]),
         model=replace(pendulum().model, name=evil),
-        warnings=(Remark("x", evil),),
+        warnings=(Remark("rank", evil),),
     )
     model = read(linear)
     assert model.named("input") == ["a_end_Plant_html"]

@@ -136,7 +136,7 @@ def test_a_steady_motion_shows_what_moves() -> None:
 
 
 def test_names_from_a_model_are_escaped() -> None:
-    linear = replace(pendulum(), model=ModelInfo(EVIL), warnings=(Remark("x", EVIL),))
+    linear = replace(pendulum(), model=ModelInfo(EVIL), warnings=(Remark("rank", EVIL),))
     assert EVIL in repr(linear)
     html = linear._repr_html_()
     assert "script" not in Cells(html).seen

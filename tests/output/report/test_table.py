@@ -69,7 +69,7 @@ def test_the_table_of_a_moving_point() -> None:
 
 @pytest.mark.parametrize("size", [(0, 0, 0, 0), (0, 2, 0, 0), (1, 0, 0, 1), (40, 60, 30, 50)])
 def test_every_line_fits_into_80_columns(size: tuple[int, int, int, int]) -> None:
-    linear = replace(sized(*size), warnings=(Remark("long", "word " * 100),))
+    linear = replace(sized(*size), warnings=(Remark("rank", "word " * 100),))
     lines = printed(linear).splitlines()
     assert max(map(len, lines)) <= 80
     assert all(line == line.rstrip() for line in lines)

@@ -103,7 +103,7 @@ def test_a_family_without_any_model_has_a_report() -> None:
 
 @pytest.mark.usefixtures("unpainted")
 def test_names_from_a_model_run_nothing() -> None:
-    linear = replace(pendulum(), model=ModelInfo(EVIL), warnings=(Remark("x", EVIL),))
+    linear = replace(pendulum(), model=ModelInfo(EVIL), warnings=(Remark("rank", EVIL),))
     page = report_html(linear)
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page

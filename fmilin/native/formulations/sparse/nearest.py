@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.remarks import Remark, off_equilibrium, swamping_penalty
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.form import ConstrainedForm
 from fmilin.native.formulations.formulation import (
@@ -141,13 +141,7 @@ def _swamped(form: ConstrainedForm, options: UCS, found: Spectrum) -> tuple[Rema
     if loss <= SWAMPED:
         return ()
     said = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
-    return (
-        Remark(
-            "penalty",
-            f"The penalty alpha = {options.alpha:g} swamps double precision: rounding may change the true eigenvalues "
-            f"{said}. Take a smaller alpha, or the formulation mcs or rcs.",
-        ),
-    )
+    return (swamping_penalty(options.alpha, f"{said}. Take a smaller alpha, or the formulation mcs or rcs."),)
 
 
 def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:

@@ -185,10 +185,10 @@ def _parts(linear: LinearModel) -> Iterator[tuple[str, Signals, Signals]]:
     yield from (("A", y, y), ("B", y, u), ("C", out, y), ("D", out, u))
 
 
-def remark_blocks(warnings: tuple[Remark, ...]) -> Iterator[Block]:
+def remark_blocks(remarks: tuple[Remark, ...]) -> Iterator[Block]:
     """Yield warnings, then notes."""
-    alarms = [f"{r.message} ({r.kind})" for r in warnings if not r.is_information]
-    notes = [f"{r.message} ({r.kind})" for r in warnings if r.is_information]
+    alarms = [f"{r.message} ({r.kind})" for r in remarks if not r.is_information]
+    notes = [f"{r.message} ({r.kind})" for r in remarks if r.is_information]
     yield text(*alarms, alarm=True) if alarms else text("No warnings.")
     if notes:
         yield text(*notes)

@@ -1,0 +1,78 @@
+"""The machines that an FMU can be built for, and what both standards call them."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fmilin.ground.errors import UnknownNameError
+
+__all__ = ["Machine", "host", "machines"]
+
+_SYSTEMS = {"linux": ("linux", ".so"), "windows": ("win", ".dll"), "darwin": ("darwin", ".dylib")}
+_BITS = {"x86_64": "64", "aarch64": "64", "x86": "32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One architecture under one operating system."""
+
+    architecture: str
+    system: str
+
+    @property
+    def fmi2_folder(self) -> str:
+        """``linux64`` and the like; FMI 2.0 has no names for ARM, where tools use the same."""
+        return f"{_SYSTEMS[self.system][0]}{_BITS[self.architecture]}"
+
+    @property
+    def fmi3_folder(self) -> str:
+        """``x86_64-linux`` and the like (FMI 3.0, section 2.5.1.4.1)."""
+        return f"{self.architecture}-{self.system}"
+
+    @property
+    def suffix(self) -> str:
+        """``.so``, ``.dll`` or ``.dylib``."""
+        return _SYSTEMS[self.system][1]
+
+
+_NAMES = {
+    "linux64": (Machine("x86_64", "linux"),),
+    "linux32": (Machine("x86", "linux"),),
+    "win64": (Machine("x86_64", "windows"),),
+    "win32": (Machine("x86", "windows"),),
+    "darwin64": (Machine("x86_64", "darwin"), Machine("aarch64", "darwin")),
+    "aarch64-linux": (Machine("aarch64", "linux"),),
+    "aarch64-darwin": (Machine("aarch64", "darwin"),),
+    "x86_64-darwin": (Machine("x86_64", "darwin"),),
+    "x86_64-linux": (Machine("x86_64", "linux"),),
+    "x86_64-windows": (Machine("x86_64", "windows"),),
+    "x86-linux": (Machine("x86", "linux"),),
+    "x86-windows": (Machine("x86", "windows"),),
+}
+
+
+def host() -> Machine:
+    """Return this machine."""
+    name = platform.machine().lower()
+    is_64 = sys.maxsize > 2**32
+    architecture = "aarch64" if name in ("aarch64", "arm64") else ("x86_64" if is_64 else "x86")
+    return Machine(architecture, {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux"))
+
+
+def machines(names: Sequence[str]) -> tuple[Machine, ...]:
+    """Return the machines that ``names`` mean, each once; this machine where there are no names.
+
+    ``darwin64`` is both kinds of Apple's machines.
+
+    >>> [machine.fmi3_folder for machine in machines(["win64", "darwin64"])]
+    ['x86_64-windows', 'x86_64-darwin', 'aarch64-darwin']
+    """
+    found: dict[Machine, None] = {}
+    for name in names:
+        if name not in _NAMES:
+            raise UnknownNameError.among(name, _NAMES, "a platform of FMUs")
+        found |= dict.fromkeys(_NAMES[name])
+    return tuple(found) or (host(),)
