@@ -34,8 +34,8 @@ def answers(model: Model, request: TrimRequest) -> bool:
 
 def search_sparse(
     model: Model, equations: SparseEquations, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
-) -> TrimmedPoint:
-    """Return the equilibrium that Newton's method finds from the guess."""
+) -> TrimmedPoint | None:
+    """Return the equilibrium that Newton's method finds from the guess; None without one, or with a whole family."""
     n, t = equations.n, model.start.time if request.time is None else request.time
     x, u = model.start.states.copy(), model.start.inputs.copy()
     held = []
@@ -53,15 +53,14 @@ def search_sparse(
         x = consistent_states(model, equations, t, x, u, (), project=True)  # a guess need not be kept
     x[n:] = 0.0
     sizes = model.states.scales(x)
-    x = _balanced(equations, t, x, u, sizes)
-    rates = np.concatenate((x[n:], _accelerations(equations, t, x, u)))
+    try:
+        x = _balanced(equations, t, x, u, sizes)
+        rates = np.concatenate((x[n:], _accelerations(equations, t, x, u)))
+    except NumericalError:
+        return None
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     if not residual <= EQUILIBRIUM:
-        raise NumericalError(
-            f"No equilibrium of '{model.info.name}' was found near the guess: '"
-            f"{model.states.names[int(np.argmax(np.abs(rates) / sizes))]}' still changes at {residual:.3g} sizes per "
-            "second. Start from another guess (--set), or let an input be solved for."
-        )
+        return None
     report = TrimReport(
         states=model.states,
         inputs=model.inputs,

@@ -157,11 +157,13 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     """
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
+    equations = model.sparse_equations()
     if not model.sparse:
         model = RememberingModel(model)
-    equations = model.sparse_equations()
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
-        return search_sparse(model, equations, request, guess, anywhere=anywhere)
+        balanced = search_sparse(model, equations, request, guess, anywhere=anywhere)
+        if balanced is not None:
+            return balanced
     start, found = _start(model, request, guess, anywhere=anywhere)
     unknowns = Unknowns(start, request)
     pairs = kinematic_pairs(start.model, start.model.start)

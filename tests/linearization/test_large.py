@@ -134,6 +134,53 @@ def test_the_equilibrium_is_found_from_elsewhere() -> None:
     assert np.allclose(fl.linearize(model, point).eigenvalues(), [-1j * omega, 1j * omega], rtol=1e-9, atol=1e-9)
 
 
+def test_an_equilibrium_of_a_large_model_takes_no_visit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sparse matrices are all that is asked for: dense slopes of a large model would cost its cube."""
+
+    def asked(*_: object) -> None:
+        pytest.fail("The model was visited.")
+
+    model, guess = four_bar(loops=LOOPS), {"phi": 2.3}
+    with monkeypatch.context() as without:
+        without.setattr(LagrangeModel, "sparse_equations", lambda _: None)
+        general = fl.trim(model, guess=guess)
+    for name in ("evaluate", "products", "exact_slopes"):
+        monkeypatch.setattr(LagrangeModel, name, asked)
+    np.testing.assert_allclose(fl.trim(model, guess=guess).states, general.states, atol=1e-12)
+
+
+def train(*forces: sympy.Expr) -> LagrangeModel:
+    """Two cars of 1 kg."""
+    x, y, v, w = sympy.symbols("x y v w")
+    return LagrangeModel("train", {x: v, y: w}, {(0, 0): 1, (1, 1): 1}, forces, labels=UNIT)
+
+
+def test_what_the_sparse_search_does_not_find_is_left_to_the_general_one(lowered: Callable[[], None]) -> None:
+    """Cars that slow each other down rest anywhere; with a force of 2 they cruise at v = 2, and never rest."""
+    lowered()
+    x, y, v, w = sympy.symbols("x y v w")
+    resting = train(w - 2 * v, v - w)
+    assert resting.sparse_equations() is not None
+    point = fl.trim(resting, guess={"x": 0.5, "v": 0.3})
+    np.testing.assert_allclose(point.states, [0.5, 0.0, 0.0, 0.0], atol=1e-12)
+    assert {d.name for d in point.report.free_directions} == {"x", "y"}
+    driven = train(2 - v, v - w)
+    np.testing.assert_allclose(fl.trim(driven, steady=["x", "y"]).states[2:], [2.0, 2.0], rtol=1e-12)
+    for nowhere in (driven, train(-1 - x**2 - v, -y - w)):
+        with pytest.raises(fl.NumericalError, match="no equilibrium was found"):
+            fl.trim(nowhere)
+
+
+def test_inputs_of_a_large_model_may_be_free(lowered: Callable[[], None]) -> None:
+    """A spring that F pulls: x = F, and neither is zero near x = 1."""
+    lowered()
+    x, y, v, w, F = sympy.symbols("x y v w F")
+    masses = LagrangeModel("masses", {x: v, y: w}, {(0, 0): 1, (1, 1): 1}, [F - x, -y], inputs=["F"], labels=UNIT)
+    point = fl.trim(masses, free=["F"], guess={"x": 1.0})
+    assert point.states[0] == pytest.approx(point.inputs[0], rel=1e-12)
+    assert point.states[0] > 0.1
+
+
 def test_other_coordinates_may_be_named_or_left_to_the_elimination(linkage: LagrangeModel) -> None:
     point = fl.operating_point(linkage)
     expected = fl.linearize(linkage, point).eigenvalues()
