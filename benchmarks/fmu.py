@@ -24,8 +24,8 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.tables import show
+from fmilin.fmi.platforms import fmi2_folders, library_suffix
 from fmilin.fmi.read import FmuModel, read_description
-from fmilin.fmi.read.platforms import fmi2_folders, library_suffix
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.sandbox.watchdog import Note, write_to
 from fmilin.native.systems import four_bar

@@ -17,8 +17,8 @@ from benchmarks.tables import show
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import kept_states
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.kinematics import coordinate_rates
 from fmilin.native.mechanism.linear import Choice, matrices
+from fmilin.native.mechanism.recursions import coordinate_rates
 from tests.native.mechanism.recursion import articulated_body
 
 SYSTEMS = (

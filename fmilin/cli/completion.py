@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import write_atomically
 
 __all__ = ["SHELLS", "VARIABLE", "completion_option", "install"]
 

@@ -93,7 +93,7 @@ def _on(model: Any, point: Any) -> Any:
 
 
 def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
-    from fmilin.ground.atomic import write_atomically
+    from fmilin.ground.files import write_atomically
     from fmilin.output.export.registry import dumps
 
     runner.restore_directory()

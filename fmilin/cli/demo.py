@@ -13,8 +13,8 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linearize import deliver, linear_model
 from fmilin.cli.options import DEBUG
 from fmilin.cli.request import Request
-from fmilin.ground.atomic import check_writable
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import check_writable
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel

@@ -31,7 +31,7 @@ def _platforms(text: str | None, option: str) -> tuple[str, ...]:
     """Return the platforms that were asked for; none means this machine."""
     asked = tuple(names(text, option) or ())
     if asked:
-        from fmilin.fmi.write.platforms import machines
+        from fmilin.fmi.platforms import machines
 
         machines(asked)  # refuses what is unknown or named twice
     return asked

@@ -23,10 +23,9 @@ import click
 from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.cli.terminations import Terminated, termination_raises
-from fmilin.ground.atomic import write_all
 from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError
+from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
 from fmilin.ground.sandbox.isolation import Limits, can_isolate, in_a_child
-from fmilin.ground.temporary import remove_leftovers, temporary_file, temporary_place
 
 __all__ = ["Job", "JobRunner", "failure", "work"]
 
@@ -58,7 +57,7 @@ class JobRunner:
     results: TextIO  # what is written here goes to standard output when the job has ended
     borrowed: list[Closable] = field(default_factory=list)  # what is closed at the end
     home: Path | None = None  # the working directory at the beginning
-    # where the instances of an FMU's code live; see :class:`~fmilin.fmi.read.options.FmuOptions`
+    # where the instances of an FMU's code live; see :class:`~fmilin.fmi.read.archive.FmuOptions`
     instances: str = "shared"
     _files: dict[Path, bytes] = field(default_factory=dict)
     _said: list[str] = field(default_factory=list)

@@ -12,7 +12,7 @@ from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.cli.request import Request
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
     from fmilin.model.interface import Model
 
 __all__ = ["open_model"]
@@ -65,6 +65,6 @@ def _fmu_options(request: Request, runner: JobRunner) -> FmuOptions | None:
     lifted = request.stepping is not None and request.stepping.lifted
     if not lifted and runner.instances == "shared":
         return request.fmu
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
 
     return replace(request.fmu or FmuOptions(), sampled=lifted, instances=runner.instances)

@@ -18,13 +18,13 @@ from click.shell_completion import CompletionItem
 
 from fmilin.cli.files import NewFile, require_apart
 from fmilin.cli.job_runner import Job, work
-from fmilin.ground.atomic import check_writable
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import check_writable
 from fmilin.ground.sandbox.isolation import Limits
 from fmilin.output.export.registry import check_output
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
 
 __all__ = [
     "DEBUG",
@@ -397,7 +397,7 @@ def fmu(
     """Return how an FMU is opened; None as usual."""
     if unpack_limit is None and solver_tolerance is None and not compile_sources:
         return None
-    from fmilin.fmi.read.options import GIB, FmuOptions
+    from fmilin.fmi.read.archive import GIB, FmuOptions
 
     options = FmuOptions(compile_sources=compile_sources)
     if unpack_limit is not None:

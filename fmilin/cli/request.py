@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from fmilin.cli.wishes import Wishes
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
     from fmilin.model.stepping import Stepping
 
 __all__ = ["Request"]

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from fmilin.ground.sandbox.channel import high
-from fmilin.ground.sandbox.descriptors import close_all_but
+from fmilin.ground.sandbox.channel import close_all_but, high
 
 __all__ = [
     "OwnStderr",

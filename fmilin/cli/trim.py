@@ -111,7 +111,7 @@ def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
         return []
     if len(wishes.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
-    from fmilin.ground.atomic import check_writable
+    from fmilin.ground.files import check_writable
     from fmilin.model.point_files import check_point_file
 
     for path in paths:

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fmilin.connected.feedthrough import depends_at_once, input_slopes
 from fmilin.connected.loops import LoopSolver, require_solvable
-from fmilin.connected.members import Members, Part
+from fmilin.connected.members import Members, Part, Settled, Visits, Wires
 from fmilin.connected.names import in_member
 from fmilin.connected.plan import Indices, Step, planned
 from fmilin.connected.slopes import Jacobians, MemberSlopes
-from fmilin.connected.visits import Settled, Visits
-from fmilin.connected.wires import Wires
+from fmilin.connected.structure import depends_at_once, input_slopes
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED

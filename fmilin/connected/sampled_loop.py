@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fmilin.connected.connect import system_of
 from fmilin.connected.cosimulation import Cosimulation, Master, Member
-from fmilin.connected.declaration import Feed, Link, Wanted
-from fmilin.connected.hybrid import system_of
+from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted
 from fmilin.connected.linear_member import from_linear
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
-from fmilin.connected.units import NO_CHANGE
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel, Point

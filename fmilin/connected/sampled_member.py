@@ -1,24 +1,181 @@
-"""Sampled linear regulators as members.
+"""Regulators that read their inputs every so often and hold their outputs meanwhile: events in time, no states.
 
-    y_k = g0 + C (x_k - x0) + D (e_k - u0),  x_(k+1) = x0 + f0 + A (x_k - x0) + B (e_k - u0),
+    y_k = g0 + C (x_k - x0) + D (e_k - u0),  x_(k+1) = x0 + f0 + A (x_k - x0) + B (e_k - u0)
 
-with e_k read at t_k and y_k held until t_(k+1). In a simulation they are events in time; the linear model of a plant
-with one of them is discrete, :func:`fmilin.sampled_loop`.
+is a sampled linear one, with e_k read at t_k and y_k held until t_(k+1). The linear model of a plant with one of them
+is discrete, :func:`fmilin.sampled_loop`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Protocol, Self
 
 import numpy as np
 
-from fmilin.connected.held_member import Actuator, HeldMember, Schedule, _Mode
+from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
+from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.model.events import Hybrid, Passage
+from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 
-__all__ = ["LinearLaw", "SampledMember"]
+__all__ = ["Actuator", "HeldMember", "Law", "LinearLaw", "SampledMember", "Schedule"]
+
+
+SOON = 1e-9
+"""The first sample, in sample times after the start: what is due at the start itself is not passed as an event."""
+TOGETHER = 1e-6
+"""Times closer than this, in sample times, are the same."""
+
+
+class Law(Protocol):
+    """What a regulator computes at its samples."""
+
+    def restart(self) -> None:
+        """Go back to before the first sample."""
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Return the outputs that the inputs ``read`` at t ask for."""
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Be told what the actuators make of the answer: the answer itself, or its limits."""
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """What lies between a regulator and the plant."""
+
+    lower: FloatArray | None = None  # (outputs,), limits
+    upper: FloatArray | None = None  # (outputs,), limits
+    delay: float = 0.0  # from a sample to its effect, in seconds
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When samples are taken: every ``step`` seconds from ``start``."""
+
+    step: float
+    start: float = 0.0
+
+
+@dataclass
+class _Mode:
+    """What is kept from one sample to the next; shared by all views."""
+
+    held: FloatArray
+    samples: int = 0
+    coming: list[tuple[float, FloatArray]] = field(default_factory=list)
+
+
+class HeldMember(Model, Hybrid):
+    """A law between its samples: no continuous states, outputs held.
+
+    ``inputs``, ``outputs``: outputs hold their start values until the first sample. ``shown``: which outputs this view
+    has.
+    """
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        law: Law,
+        schedule: Schedule,
+        inputs: Signals,
+        outputs: Signals,
+        *,
+        actuator: Actuator | None = None,
+        shown: Sequence[int] | None = None,
+        mode: _Mode | None = None,
+    ) -> None:
+        self.info, self.law, self.schedule = info, law, schedule
+        self.actuator = Actuator() if actuator is None else actuator
+        self.states, self.inputs, self._every = Signals(), inputs, outputs
+        self._shown = list(range(len(outputs)) if shown is None else shown)
+        self.outputs = outputs.select(self._shown)
+        self.constraints = Constraints((), self.states, self.inputs)
+        self.start = OperatingPoint(schedule.start, np.empty(0), inputs.starts)
+        self.copies = MappingProxyType({})
+        self.structure = np.zeros((len(self.outputs), len(inputs)), dtype=bool)
+        self._mode = mode or _Mode(outputs.starts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say that outputs are held."""
+        return (
+            f"It is sampled every {self.schedule.step:g} s, and its outputs are held in this linear model: "
+            "fl.sampled_loop(system) is the closed loop from sample to sample.",
+        )
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return the outputs that are held."""
+        del t, x, u
+        return Evaluation(np.empty(0), self._mode.held[self._shown], np.empty(0))
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
+        """Return zeros: what is held follows nothing."""
+        del t, x, u, du
+        k = dx.shape[1]
+        return Evaluation(np.zeros((0, k)), np.zeros((len(self.outputs), k)), np.zeros((0, k)))
+
+    def discrete_states(self) -> Mapping[str, str]:
+        """Return the outputs, by name."""
+        return {s.name: f"{v:.6g}" for s, v in zip(self._every, self._mode.held, strict=True)}
+
+    def restart(self) -> None:
+        """Go back to before the first sample."""
+        self.law.restart()
+        mode = self._mode
+        mode.held, mode.samples, mode.coming = self._every.starts, 0, []
+
+    def next_event_time(self) -> float:
+        """Return when the next sample is taken, or an earlier one takes effect."""
+        coming = self._mode.coming
+        return min(self._next_sample(), coming[0][0]) if coming else self._next_sample()
+
+    def _next_sample(self) -> float:
+        return self.schedule.start + self.schedule.step * (self._mode.samples or SOON)
+
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Take a sample if one is due, and let take effect what is."""
+        mode, near = self._mode, TOGETHER * self.schedule.step
+        if abs(t - self._next_sample()) <= near:
+            asked = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._every))
+            given = np.clip(asked, self.actuator.lower, self.actuator.upper)
+            self.law.applied(given)
+            mode.coming.append((t + self.actuator.delay, given))
+            mode.samples += 1
+        while mode.coming and mode.coming[0][0] <= t + near:
+            mode.held = mode.coming.pop(0)[1]
+        return Passage(x)
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the same regulator with chosen outputs; it needs all its inputs."""
+        if inputs is not None and list(inputs) != list(self.inputs.names):
+            raise UsageError(f"The sampled regulator '{self.info.name}' takes all its inputs.")
+        if outputs is None:
+            return self
+        what = f"an output of '{self.info.name}'"
+        return self._view([self._every.index_of(name, what) for name in outputs])
+
+    def _view(self, shown: Sequence[int]) -> Self:
+        return type(self)(
+            self.info,
+            self.law,
+            self.schedule,
+            self.inputs,
+            self._every,
+            actuator=self.actuator,
+            shown=shown,
+            mode=self._mode,
+        )
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same: it has no states that constraints could be about."""
+        if constraints:
+            raise UsageError(f"The sampled regulator '{self.info.name}' has no continuous states to constrain.")
+        return self
 
 
 class LinearLaw:

@@ -1,4 +1,4 @@
-"""Which derivatives and outputs of a connected system may depend on which states and inputs."""
+"""What depends on what in a connected system: a member's outputs on its inputs at once, and the whole through wires."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fmilin.connected.members import Members
-from fmilin.connected.wires import Wires
+from fmilin.connected.members import Members, Wires
+from fmilin.connected.names import in_member
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.interface import Model
 
-__all__ = ["structure_of"]
+__all__ = ["depends_at_once", "input_slopes", "structure_of"]
 
 
 def structure_of(
@@ -52,3 +55,72 @@ def _pattern(matrix: Any) -> Any:
     found.eliminate_zeros()
     found.data[:] = 1.0
     return found
+
+
+LOOKS = 3
+BESIDE = 0.1
+"""How far from the start the second and third look are, in sizes of states and inputs."""
+STEP = 2.0**-20
+"""Of differences along inputs, in their sizes: they steer Newton's method and nothing else."""
+
+
+def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
+    """Return which outputs depend on which inputs without delay, shape (ny, nu).
+
+    As declared; else as exact slopes show it at the start and beside it. Where there are neither: all of them. A wrong
+    answer costs visits, no digits: what is missing shows when the system settles.
+    """
+    n = len(model.states)
+    if model.structure is not None:
+        found = model.structure[n:, n:].copy()
+    else:
+        with in_member(name):
+            found = _seen(model)
+    for row, copy in model.copies.items():
+        found[row] = False
+        if copy.kind == "input":
+            found[row, copy.index] = True
+    return found
+
+
+def _seen(model: Model) -> NDArray[np.bool_]:
+    k, start = len(model.inputs), model.start
+    found = np.zeros((len(model.outputs), k), dtype=bool)
+    if not found.size:
+        return found
+    random, looks = np.random.default_rng(2027), 0
+    for look in range(LOOKS):
+        x, u = (
+            values + (BESIDE * random.uniform(-1, 1, len(values)) * signals.scales(values) if look else 0.0)
+            for values, signals in ((start.states, model.states), (start.inputs, model.inputs))
+        )
+        try:
+            D = model.products(start.time, x, u, np.zeros((len(x), k)), np.eye(k))
+        except FmilinError:
+            continue
+        if D is None:
+            break
+        looks += 1
+        found |= ~(D.outputs == 0.0)
+    return found if looks else np.ones_like(found)
+
+
+def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns: NDArray[np.intp]) -> FloatArray:
+    """Return D along some inputs, shape (ny, columns): exact where the model has it, else by forward differences."""
+    t, x, u = at
+    du = np.zeros((len(u), len(columns)))
+    du[columns, np.arange(len(columns))] = 1.0
+    found = model.products(t, x, u, np.zeros((len(x), len(columns))), du)
+    if found is not None and np.isfinite(found.outputs).all():
+        return found.outputs
+    base, sizes = model.evaluate(t, x, u).outputs, _sizes(model.inputs, u)
+    slopes = np.empty((len(base), len(columns)))
+    for j, column in enumerate(columns):
+        moved = u.copy()
+        moved[column] += STEP * sizes[column]
+        slopes[:, j] = (model.evaluate(t, x, moved).outputs - base) / (moved[column] - u[column])
+    return slopes
+
+
+def _sizes(inputs: Signals, u: FloatArray) -> FloatArray:
+    return inputs.scales(u)

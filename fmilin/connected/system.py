@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fmilin.connected.coupling import Coupling
-from fmilin.connected.declaration import Feed, Link, Wanted, outputs_of, signal_of
+from fmilin.connected.declaration import Affine, Feed, Link, Wanted, outputs_of, signal_of
 from fmilin.connected.linear_member import LinearMember
 from fmilin.connected.loops import listed
-from fmilin.connected.members import Part
+from fmilin.connected.members import Part, Wires
 from fmilin.connected.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
 from fmilin.connected.structure import structure_of
-from fmilin.connected.units import Affine
-from fmilin.connected.wires import Wires
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints

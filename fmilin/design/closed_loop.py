@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.connected.connect import connect
-from fmilin.connected.held_member import Actuator, HeldMember, Law, Schedule
+from fmilin.connected.sampled_member import Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals

@@ -18,10 +18,9 @@ from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import Tracks, tracked
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
-from fmilin.ground.shown import html_of, text_of
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import EQUILIBRIUM
-from fmilin.ground.verbs import perform
+from fmilin.ground.verbs import html_of, perform, text_of
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 

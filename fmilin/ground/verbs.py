@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
-__all__ = ["done_by", "hand_in", "perform"]
+__all__ = ["done_by", "hand_in", "html_of", "perform", "text_of"]
+
 
 Result = TypeVar("Result")
 
@@ -34,3 +35,13 @@ def perform(verb: str, /, *arguments: Any, **options: Any) -> Result:  # type: i
     """Do a verb; the result has the type that the caller declares, as a test makes sure."""
     result: Result = done_by(verb)(*arguments, **options)
     return result
+
+
+def text_of(thing: object) -> str:
+    """Return what ``repr`` shows of a result: at most 40 lines."""
+    return perform("text_of", thing)
+
+
+def html_of(thing: object) -> str:
+    """Return what a notebook shows of it."""
+    return perform("html_of", thing)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.remarks import Remark
-from fmilin.ground.shown import html_of, text_of
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import perform
+from fmilin.ground.verbs import html_of, perform, text_of
 from fmilin.model.interface import ModelInfo
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fmilin.ground.remarks import Remark
-from fmilin.ground.shown import html_of, text_of
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import perform
+from fmilin.ground.verbs import html_of, perform, text_of
 from fmilin.model.interface import ModelInfo
 
 if TYPE_CHECKING:

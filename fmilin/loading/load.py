@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.fmi.read.process import absolute, process_state
 from fmilin.ground.errors import (
     ConstraintError,
     UnknownNameError,
     UsageError,
     nearest_names,
 )
-from fmilin.ground.sandbox.process_state import absolute, process_state
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.model.constraints.declared import Constraint
@@ -22,8 +22,7 @@ from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import Model, OperatingPoint
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.archive import FmuFile
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuFile, FmuOptions
     from fmilin.model.constraints.file import ConstraintsFile
     from fmilin.model.point_files import SavedPoint
 
@@ -205,7 +204,7 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
         for departure in fmu.departures():
             logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
     if stepped:
-        from fmilin.fmi.read.cosimulation.model import open_stepped_fmu
+        from fmilin.fmi.read.stepped_model import open_stepped_fmu
     return (open_stepped_fmu if stepped else open_fmu)(
         fmu,
         parameters=request.parameters,

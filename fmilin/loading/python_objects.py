@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fmilin.fmi.read.process import absolute
 from fmilin.ground.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
-from fmilin.ground.sandbox.process_state import absolute
 from fmilin.model.interface import Model
 
 __all__ = ["model_in_python", "names_python", "python_object"]

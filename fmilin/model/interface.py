@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.shown import html_of, text_of
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import html_of, text_of
 from fmilin.model.constraints.declared import Constraint, Constraints
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.ground.remarks import Remark
-from fmilin.ground.shown import html_of, text_of
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import html_of, text_of
 from fmilin.model.interface import OperatingPoint
 
 __all__ = ["FreeDirection", "TrimReport", "TrimmedPoint"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import fmpy
 import pytest
 
-from fmilin.fmi.read.platforms import fmi2_folders, library_suffix
+from fmilin.fmi.platforms import fmi2_folders, library_suffix
 from tests.cli.conftest import Run
 from tests.fmus import make
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.native.mechanism.toml_text import toml_text
 from fmilin.native.systems import four_bar_mechanism, loader
 from tests.cli.conftest import Run
 from tests.native.mechanism.test_urdf_in_the_wild import PENDULUM
+from tests.native.mechanism.toml_text import toml_text
 
 TREE = """\
 <robot name="arm">

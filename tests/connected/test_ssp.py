@@ -228,10 +228,7 @@ CASES = [
         [connection("one.px", "two.F", INVERTED)],
         "line 12: the connection maps values of 'one.px', which is a real number, by a table",
     ),
-    (
-        [connection("one.px", "two.F", "<ssc:OddTransformation/>")],
-        "line 12: a OddTransformation is not known",
-    ),
+    ([connection("one.px", "two.F", "<ssc:OddTransformation/>")], "line 12: a OddTransformation is not known"),
     (
         [connection("one.px", "two.F", '<ssc:LinearTransformation factor="big"/>')],
         "line 12: factor='big' of .* is no finite",
@@ -290,7 +287,7 @@ def test_an_archive_is_unpacked_as_safely_as_an_fmu(tmp_path: Path) -> None:
     path = ssp(tmp_path / "s.ssp", system("root", [oscillator_component("one")], []), {**files(), "../evil": "x"})
     with pytest.raises(fl.ModelError, match=r"'\.\./evil' leads out of the archive\. An SSP file has no need"):
         fl.load(path)
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
 
     path = ssp(
         tmp_path / "b.ssp", system("root", [oscillator_component("one")], []), {**files(), "resources/big": "0" * 10**6}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.fmi.read.platforms import fmi2_folders, fmi3_folders, library_suffix
+from fmilin.fmi.platforms import fmi2_folders, fmi3_folders, library_suffix
 from tests.shared import shared
 
 HERE = Path(__file__).parent

@@ -38,7 +38,7 @@ def declared() -> list[Declared]:
     verbs = []
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        if "perform(" not in text or path.name == "verbs.py":
+        if "perform(" not in text:
             continue
         for function in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)):
             calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and ast.unparse(n.func) == "perform")

@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.native.mechanism.drives import Actuator, Tendon
+from fmilin.native.mechanism.elements import Actuator, Tendon
 from fmilin.native.mechanism.placement import Placement
 from fmilin_mujoco.names import ACTUATOR, TENDON, joint_name, name_of
 from fmilin_mujoco.not_understood import NotUnderstoodError

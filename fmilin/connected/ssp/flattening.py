@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fmilin.connected.ssp.elements import Component, Connector, Structure, System, Value, Wire
+from fmilin.connected.declaration import AbsoluteUnit, Affine, conversion
+from fmilin.connected.ssp.reading import Component, Connector, Structure, System, Value, Wire
 from fmilin.connected.ssp.xml import INTEGERS
-from fmilin.connected.units import AbsoluteUnit, Affine, conversion
 from fmilin.ground.errors import ModelError
 
 __all__ = ["Flat", "Node", "Placed", "flattened", "named"]
@@ -179,7 +179,7 @@ def _bind(flat: Flat, path: str, owner: System | Component, units: Mapping[str, 
 
 
 def _mapped(binding: object) -> Iterator[tuple[str, Value, str]]:
-    from fmilin.connected.ssp.elements import Binding
+    from fmilin.connected.ssp.reading import Binding
 
     assert isinstance(binding, Binding)  # noqa: S101 - for the reader of types
     if binding.mapping is None:

@@ -10,22 +10,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmilin.connected.connect import member_of
-from fmilin.connected.hybrid import system_of
+from fmilin.connected.connect import member_of, system_of
+from fmilin.connected.declaration import Affine, conversion
 from fmilin.connected.names import in_member
-from fmilin.connected.ssp.elements import Component, Structure, Value
 from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
-from fmilin.connected.ssp.held import HeldValues, in_order
-from fmilin.connected.ssp.reading import read_structure
-from fmilin.connected.ssp.wiring import declaration_of
+from fmilin.connected.ssp.reading import Component, Structure, Value, read_structure
+from fmilin.connected.ssp.wiring import HeldValues, declaration_of, in_order
 from fmilin.connected.system import ConnectedModel
-from fmilin.connected.units import Affine, conversion
 from fmilin.fmi.read.archive import FmuFile, read_description
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
 
 __all__ = ["DEFAULT", "SspFile", "is_ssp", "open_ssp"]
 
@@ -196,11 +193,7 @@ class _as_ssp:  # noqa: N801 - reads like a statement
 
 
 def open_ssp(
-    path: Path,
-    load: Opener,
-    *,
-    settings: Mapping[str, Value] | None = None,
-    options: FmuOptions | None = None,
+    path: Path, load: Opener, *, settings: Mapping[str, Value] | None = None, options: FmuOptions | None = None
 ) -> ConnectedModel:
     """Return the system of an SSP file as a model.
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from fmilin.connected.units import AbsoluteUnit, Affine
+from fmilin.connected.declaration import AbsoluteUnit, Affine
 from fmilin.fmi.write.units import BASE_UNITS
 from fmilin.ground.errors import ModelError
 

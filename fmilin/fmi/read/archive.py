@@ -10,17 +10,40 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.options import GIB, FmuOptions
+from fmilin.fmi.read.process import absolute
 from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.ground.errors import ModelError, missing_file
-from fmilin.ground.sandbox.process_state import absolute
-from fmilin.ground.temporary import new_folder
+from fmilin.ground.files import new_folder
+from fmilin.ground.tolerances import SOLVER_TOLERANCE
 
-__all__ = ["FmuFile", "read_description"]
+__all__ = ["FmuFile", "FmuOptions", "read_description"]
+
+
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class FmuOptions:
+    """How an FMU is opened."""
+
+    # that its files may take when they are unpacked; the model description alone a quarter of it
+    most_bytes: float = 4 * GIB
+    # whether C sources inside may be compiled with this machine's compiler when there is no binary for it
+    compile_sources: bool = False
+    # whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period
+    sampled: bool = False
+    # where the instances of its code live that are made one after the other: in one loaded library; in one each; or a
+    # single one, of which a copy of the process is made for every run. The command line begins with the first, or the
+    # second where the FMU says that it can be instantiated only once, and goes on when that crashes
+    instances: str = "shared"
+    # relative tolerance that the solver inside a co-simulation FMU is asked for; None: its own
+    solver_tolerance: float | None = SOLVER_TOLERANCE
+
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
 MOST_MEMBERS = 50_000

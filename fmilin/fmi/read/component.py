@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fmilin.fmi.platforms import c_library
 from fmilin.fmi.read.log import LogSink
-from fmilin.fmi.read.platforms import c_library
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.sandbox import watchdog
 

@@ -11,13 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fmilin.fmi.read.buffers import Buffers, Group, Visit, pointer_to
+from fmilin.fmi.platforms import library_in
+from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit, pointer_to
 from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.log import LogSink, logger
-from fmilin.fmi.read.platforms import library_in
 from fmilin.fmi.read.settings import Setting
-from fmilin.fmi.read.variable_access import VariableAccess
 from fmilin.ground.errors import AnotherInstanceError, ModelError
 from fmilin.ground.sandbox import watchdog
 from fmilin.ground.signals import FloatArray

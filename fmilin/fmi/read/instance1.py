@@ -1,7 +1,7 @@
-"""FMI 1.0: model exchange, and what co-simulation shares with it.
+"""FMI 1.0: instances for model exchange and for co-simulation.
 
 The functions bear the name of the model (``pendulum_fmiGetReal``), there is no initialization mode, and the states
-are known to the code alone.
+are known to the code alone. In co-simulation no state is visible, and none can be saved.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import Group, pointer_to
 from fmilin.fmi.read.component import Call, Component
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
-from fmilin.fmi.read.platforms import fmi2_folders
 from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.fmi.read.xml1 import with_states
 
-__all__ = ["Instance1", "Version1"]
+__all__ = ["Instance1", "SteppedInstance1", "Version1"]
+
 
 _UNDEFINED = 2**32 - 1  # fmiUndefinedValueReference: a state that is no variable
 
@@ -157,3 +159,38 @@ class Instance1(Version1):
             return None  # a model without states that refuses to be asked for them
         beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
         return declared + beyond if beyond else None
+
+
+_WITHOUT_LIMIT = 0.0  # milliseconds that the FMU may wait for its tool
+
+
+class SteppedInstance1(SteppedInstance, Version1):
+    """One instance of an FMI 1.0 FMU for co-simulation."""
+
+    save_function = restore_function = free_function = save_flag = ""
+    frees_with = "FreeSlaveInstance"
+
+    # ------------------------------------------------------------------ details
+
+    def _instantiate(self) -> bool:
+        d = self.description
+        texts = (d.model_name, d.token, self._folder.as_uri(), "application/x-fmu-sharedlibrary")
+        not_visible_or_interactive = self.truth(0), self.truth(0)
+        limit = ctypes.c_double(_WITHOUT_LIMIT)
+        return self._made("InstantiateSlave", *(t.encode() for t in texts), limit, *not_visible_or_interactive)
+
+    def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
+        for setting in settings:
+            self._apply(setting)
+        self.component.call("InitializeSlave", ctypes.c_double(time), self.truth(0), ctypes.c_double(0.0))
+
+    def _terminate(self) -> None:
+        self.component.call("TerminateSlave")
+
+    def _do_step(self, time: float, step: float) -> None:
+        new_step = self.truth(1)
+        self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), new_step),))
+
+    def _iterate(self) -> Event:
+        """Answer that nothing happens: events are the FMU's own affair."""
+        return Event(again=False, terminate=False, next_time=None)

@@ -1,4 +1,4 @@
-"""FMI 2.0 model exchange."""
+"""FMI 2.0: instances for model exchange and for co-simulation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
-from fmilin.fmi.read.platforms import fmi2_folders
 from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.stepped_instance import SteppedInstance
 
-__all__ = ["Instance2"]
+__all__ = ["Instance2", "SteppedInstance2"]
 
 
 class _EventInfo(ctypes.Structure):
@@ -115,3 +116,18 @@ class Instance2(Instance):
         if declared:
             raise failure
         return None  # a model without states that refuses to be asked for them: nothing is missing
+
+
+class SteppedInstance2(SteppedInstance, Instance2):
+    """One instance of an FMI 2.0 FMU for co-simulation."""
+
+    save_function, restore_function, free_function = "GetFMUstate", "SetFMUstate", "FreeFMUstate"
+    save_flag = "canGetAndSetFMUstate"
+    interface = 1
+    """fmi2CoSimulation."""
+
+    def _do_step(self, time: float, step: float) -> None:
+        # ``noSetFMUStatePriorToCurrentPoint``: no step is taken back. Told otherwise, some FMUs save and go back at
+        # every step. That a run starts anew from a saved state is no rollback.
+        forgets = self.truth(1)
+        self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), forgets),))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from fmilin.fmi.read.platforms import c_library, fmpy_folder, logger_library
+from fmilin.fmi.platforms import c_library, fmpy_folder, logger_library
 from fmilin.ground.sandbox.watchdog import say
 
 __all__ = ["Callbacks", "LogSink", "callbacks", "deliver", "logger"]
@@ -91,12 +91,7 @@ _Log = ctypes.CFUNCTYPE(None, _pointer, _text, ctypes.c_int, _text, _text)
 class Callbacks(ctypes.Structure):
     """The struct fmiCallbackFunctions of FMI 1.0; that of FMI 2.0 begins with the same fields."""
 
-    _fields_ = (
-        ("logger", _Log),
-        ("allocate", _pointer),
-        ("free", _pointer),
-        ("step_finished", _pointer),
-    )
+    _fields_ = (("logger", _Log), ("allocate", _pointer), ("free", _pointer), ("step_finished", _pointer))
 
 
 C = TypeVar("C", bound=Callbacks)

@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.discrete_states import discrete_values
 from fmilin.fmi.read.layout import Layout, Scalar
-from fmilin.fmi.read.parameters import ParameterValues, changed_parameters
-from fmilin.fmi.read.residuals import Residuals
 from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value
 from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.tuning import is_parameter, require_tunable
+from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmilin.fmi.read.platforms import fmpy_folder
+from fmilin.fmi.platforms import fmpy_folder
 
 __all__ = ["problems"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
-from fmilin.ground.temporary import temporary_folder
+from fmilin.ground.files import temporary_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

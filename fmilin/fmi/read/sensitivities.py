@@ -17,8 +17,7 @@ from fmilin.fmi.read.buffers import Buffers, Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.session import Session
-from fmilin.fmi.read.structure import declared_structure
-from fmilin.fmi.read.together import FEWEST, Together
+from fmilin.fmi.read.structure import FEWEST, Together, declared_structure
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 

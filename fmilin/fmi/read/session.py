@@ -17,7 +17,7 @@ from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Layout, Scalar
-from fmilin.fmi.read.library_choice import class_of_instances, must_be_compiled, unexpected_library
+from fmilin.fmi.read.library import class_of_instances, must_be_compiled, unexpected_library
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.refusals import Refusals
@@ -80,7 +80,7 @@ class Session:
         (self._folder / "resources").mkdir(exist_ok=True)  # the path is handed over even when there are none
         try:
             if compiles:
-                from fmilin.fmi.read.sources import compile_sources
+                from fmilin.fmi.read.library import compile_sources
 
                 self.notes.append(compile_sources(self._folder, description, kind.binaries[0]))
             with undisturbed_process():

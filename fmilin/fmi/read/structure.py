@@ -1,16 +1,28 @@
-"""Which derivatives and outputs depend on which states and inputs, as the model description declares it."""
+"""The declared structure: which derivatives and outputs depend on which states and inputs, and what may share a call.
+
+Several knowns share a directional derivative where the description says that no unknown depends on two of them. A row
+that depends on nearly all knowns (an output that sums them up) would leave no two together: where the FMU gives adjoint
+derivatives, such rows cost one call each. Both are put to the test by the product along one direction through all
+columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.fmi.read.description import Unknown
+from fmilin.fmi.read.buffers import Group, pointer_to
+from fmilin.fmi.read.component import Call
+from fmilin.fmi.read.description import Unknown, Variable
 from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import COLUMNS_AGREE
+from fmilin.numerics.differences.coloring import column_groups
 
-__all__ = ["declared_structure"]
+__all__ = ["FEWEST", "Together", "declared_structure"]
 
 
 _LARGEST = 50_000_000
@@ -56,3 +68,80 @@ def _row(layout: Layout, unknown: Unknown, columns: dict[tuple[int, int], list[i
     known = {s.key for v in unknown.dependencies or () if v.is_float for s in layout.scalars(v)}
     row[[i for key in known for i in columns.get(key, ())]] = True
     return row
+
+
+FEWEST = 16
+"""Knowns from which it is worth while."""
+
+FULL = 10
+"""A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for."""
+
+Product = Callable[[Group, Group, ctypes.c_void_p], Call]
+
+
+class Together:
+    """Groups of knowns and rows of their own, and the calls that ask for each.
+
+    ``unknowns``: where there are adjoint derivatives, one for each row of the pattern. ``pattern`` (rows, columns): the
+    declared structure: a claim, which :meth:`is_confirmed` puts to the test.
+    """
+
+    def __init__(
+        self,
+        unknowns: Sequence[Variable],
+        known: Sequence[Variable],
+        pattern: NDArray[np.bool_],
+        directional: Product,
+        adjoint: Product | None = None,
+    ) -> None:
+        self._pattern = pattern
+        self._groups, self._rows = _cheapest(pattern) if adjoint is not None else (column_groups(pattern), [])
+        self._answers = np.zeros((len(self._groups) + 1, len(pattern)))
+        self._adjoint_answers = np.zeros((len(self._rows), len(known)))
+        self._direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(known))
+        seeds = [np.ones(len(group)) for group in self._groups] + [self._direction.copy()]
+        members = [*self._groups, list(range(len(known)))]
+        wanted = Group(unknowns, np.zeros(len(pattern)))
+        seeded = [Group([known[j] for j in m], seed) for m, seed in zip(members, seeds, strict=True)]
+        calls = [
+            directional(wanted, group, pointer_to(answer)) for group, answer in zip(seeded, self._answers, strict=True)
+        ]
+        every, rows = Group(known, np.zeros(len(known))), [Group([unknowns[i]], np.ones(1)) for i in self._rows]
+        if adjoint is not None:
+            along = (adjoint(row, every, pointer_to(a)) for row, a in zip(rows, self._adjoint_answers, strict=True))
+            calls = [*along, *calls]
+        self._calls, self._kept = tuple(calls), (wanted, seeded, every, rows)  # whose addresses the calls hold
+        self._confirmed = False
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls; the last one is the test, as long as it has not been passed."""
+        return self._calls[:-1] if self._confirmed else self._calls
+
+    def pays(self, missing: NDArray[np.bool_]) -> bool:
+        """Whether there are fewer calls than columns that are wanted."""
+        return 2 * len(self.calls) < int(np.count_nonzero(missing))
+
+    def distribute(self, columns: FloatArray) -> None:
+        """Write the answers to ``columns``, shape (columns, rows): each to the column that it depends on."""
+        for group, answer in zip(self._groups, self._answers[:-1], strict=True):
+            columns[group] = np.where(self._pattern[:, group].T, answer, 0.0)
+        columns[:, self._rows] = self._adjoint_answers.T
+
+    def is_confirmed(self, columns: FloatArray) -> bool:
+        """Whether the product along all columns at once is their sum; asked once."""
+        if not self._confirmed:
+            terms = np.abs(columns.T) @ self._direction
+            off = np.abs(columns.T @ self._direction - self._answers[-1])
+            self._confirmed = bool((off <= COLUMNS_AGREE * np.maximum(terms, np.abs(self._answers[-1]))).all())
+        return self._confirmed
+
+
+def _cheapest(pattern: NDArray[np.bool_]) -> tuple[list[list[int]], list[int]]:
+    """Return groups of columns, and the rows beside them: no row, the full ones, or all, whichever needs fewest."""
+    counts = pattern.sum(axis=1)
+    full = np.flatnonzero(counts > FULL + 2 * np.median(counts)).tolist()
+    sparse = pattern.copy()
+    sparse[full] = False
+    ways = [(column_groups(pattern), []), (column_groups(sparse), full), ([], list(range(len(pattern))))]
+    return min(ways, key=lambda way: len(way[0]) + len(way[1]))

@@ -1,16 +1,23 @@
-"""The FMU as a file: a zip archive that depends on its content alone."""
+"""The FMU as a file: identifier and token, the constraints inside, a zip archive that depends on its content alone."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
+import re
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fmilin.ground.atomic import check_writable
+from fmilin.fmi.write.variables import DeclaredConstraint
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import check_writable
+from fmilin.ground.version import __version__
+from fmilin.model.constraints.expressions import name_in_expression
 
-__all__ = ["archive_bytes", "check_destination"]
+__all__ = ["CONSTRAINTS_PATH", "archive_bytes", "check_destination", "constraints_toml", "identifier_like", "token_of"]
+
 
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
@@ -41,3 +48,54 @@ def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ())
             entry.external_attr = (0o100755 if name.startswith("binaries/") else 0o100644) << 16
             archive.writestr(entry, data, compresslevel=6 if len(data) < SMALL else 1)
     return buffer.getvalue()
+
+
+def token_of(parts: Iterable[bytes]) -> str:
+    """Return a GUID that is a fingerprint of the content.
+
+    >>> token_of([b"A", b"B"]) == token_of([b"AB"])
+    False
+    """
+    digest = hashlib.sha256(__version__.encode())
+    for part in parts:
+        digest.update(f"{len(part)}:".encode() + part)
+    h = digest.hexdigest()
+    return f"{{{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}}}"
+
+
+def identifier_like(name: str) -> str:
+    """Return a C identifier that looks like ``name``.
+
+    >>> identifier_like("2 masses")
+    'model_2_masses'
+    """
+    text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "model"
+    return f"model_{text}" if text[0].isdigit() else text
+
+
+CONSTRAINTS_PATH = "extra/org.fmilin/constraints.toml"
+
+
+def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Sequence[str]) -> str:
+    """Return the file's text; empty when there is nothing to say.
+
+    ``independent``: the states that the model's author recommends to keep.
+    """
+    blocks = [_block(c) for c in constraints]
+    if independent:
+        blocks.append(f"[coordinates]\nindependent = [{', '.join(_string(name) for name in independent)}]\n")
+    return "\n".join(blocks)
+
+
+def _block(constraint: DeclaredConstraint) -> str:
+    entries = {"variable": constraint.variable, "level": constraint.level}
+    if constraint.name:
+        entries["name"] = constraint.name
+    if constraint.rate is not None:
+        entries["rate"] = name_in_expression(constraint.rate)
+    return "[[constraint]]\n" + "".join(f"{key} = {_string(value)}\n" for key, value in entries.items())
+
+
+def _string(text: str) -> str:
+    """Return a TOML basic string: JSON's, but DEL is escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,21 +1,47 @@
-"""Shared libraries for the machines of an FMU; those of the linear runtime are kept, whatever the model."""
+"""The C code of FMUs, and shared libraries of it for the machines of an FMU.
+
+Those of the linear runtime are compiled once and then kept, whatever the model.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import struct
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
+from fmilin.fmi.platforms import Machine, fmpy_folder, host
 from fmilin.fmi.write.description import Standard
-from fmilin.fmi.write.platforms import Machine, host
-from fmilin.fmi.write.universal import universal
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.numerics.codegen import cache
 from fmilin.numerics.codegen.compiler import Compiler, compiled_library, find_compiler
 from fmilin.numerics.codegen.zig import zig_command
 
-__all__ = ["compiled", "compiled_for", "linear_library"]
+__all__ = ["compiled", "compiled_for", "linear_library", "runtime_sources", "universal"]
+
+
+_MAGIC = 0xCAFEBABE
+_ALIGNMENT = 14  # 2^14: the pages of Apple's own processors
+
+
+def universal(binaries: Sequence[bytes]) -> bytes:
+    """Return a Mach-O "fat" file with 64-bit Mach-O files in it (Apple's ``mach-o/fat.h``)."""
+    header = struct.pack(">II", _MAGIC, len(binaries))
+    position = _aligned(len(header) + 20 * len(binaries))
+    content = b""
+    for binary in binaries:
+        kind, variant = struct.unpack_from("<II", binary, 4)  # cputype, cpusubtype
+        header += struct.pack(">IIIII", kind, variant, position + len(content), len(binary), _ALIGNMENT)
+        content += binary.ljust(_aligned(len(binary)), b"\0")
+    return header.ljust(position, b"\0") + content
+
+
+def _aligned(size: int) -> int:
+    page = 1 << _ALIGNMENT
+    return -(-size // page) * page
 
 
 def compiled_for(
@@ -101,3 +127,41 @@ def _key(sources: Mapping[str, bytes]) -> str:
     for name in sorted(sources):
         digest.update(f"{len(name)}:{name}{len(sources[name])}:".encode() + sources[name])
     return digest.hexdigest()[:32]
+
+
+Kind = Literal["symbolic", "linear"]
+
+SHARED = ("instance.h", "instance.c", "variables.c", "slopes.c", "steps.c", "saved.c")
+PARTICULAR: Mapping[Kind, tuple[str, ...]] = {
+    "symbolic": ("symbolic.h", "symbolic.c", "integrator.c"),
+    "linear": ("linear.h", "linear.c", "linear_steps.c", "matrix.c", "exponential.c", "resource.c"),
+}
+
+
+def runtime_sources(standard: Standard, kind: Kind) -> dict[str, bytes]:
+    """Return the files of the runtime by name, the standard's own headers included.
+
+    What is particular to one model, and ``identity.h``, is still missing.
+    """
+    runtime = files("fmilin.fmi.write") / "runtime"
+    names = (*SHARED, *PARTICULAR[kind], *standard.runtime)
+    return {name: (runtime / name).read_bytes() for name in names} | _headers(standard)
+
+
+def _headers(standard: Standard) -> dict[str, bytes]:
+    package = fmpy_folder()
+    if package is None:
+        raise ModelError(
+            "The package FMPy, which brings the headers of the FMI standard, is not installed. Install it."
+        )
+    folder = package / "c-code"
+    headers = {}
+    for name in standard.headers:
+        try:
+            headers[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise ModelError(
+                f"The header '{name}' of the FMI standard is missing in the installed package FMPy "
+                f"({error.strerror}). Install FMPy again."
+            ) from None
+    return headers

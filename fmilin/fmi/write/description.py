@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fmilin.fmi.write.platforms import Machine
+from fmilin.fmi.platforms import Machine
 from fmilin.fmi.write.units import BASE_UNITS, base_unit
 from fmilin.fmi.write.variables import ILLEGAL, Variable
 from fmilin.ground.version import __version__

@@ -7,17 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmilin.fmi.write.archive import archive_bytes, check_destination
-from fmilin.fmi.write.binaries import compiled, compiled_for
-from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
+from fmilin.fmi.platforms import machines
+from fmilin.fmi.write.archive import (
+    CONSTRAINTS_PATH,
+    archive_bytes,
+    check_destination,
+    constraints_toml,
+    identifier_like,
+    token_of,
+)
+from fmilin.fmi.write.binaries import compiled, compiled_for, runtime_sources
 from fmilin.fmi.write.description import Description
-from fmilin.fmi.write.identity import identifier_like, token_of
-from fmilin.fmi.write.platforms import machines
-from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.fmi.write.variables import Interface, lay_out
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import write_atomically
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
 from fmilin.model.symbolic_system import SymbolicSystem

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.fmi.write.archive import archive_bytes
-from fmilin.fmi.write.binaries import compiled_for, linear_library
+from fmilin.fmi.platforms import machines
+from fmilin.fmi.write.archive import archive_bytes, identifier_like, token_of
+from fmilin.fmi.write.binaries import compiled_for, linear_library, runtime_sources
 from fmilin.fmi.write.description import Description
-from fmilin.fmi.write.identity import identifier_like, token_of
 from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
-from fmilin.fmi.write.platforms import machines
-from fmilin.fmi.write.sources import runtime_sources
 from fmilin.fmi.write.standards import standard_of
 from fmilin.linear_model.model import LinearModel
 

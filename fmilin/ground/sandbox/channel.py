@@ -1,7 +1,8 @@
 """The way of an answer from a process in which foreign code runs: a pipe that has no descriptor while that code runs.
 
 It lies under a random name in a private folder, and is opened when there is something to say. Each answer begins with
-a word that only the two processes know, its length and a checksum: what anything else writes is noticed.
+a word that only the two processes know, its length and a checksum: what anything else writes is noticed. Inherited
+descriptors, which foreign code must not find either, are closed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Channel", "ChannelError", "high"]
+__all__ = ["Channel", "ChannelError", "close_all_but", "high", "read_nothing"]
+
 
 _WORD = 32
 _HEADER = struct.Struct(f"<{_WORD}sQI")  # the word, the length, the checksum
@@ -85,3 +89,23 @@ class Channel:
         if len(content) > length or zlib.crc32(content) != checksum:
             raise ChannelError
         return content
+
+
+def close_all_but(kept: Collection[int] = ()) -> None:
+    """Close all descriptors but the standard streams and ``kept``."""
+    try:
+        inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
+    except OSError:
+        inherited = list(range(256))
+    for descriptor in inherited:
+        if descriptor > 2 and descriptor not in kept:
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+def read_nothing() -> None:
+    """Let standard input be empty."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    if nothing:
+        os.dup2(nothing, 0)
+        os.close(nothing)

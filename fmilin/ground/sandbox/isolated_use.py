@@ -1,28 +1,35 @@
-"""A model that is opened and used in a child process, from Python: for many points, of which some may crash."""
+"""Functions called in another process: in a child that opens and uses a model, or in a copy of this process.
+
+A child lets many points be asked for, of which some may crash. A copy, foreign code and its memory included, ends with
+the work, and nothing has happened: a way to save and restore the state of code that can do neither, and that does not
+bear a second instance. Threads are not copied. Where foreign code is watched, the copy writes the same note as this
+process.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
+import select
+import signal
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar
 
-from fmilin.ground.errors import FmilinError, ModelError, UsageError
-from fmilin.ground.sandbox.isolation import Limits, can_isolate, in_a_child
+from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
+from fmilin.ground.files import temporary_folder
+from fmilin.ground.sandbox import watchdog
+from fmilin.ground.sandbox.channel import Channel, ChannelError
+from fmilin.ground.sandbox.guard import Ending, fork
+from fmilin.ground.sandbox.isolation import Limits, can_isolate, how_it_ended, in_a_child
 
-__all__ = ["isolated"]
+__all__ = ["in_a_copy", "isolated"]
+
 
 Result = TypeVar("Result")
 
 
-class Closable(Protocol):
-    """What is opened."""
-
-    def close(self) -> None:
-        """Give back."""
-
-
-Opened = TypeVar("Opened", bound=Closable)
+Opened = TypeVar("Opened")
 
 
 def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limits: Limits | None = None) -> Result:
@@ -60,7 +67,7 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
 
     def work(deliver: Callable[[bytes], None]) -> int:
         os.dup2(2, 1)  # what C code prints must not mix with the caller's results
-        opened: Opened | None = None
+        opened: Any = None
         try:
             opened = opener()
             outcome = _packed(use(opened), fine=True)
@@ -71,11 +78,16 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
             opened.close()
         return 0
 
-    fine, found = pickle.loads(in_a_child(work, limits).content)  # noqa: S301 - written by our own child
-    if not fine:
-        raise found
-    result: Result = found
+    result: Result = _unpacked(in_a_child(work, limits).content)
     return result
+
+
+def _unpacked(outcome: bytes) -> Any:
+    """Return what a function has returned in the other process, or raise what it has raised there."""
+    fine, value = pickle.loads(outcome)  # noqa: S301 - written by our own child
+    if not fine:
+        raise value
+    return value
 
 
 def _packed(outcome: object, *, fine: bool) -> bytes:
@@ -89,3 +101,70 @@ def _packed(outcome: object, *, fine: bool) -> bytes:
         kind = ModelError if isinstance(outcome, FmilinError) else RuntimeError
         return pickle.dumps((False, kind(str(outcome))))
     return packed
+
+
+_ROUND = 0.02  # seconds between two checks whether the copy has ended
+
+
+def in_a_copy(work: Callable[[], Result]) -> Result:
+    """Return the result of ``work``, done in a fork of this process."""
+    with temporary_folder() as folder:
+        channel = Channel(folder)
+        try:
+            copy = fork()
+            if not copy:
+                _be_the_copy(work, channel)
+            result: Result = _unpacked(_content(copy, channel))
+        finally:
+            channel.close()
+    return result
+
+
+def _content(copy: int, channel: Channel) -> bytes:
+    """Return what the copy sends, when it has ended; what it has started may live on."""
+    status = None
+    try:
+        while True:
+            select.select([channel], [], [], _ROUND)
+            status = _status(copy, os.WNOHANG)
+            content = channel.receive()
+            if content is not None:
+                break
+            if status is not None:
+                raise ModelCrashError(  # noqa: TRY301 - all errors end the copy
+                    f"The model {how_it_ended(Ending(status, 0))} in a copy of the process."
+                )
+    except BaseException as error:
+        if status is None:
+            with suppress(ProcessLookupError):
+                os.kill(copy, signal.SIGKILL)
+            _status(copy)
+        if isinstance(error, ChannelError):
+            raise ModelCrashError("The model wrote among the results of fmilin, in a copy of the process.") from None
+        raise
+    if status is None:
+        _status(copy)
+    return content
+
+
+def _status(copy: int, options: int = 0) -> int | None:
+    """Return how the copy ended; None when it has not."""
+    try:
+        ended, status = os.waitpid(copy, options)
+    except ChildProcessError:  # a process that ignores its children's ends has none to collect
+        return 0
+    return status if ended else None
+
+
+def _be_the_copy(work: Callable[[], Result], channel: Channel) -> None:
+    """Do the work, send what comes of it, and end at once: nothing that this process holds is given back twice."""
+    with suppress(BaseException):
+        own = os.getpid()
+        channel.close()
+        try:
+            outcome = _packed(work(), fine=True)
+        except BaseException as error:  # noqa: BLE001 - raised again in the process that was copied
+            outcome = _packed(error, fine=False)
+        watchdog.only_here(own)
+        channel.send(outcome)
+    os._exit(0)

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.ground.errors import ModelCrashError
+from fmilin.ground.files import temporary_folder
 from fmilin.ground.sandbox import watchdog
-from fmilin.ground.sandbox.channel import Channel, ChannelError
-from fmilin.ground.sandbox.descriptors import read_nothing
+from fmilin.ground.sandbox.channel import Channel, ChannelError, read_nothing
 from fmilin.ground.sandbox.guard import Ending, Guard
-from fmilin.ground.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import psutil

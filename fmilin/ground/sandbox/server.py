@@ -23,9 +23,9 @@ from typing import Any
 import psutil
 
 from fmilin.ground.errors import ModelCrashError
+from fmilin.ground.files import new_folder
 from fmilin.ground.sandbox import watchdog
-from fmilin.ground.sandbox.channel import high
-from fmilin.ground.sandbox.descriptors import close_all_but, read_nothing
+from fmilin.ground.sandbox.channel import close_all_but, high, read_nothing
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.isolation import (
     UNLOADING_TIME,
@@ -37,7 +37,6 @@ from fmilin.ground.sandbox.isolation import (
     leave_no_core,
     memory_of,
 )
-from fmilin.ground.temporary import new_folder
 
 __all__ = ["Pipe", "Serve", "Server", "serve_standard_streams"]
 

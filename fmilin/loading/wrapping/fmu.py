@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.fmi.write.archive import check_destination
-from fmilin.fmi.write.constraints_toml import CONSTRAINTS_PATH, constraints_toml
-from fmilin.fmi.write.identity import identifier_like
+from fmilin.fmi.write.archive import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.files import temporary_folder, write_atomically
 from fmilin.ground.sandbox.programs import run_program
-from fmilin.ground.temporary import temporary_folder
 from fmilin.loading.adapters import adapter_for
 from fmilin.loading.load import load
 from fmilin.loading.wrapping.names import WRAPPED, residual_name

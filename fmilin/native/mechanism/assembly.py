@@ -10,15 +10,215 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
 
 from fmilin.ground.errors import ConstraintError, UnknownNameError
-from fmilin.ground.tolerances import CLOSED
-from fmilin.native.mechanism.closing import Closing, Floats, Gap
+from fmilin.ground.tolerances import CLOSED, PSEUDO_INVERSE
 from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.parts import Loop
+from fmilin.native.mechanism.placement import Placement
+from fmilin.native.mechanism.recursions import coordinate_columns, positions
+from fmilin.native.mechanism.system import System
 
-__all__ = ["Assembly", "Gap", "assemble", "closed"]
+__all__ = ["Assembly", "Closing", "Gap", "assemble", "closed"]
+
+
+Floats = NDArray[np.float64]
+
+ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one loop is open."""
+
+    loop: str  # the loop, or the wheel that does not touch its plane
+    distance: float  # in m
+    angle: float  # in rad: between axes that should coincide
+
+    def __str__(self) -> str:
+        parts = [f"{self.distance:.4g} m"] if self.distance or not self.angle else []
+        return " and ".join([*parts, f"{self.angle:.4g} rad"] if self.angle else parts)
+
+
+class Closing:
+    """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q).
+
+    ``held``: states that must not change. ``size``: a length that is typical of the mechanism, in m: the unit of
+    displacements of slides and of distances. ``scales`` (n,): ``size`` for slides, 1 for turns. ``free_q``, ``free_v``
+    (n,): 1 for what may change, 0 for what is held. ``iterations``: how many steps were taken.
+    """
+
+    def __init__(self, description: MechanismDescription, held: tuple[str, ...]) -> None:
+        self.description, self.held = description, held
+        self.system = system = System(description)
+        self.size = _size(system.description)
+        slides = np.linalg.norm(system.tree.axes[:, :3], axis=1) == 0
+        self.scales = np.where(slides, self.size, 1.0)
+        self.free_q, self.free_v = self._free(held)
+        powers = {"lines": 1, "rods": 2, "hinges": 0}  # of a length: rods compare squares, hinges measure cosines
+        self.units = np.array(
+            [
+                self._scale(loop.terms) if loop.terms else self.size ** powers[loop.row[0]]
+                for loop in system.loop_constraints[: system.m_q]
+            ]
+        )
+        self.iterations = 0
+
+    @cached_property
+    def start(self) -> Floats:
+        """The first guess, quaternions of unit length, shape (n_q,)."""
+        return self._normalized(np.array([q for joint in self.system.description.joints for q in joint.position]))
+
+    def _scale(self, terms: tuple[tuple[str, float], ...]) -> float:
+        """Return the unit of a coupling: that of the joint that follows."""
+        return float(self.scales[self.system.tree.speeds_of[terms[0][0]][0]])
+
+    def _free(self, held: tuple[str, ...]) -> tuple[Floats, Floats]:
+        tree = self.system.tree
+        names, speeds = tree.state_names
+        free_q, free_v = np.ones(tree.n), np.ones(tree.n)
+        free_v[[speeds.index(name) for name in held if name in speeds]] = 0.0
+        for at in [names.index(name) for name in held if name in names]:
+            joint = next(j for j, coordinates in tree.coordinates_of.items() if at in coordinates)
+            coordinates, own = tree.coordinates_of[joint], tree.speeds_of[joint]
+            i = coordinates.index(at)
+            in_ball = len(coordinates) > len(own) and i >= len(coordinates) - 4
+            free_q[list(own[-3:]) if in_ball else [own[i]]] = 0.0  # one of a quaternion holds the whole ball
+        return free_q, free_v
+
+    # -- gaps --------------------------------------------------------------------------------------
+
+    def values(self, q: Floats) -> Floats:
+        """Return g(q), distances in sizes of the mechanism, shape (m_q,)."""
+        return np.asarray(self._raw(q) / self.units)
+
+    def is_closed(self, q: Floats) -> bool:
+        """Whether all loops are closed, the right way round."""
+        return bool(np.max(np.abs(self.values(q)), initial=0.0) <= CLOSED) and not self.turned_over(q)
+
+    def gaps(self, q: Floats) -> tuple[Gap, ...]:
+        """Return the gap of each loop and wheel."""
+        found: dict[str, tuple[float, float]] = {}
+        rods = {loop.name: loop.length for loop in self.description.loops if loop.type == "rod"}
+        for value, loop in zip(self._raw(q), self.system.loop_constraints, strict=False):
+            name = _own_name(loop.of)
+            distance, angle = found.get(name, (0.0, 0.0))
+            if loop.terms and self._scale(loop.terms) == 1.0:
+                angle = abs(float(value))
+            elif loop.row[0] == "hinges":
+                angle = max(angle, abs(float(np.arcsin(np.clip(value, -1, 1)))))
+            else:
+                length = rods.get(name)
+                apart = value if length is None else np.sqrt(max(2 * value + length**2, 0.0)) - length
+                distance = float(np.hypot(distance, apart))
+            found[name] = (distance, angle)
+        over = self.turned_over(q)
+        return tuple(Gap(name, d, float(np.pi) if name in over else a) for name, (d, a) in found.items())
+
+    def turned_over(self, q: Floats) -> tuple[str, ...]:
+        """Return the loops whose axes are opposite to each other: perpendicular to all that they should be."""
+        X = np.asarray(positions(self.system.tree, q))
+        loops = self.system.description.loops
+        return tuple(_own_name(loop.name) for loop in loops if any(a @ b < 0 for a, b in self._axes(loop, X)))
+
+    def _raw(self, q: Floats) -> Floats:
+        p, e = self.system.markers.places(np.asarray(positions(self.system.tree, q)))
+        return np.asarray(self.system.g(p, e, q))
+
+    def _axes(self, loop: Loop, X: Floats) -> list[tuple[Floats, Floats]]:
+        """Return pairs of directions that must not be opposite to each other."""
+        kept = {"revolute": 1, "cylindrical": 1, "planar": 1, "prismatic": 2, "fixed": 2}.get(loop.type, 0)
+        first = self._rotation(X, loop.first, loop.first_placement)
+        second = self._rotation(X, loop.second, loop.second_placement)
+        return [(first @ np.array(e), second @ np.array(e)) for e in (loop.axis, loop.second_axis)[:kept] if e]
+
+    def _rotation(self, X: Floats, body: str, placement: Placement) -> Floats:
+        link, offset = self.system.tree.place[body]
+        return np.asarray(X[link, :3, :3] @ offset[:3, :3] @ placement.R)
+
+    # -- motions -----------------------------------------------------------------------------------
+
+    def jacobian(self, q: Floats) -> Floats:
+        """Return G of all constraints, those on positions first, shape (m, n)."""
+        no_input = np.zeros(self.system.nu)
+        return np.asarray(self.system.state(q, np.zeros(self.system.tree.n), no_input).G)
+
+    def descended(self, q: Floats) -> Floats:
+        """Return where damped Gauss-Newton ends: dq = -D (G D)^+ g, D the sizes of what may move."""
+        D = self.scales * self.free_q
+        g, damping = self.values(q), 0.0
+        for _ in range(ITERATIONS):
+            self.iterations += 1
+            GD = self.jacobian(q)[: self.system.m_q] / self.units[:, None] * D
+            candidate = self.moved(q, D * _step(GD, g, damping))
+            value = self.values(candidate)
+            if np.linalg.norm(value) < np.linalg.norm(g):
+                q, g, damping = candidate, value, damping / 10 if damping > 1e-6 else 0.0
+            elif np.linalg.norm(g) < 1e-3 * CLOSED or damping > 1e6:
+                break
+            else:
+                damping = max(10 * damping, 1e-4)
+        return q
+
+    def moved(self, q: Floats, theta: Floats) -> Floats:
+        """Return the positions after a displacement theta (n,); quaternions keep their length."""
+        E, _ = coordinate_columns(self.system.tree, q, np.zeros(len(theta)))
+        return self._normalized(q + E @ theta)
+
+    def displacement(self, q: Floats) -> Floats:
+        """Return how far the joints are from the first guess, in rad or sizes of the mechanism, shape (n_q,)."""
+        tree = self.system.tree
+        scales = np.ones(tree.n_q)
+        scales[tree.screw_coordinates] = self.scales[tree.screw_speeds]
+        return (q - self.start) / scales
+
+    def velocities(self, q: Floats, v: Floats) -> tuple[Floats, tuple[str, ...], bool]:
+        """Return the speeds nearest to v (n,) that keep the loops closed, v - D (G D)^+ G v.
+
+        Then the loops that even these break, and whether v itself breaks one.
+        """
+        G, D = self.jacobian(q), self.scales * self.free_v
+        found = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
+        allowed = CLOSED * (np.abs(G) @ np.abs(v))
+        wrong = np.abs(G @ found) > allowed
+        bad = [
+            _own_name(loop.of) for loop, is_wrong in zip(self.system.loop_constraints, wrong, strict=True) if is_wrong
+        ]
+        return found, tuple(dict.fromkeys(bad)), bool((np.abs(G @ v) > allowed).any())
+
+    def _normalized(self, q: Floats) -> Floats:
+        balls = self.system.tree.ball_coordinates
+        if len(balls):
+            q = q.copy()
+            q[balls] /= np.linalg.norm(q[balls], axis=1, keepdims=True)
+        return q
+
+
+def _step(GD: Floats, g: Floats, damping: float) -> Floats:
+    """Return the step of Gauss and Newton, or with a damping that of Levenberg and Marquardt."""
+    if not damping:
+        return np.asarray(-linalg.pinv(GD, rtol=PSEUDO_INVERSE) @ g)
+    size = float(np.linalg.norm(GD)) ** 2 or 1.0
+    return np.asarray(-GD.T @ np.linalg.solve(GD @ GD.T + damping * size * np.eye(len(g)), g))
+
+
+def _own_name(name: str) -> str:
+    """Return the name that the author gave: a helical loop ends in one of its own."""
+    return name.removesuffix(".end")
+
+
+def _size(description: MechanismDescription) -> float:
+    placements = [p for j in description.joints for p in (j.placement, j.child_placement)]
+    placements += [p for loop in description.loops for p in (loop.first_placement, loop.second_placement)]
+    lengths = [float(np.linalg.norm(p.position)) for p in placements] + [loop.length for loop in description.loops]
+    lengths += [wheel.radius + wheel.tube for wheel in description.wheels]
+    return max(lengths, default=0.0) or 1.0
+
 
 STARTS = 24
 """Further starts around the guess, where the first one leads nowhere."""

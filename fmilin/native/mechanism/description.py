@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.ground.shown import html_of, text_of
+from fmilin.ground.verbs import html_of, text_of
 from fmilin.native.contacts import Contact
-from fmilin.native.mechanism.drives import Actuator, Tendon
 from fmilin.native.mechanism.elements import (
+    Actuator,
     Coupling,
     Force,
     JointForce,
@@ -19,6 +19,7 @@ from fmilin.native.mechanism.elements import (
     PointSpring,
     Sensor,
     Skate,
+    Tendon,
     Torque,
     Wheel,
 )

@@ -1,13 +1,20 @@
-"""Kinetic and potential energy of a mechanism, and their derivatives."""
+"""Energies of a mechanism and orientations of its bodies, with their derivatives.
+
+Orientations are unit quaternions whose signs are continuous. The quaternion of a link is that of its parent times that
+of its joint: no branch is taken on the way. A displacement theta_j turns everything beyond it with the angular part w_j
+of its screw: de/dtheta_j = (0, w_j) o e / 2.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.native.mechanism.screws import Array, ad, along, cross
+from fmilin.native.mechanism.screws import Array, ad, along, cross, root
 from fmilin.native.mechanism.system import State, System
+from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["energy", "energy_columns"]
+__all__ = ["energy", "energy_columns", "quaternion_of", "turned_columns"]
 
 
 def energy(system: System, state: State, what: str) -> Array:
@@ -65,3 +72,67 @@ def _potential(system: System, state: State) -> Array:
     if forces.s_0 is not None:
         tendons = tendons - (forces.s_0[:, None] * system.rows.jacobian(state.rows.W, S)).sum(axis=-2)
     return joints.k * stretch - moved @ system.gravity + (pull[..., None] * G).sum(axis=-2) + tendons
+
+
+Floats = NDArray[np.float64]
+
+
+def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
+    """Return the unit quaternion of a body's frame, shape (..., 4), real part first."""
+    link, offset = tree.place[body]
+    path = []
+    while link:
+        path.append(link)
+        link = int(tree.P[link])
+    e = np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (*q.shape[:-1], 4))
+    balls = tree.balls.tolist()
+    for i in reversed(path):
+        e = _product(e, _constant(tree.M[i, :3, :3]))
+        if i in balls:
+            own = q[..., tree.ball_coordinates[balls.index(i)]]
+            e = _product(e, own / root((own * own).sum(axis=-1, keepdims=True)))
+        else:
+            freedom = int(np.flatnonzero(i == tree.L)[0])
+            axis = tree.axes[freedom, :3]
+            if axis.any():
+                half = q[..., tree.coordinate[i], None] / 2
+                e = _product(e, np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1))
+    return _product(e, _constant(offset[:3, :3]))
+
+
+def turned_columns(tree: Tree, state: State, body: str) -> Array:
+    """Return the derivative of the quaternion by displacements, shape (..., 4, n)."""
+    link, _ = tree.place[body]
+    e = quaternion_of(tree, state.q, body)
+    w = state.at.S[..., :3] * tree.above[link][:, None]
+    still = np.concatenate((np.zeros((*w.shape[:-1], 1)), w / 2), axis=-1)
+    return np.swapaxes(_product(still, e[..., None, :]), -1, -2)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Return the product of quaternions (..., 4)."""
+    a0, a1, a2, a3 = (a[..., i] for i in range(4))
+    b0, b1, b2, b3 = (b[..., i] for i in range(4))
+    return np.stack(
+        (
+            a0 * b0 - a1 * b1 - a2 * b2 - a3 * b3,
+            a0 * b1 + a1 * b0 + a2 * b3 - a3 * b2,
+            a0 * b2 - a1 * b3 + a2 * b0 + a3 * b1,
+            a0 * b3 + a1 * b2 - a2 * b1 + a3 * b0,
+        ),
+        axis=-1,
+    )
+
+
+def _constant(R: Floats) -> Floats:
+    """Return the quaternion of a rotation that has the larger real part."""
+    K = np.array(
+        [
+            [R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
+            [0, R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
+            [0, 0, R[1, 1] - R[0, 0] - R[2, 2], R[1, 2] + R[2, 1]],
+            [0, 0, 0, R[2, 2] - R[0, 0] - R[1, 1]],
+        ]
+    )
+    e: Floats = np.linalg.eigh(K, UPLO="U")[1][:, -1]
+    return e * (1.0 if e[np.argmax(np.abs(e) > 1e-9)] > 0 else -1.0)

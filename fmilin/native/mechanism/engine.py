@@ -17,16 +17,19 @@ from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo
 from fmilin.native.contacts import Contact, Foot
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.drives import Actuator
-from fmilin.native.mechanism.elements import Sensor
+from fmilin.native.mechanism.elements import Actuator, Sensor
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
-from fmilin.native.mechanism.independence import independence_of, require_mass
-from fmilin.native.mechanism.limits import at_limits, opened
+from fmilin.native.mechanism.independence import (
+    independence_of,
+    redundant_remarks,
+    require_mass,
+    rest_remarks,
+    vanishing_remarks,
+)
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
-from fmilin.native.mechanism.parameters import changed, geometric, parameters_of
+from fmilin.native.mechanism.parameters import at_limits, changed, geometric, opened, parameters_of
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
-from fmilin.native.mechanism.remarks import redundant_remarks, rest_remarks, vanishing_remarks
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import AdjustableEngine, Quantity
 

@@ -1,4 +1,9 @@
-"""Values and exact slopes of a mechanism for chosen outputs and what constraints observe."""
+"""Values and exact slopes of a mechanism for chosen outputs and what constraints observe.
+
+Gaps and slips of loops, wheels and skates come from positions and velocities alone: to stay on the manifold, Newton's
+iterations ask for the residuals of the constraints many times, and these take the kinematics of the mechanism, no
+accelerations, a third of the cost of an evaluation.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,140 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import SecondOrderForm
-from fmilin.native.mechanism.closure import Closure
-from fmilin.native.mechanism.kinematics import coordinate_columns, displacement_of
+from fmilin.native.mechanism.elements import Sensor
 from fmilin.native.mechanism.outputs import Outputs
+from fmilin.native.mechanism.recursions import accelerations, coordinate_columns, displacement_of, motion, velocities
 from fmilin.native.mechanism.screws import Array
-from fmilin.native.mechanism.second_order_form import accelerations_along, separated
-from fmilin.native.mechanism.system import Solution, State, System, rates_of
+from fmilin.native.mechanism.system import Columns, Solution, State, System, rates_of
+from fmilin.native.mechanism.tree import Tree
 from fmilin.native.native_engine import Quantity, QuantityEvaluator
 
-__all__ = ["MechanismEvaluator"]
+__all__ = ["Closure", "MechanismEvaluator", "accelerations_along", "separated"]
+
+
+class Closure:
+    """What the constraints of a mechanism observe, without its dynamics.
+
+    ``entries``: gaps and slips, in any order.
+    """
+
+    def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
+        self.system = system
+        # Gaps first, then slips: the number of a gap is that of its constraint, and those on positions come first.
+        first = {"gap": 0, "slip": system.m_q}
+        sources = [entry.source for entry in entries if not isinstance(entry.source, Sensor)]
+        self._order = np.array([first[kind] + number for kind, number in sources], dtype=np.intp)
+
+    @classmethod
+    def of(cls, system: System, entries: Sequence[Quantity]) -> Closure | None:
+        """Return the closure, or None when something else is observed, too, an acceleration, say."""
+        return cls(system, entries) if all(_is_closure(entry) for entry in entries) else None
+
+    def values(self, q: Array, v: Array) -> Array:
+        """Return the observed values at q (..., n_q), v (..., n), shape (..., their number)."""
+        system = self.system
+        at = velocities(system.tree, q, v)
+        now = system.markers.motion(at)
+        W = system.rows.motion(now).W[..., system.places, :]
+        slips = system.rows.slips(W, at.V, v, system.places)
+        slips = slips if system.bends is None else system.bends.slips(slips, q, v)
+        return np.concatenate((system.gaps_at(now, q), slips), axis=-1)[..., self._order]
+
+    def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
+        system, tree, m_q = self.system, self.system.tree, self.system.m_q
+        at = velocities(tree, q, v)
+        now = system.markers.motion(at)
+        wrenches = system.rows.motion(now)
+        G = system.rows.jacobian(wrenches.W[..., system.places, :], at.S, system.places)
+        G = G if system.bends is None else system.bends.jacobian(G, q)
+        slips = (G @ v[..., None])[..., 0]
+        gradient = np.zeros((*q.shape[:-1], m_q + G.shape[-2], tree.n_q + tree.n))
+        gradient[..., :m_q, : tree.n_q] = _along_coordinates(tree, q, G[..., :m_q, :])
+        gradient[..., m_q:, tree.n_q :] = G
+        if v.any():
+            moving = motion(tree, at, accelerations(tree, at, v, system.gravity))
+            slots = system.derivatives.slots(now)
+            rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.places, :]
+            rate_q = rate_q if system.bends is None else system.bends.rate_columns(rate_q, q, v)
+            gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
+        values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
+        return values[..., self._order], self._with_activations(gradient[..., self._order, :])
+
+    def gradient(self, solution: Solution, columns: Columns) -> Array:
+        """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
+        tree, state, m_q = self.system.tree, solution.state, self.system.m_q
+        to_displacement = displacement_of(tree, state.q, np.eye(tree.n_q))
+        gaps = state.G[..., :m_q, :] @ to_displacement
+        upper = np.concatenate((gaps, np.zeros((*gaps.shape[:-1], tree.n))), axis=-1)
+        slips = np.concatenate((columns.rate_q @ to_displacement, state.G), axis=-1)
+        return self._with_activations(np.concatenate((upper, slips), axis=-2)[..., self._order, :])
+
+    def _with_activations(self, gradient: Array) -> Array:
+        """Return gradients for (q, v, activations): these move nothing."""
+        count = len(self.system.activation_names)
+        return np.concatenate((gradient, np.zeros((*gradient.shape[:-1], count))), axis=-1) if count else gradient
+
+
+def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
+    """Return slopes along displacements (..., k, n) as slopes along coordinates, shape (..., k, n_q)."""
+    if len(tree.balls):
+        along: Array = columns @ displacement_of(tree, q, np.eye(tree.n_q))
+        return along
+    found = np.empty((*columns.shape[:-1], tree.n_q))
+    found[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
+    return found
+
+
+def _is_closure(entry: Quantity) -> bool:
+    return not isinstance(entry.source, Sensor) and entry.source[0] in ("gap", "slip")
+
+
+def accelerations_along(
+    solution: Solution, columns: Columns, theta: Array, dv: Array, du: Array
+) -> tuple[Array, Array]:
+    """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
+    used = solution.used
+    dF = -(columns.rho_q @ theta + columns.rho_v @ dv + columns.rho_u @ du)
+    dc = columns.c_q[..., used, :] @ theta + columns.c_v[..., used, :] @ dv
+    w = solution.factors.solve(np.concatenate((dF, -dc), axis=-2))
+    n = dF.shape[-2]
+    dl = np.zeros((*w.shape[:-2], solution.multipliers.shape[-1], w.shape[-1]))
+    dl[..., used, :] = w[..., n:, :]
+    return w[..., :n, :], dl
+
+
+def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
+    """Return M, G and the forces of a mechanism without balls and with constraints on positions alone.
+
+    Multipliers and accelerations are those of least norm. Positions and freedoms are numbered alike there.
+    """
+    solution = system.solve_robustly(state)
+    columns = system.columns(solution)
+    n = system.tree.n
+    o = outputs.columns(solution, columns)
+    order = np.arange(n)
+    zero = np.zeros_like(state.u)
+
+    def bend(a: FloatArray) -> FloatArray:
+        return np.asarray(system.state(state.q, a, zero).c)
+
+    return SecondOrderForm(
+        positions=order,
+        velocities=n + order,
+        M=state.M,
+        G=state.G,
+        multipliers=solution.multipliers,
+        accelerations=solution.v_dot,
+        force_states=-np.hstack((columns.rho_q, columns.rho_v)),
+        force_inputs=-columns.rho_u,
+        output_states=np.hstack((o.q + o.theta, o.v)),
+        output_inputs=o.u,
+        output_unknowns=np.hstack((o.v_dot, o.multipliers)),
+        bend=bend,
+        constraint_states=np.hstack((columns.c_q, columns.c_v)),
+        constraint_inputs=np.zeros((len(system.loop_constraints), state.u.size)),
+    )
 
 
 class MechanismEvaluator(QuantityEvaluator):

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.drives import Actuator
-from fmilin.native.mechanism.elements import Force, JointForce, LineForce, Torque
+from fmilin.native.mechanism.elements import Actuator, Force, JointForce, LineForce, Torque
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
 from fmilin.native.mechanism.rows import FixedRows, Rows
 from fmilin.native.mechanism.screws import Array, root

@@ -13,10 +13,10 @@ from fmilin.native.contacts import Contact, Foot, contact_signals, unknown_foot
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Sensor
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.kinematics import velocities
 from fmilin.native.mechanism.outputs import constraint_of
 from fmilin.native.mechanism.parts import Loop
 from fmilin.native.mechanism.placement import Placement, vector
+from fmilin.native.mechanism.recursions import velocities
 from fmilin.native.mechanism.system import System
 
 __all__ = ["Stance", "Standing", "held", "loop_of", "without_undetermined"]

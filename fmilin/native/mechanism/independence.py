@@ -15,10 +15,19 @@ from scipy import linalg
 
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.tolerances import CLOSED, RANK
-from fmilin.native.mechanism.kinematics import coordinate_columns
+from fmilin.native.mechanism.recursions import coordinate_columns
 from fmilin.native.mechanism.system import System
 
-__all__ = ["Independence", "close_loops", "independence_of", "require_mass"]
+__all__ = [
+    "Independence",
+    "close_loops",
+    "independence_of",
+    "redundant_remarks",
+    "require_mass",
+    "rest_remarks",
+    "vanishing_remarks",
+]
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -179,4 +188,35 @@ def require_mass(system: System, found: Independence, q: Floats) -> None:
     raise ModelError(
         f"In the mechanism '{system.description.name}' the joint '{joint}' moves no mass or inertia, so that no force "
         "decides how it moves: give what it moves a mass and an inertia, or fix the joint."
+    )
+
+
+def rest_remarks(system: System) -> tuple[str, ...]:
+    """Say that nothing can move."""
+    if system.tree.n:
+        return ()
+    return ("Nothing can move, all joints are fixed: the model has no states and its order is 0.",)
+
+
+def vanishing_remarks(found: Independence) -> tuple[str, ...]:
+    """Say which constraints hold by themselves."""
+    if not found.vanishing:
+        return ()
+    loops = ", ".join(dict.fromkeys(of for of, _ in found.vanishing))
+    return (
+        f"{len(found.vanishing)} of the {found.total} constraints hold by themselves (in {loops}): the other joints "
+        "keep the links in a plane, say. They are left out of the equations, the motion does not depend on them, and "
+        "their reactions are not determined.",
+    )
+
+
+def redundant_remarks(system: System, found: Independence) -> tuple[str, ...]:
+    """Say which constraints follow from the others."""
+    dependent = [loop.of for i, loop in enumerate(system.loop_constraints) if i not in found.all]
+    if not dependent:
+        return ()
+    return (
+        f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
+        f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
+        "The motion does not depend on that; how redundant constraints share their load is not determined.",
     )

@@ -27,8 +27,8 @@ import numpy as np
 from fmilin.ground.errors import NumericalError
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.kinematics import coordinate_columns, displacement_of
 from fmilin.native.mechanism.outputs import Outputs
+from fmilin.native.mechanism.recursions import coordinate_columns, displacement_of
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, System, rates_of
 

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism.elements import LineForce, Sensor
-from fmilin.native.mechanism.energy import energy, energy_columns
-from fmilin.native.mechanism.kinematics import coordinate_columns, coordinate_rates
+from fmilin.native.mechanism.energy import energy, energy_columns, quaternion_of, turned_columns
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.native.mechanism.paths import PathColumns, PathMotion
+from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System
-from fmilin.native.mechanism.turns import quaternion_of, turned_columns
 from fmilin.native.native_engine import Quantity
 
 __all__ = ["CONTACT", "OutputColumns", "Outputs", "constraint_of"]

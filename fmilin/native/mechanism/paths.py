@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.drives import Actuator, Tendon
+from fmilin.native.mechanism.elements import Actuator, Tendon
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
 from fmilin.native.mechanism.rows import FixedRows, RowMotion, Rows
 from fmilin.native.mechanism.screws import Array, limited, root

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fmilin.ground.signals import Signal, Signals
-from fmilin.native.mechanism.drives import Actuator
-from fmilin.native.mechanism.elements import Force, JointForce, LineForce, Sensor
+from fmilin.native.mechanism.elements import Actuator, Force, JointForce, LineForce, Sensor
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import Quantity, offered

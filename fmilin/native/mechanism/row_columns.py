@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.native.mechanism.kinematics import Motion, Velocities
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerMotion
+from fmilin.native.mechanism.recursions import Motion, Velocities
 from fmilin.native.mechanism.rows import FixedRows, RowMotion
 from fmilin.native.mechanism.screws import Array, ad, along, cross
 from fmilin.native.mechanism.tree import Tree

@@ -1,21 +1,19 @@
-"""What a mechanism file may contain: the tables of the TOML file as pydantic models, and the JSON Schema of it.
+"""What a mechanism file may contain: the tables of the TOML file as pydantic models.
 
-``python -m fmilin.models.mechanism.schema`` writes ``docs/mechanism.schema.json`` and the tables in
-``docs/mechanism.md``. This module imports pydantic: import it where it is used.
+``python docs/mechanism_file.py`` writes ``docs/mechanism.schema.json`` and the tables in ``docs/mechanism.md`` from
+them. This module imports pydantic: import it where it is used.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from fmilin.native.mechanism.drives import ActuatorDynamics
+from fmilin.native.mechanism.elements import ActuatorDynamics
 from fmilin.native.mechanism.parts import JointType, LoopType, Quantity
 
-__all__ = ["MechanismFile", "json_schema", "reference"]
+__all__ = ["MechanismFile"]
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Triple = Annotated[list[Number], Field(min_length=3, max_length=3)]
@@ -301,93 +299,3 @@ class MechanismFile(Table):
     input: list[InputTable] = Field([], description="The inputs, in order.")
     sensor: list[SensorTable] = Field([], description="The outputs, in order.")
     marker: list[MarkerTable] = Field([], description="Points with names: feet.")
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a mechanism file."""
-    schema = MechanismFile.model_json_schema()
-    found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_plain(schema)}
-    return found
-
-
-def _plain(part: Any) -> Any:
-    """Leave out what pydantic adds for None, which TOML does not have, and titles that repeat the key."""
-    if isinstance(part, list):
-        return [_plain(p) for p in part]
-    if not isinstance(part, dict):
-        return part
-    plain = {k: _plain(v) for k, v in part.items() if k != "title" or not isinstance(v, str)}
-    if plain.get("default", 0) is None or isinstance(plain.get("default"), dict):
-        del plain["default"]
-    choices = [c for c in plain.get("anyOf", ()) if c != {"type": "null"}]
-    if len(choices) == 1 and len(choices) < len(plain["anyOf"]):
-        del plain["anyOf"]
-        plain = {**choices[0], **plain}
-    return plain
-
-
-BEGIN = "<!-- what follows is written by python -m fmilin.models.mechanism.schema -->"
-
-
-def reference() -> str:
-    """Return every key of a mechanism file as tables in Markdown."""
-    schema = json_schema()
-    named = {
-        entry["items"]["$ref"].rsplit("/", 1)[1]: f"[[{key}]]"
-        for key, entry in schema["properties"].items()
-        if "$ref" in entry.get("items", {})
-    }
-    sections = [_section("The file itself", schema), _section("Frames (placements)", schema["$defs"]["PlacementTable"])]
-    sections += [_section(f"`{heading}`", schema["$defs"][name]) for name, heading in named.items()]
-    return BEGIN + "\n\n" + "\n".join(sections)
-
-
-def _section(heading: str, table: dict[str, Any]) -> str:
-    rows = [
-        f"### {heading}",
-        "",
-        table["description"],
-        "",
-        "| key | type | default | meaning |",
-        "| --- | --- | --- | --- |",
-    ]
-    required = table.get("required", ())
-    for key, entry in table["properties"].items():
-        default = "needed" if key in required else _default(entry.get("default", ""))
-        rows.append(f"| `{key}` | {_type(entry)} | {default} | {entry['description']} |")
-    return "\n".join(rows) + "\n"
-
-
-def _default(value: Any) -> str:
-    if value in ("", [], {}):
-        return ""
-    return f"`{json.dumps(value)}`"
-
-
-def _type(entry: dict[str, Any]) -> str:
-    """Say in words what a value may be."""
-    if "enum" in entry:
-        return ", ".join(f"`{value}`" for value in entry["enum"])
-    if "anyOf" in entry:
-        return " or ".join(_type(choice) for choice in entry["anyOf"])
-    if "$ref" in entry:
-        return "frame"
-    if entry["type"] != "array":
-        return {"string": "text", "boolean": "true, false", "integer": "whole number"}.get(entry["type"], "number")
-    if "$ref" in entry["items"]:
-        return "tables"
-    inner = {"array": "rows of 3 numbers", "string": "texts"}.get(entry["items"]["type"], "numbers")
-    return f"{entry['maxItems']} {inner}" if "maxItems" in entry else inner
-
-
-def _publish(folder: Path) -> None:
-    """Write the schema and the tables of the reference."""
-    text = json.dumps(json_schema(), indent=2) + "\n"
-    (folder / "mechanism.schema.json").write_text(text, encoding="utf-8")
-    page = folder / "mechanism.md"
-    before = page.read_text(encoding="utf-8").split(BEGIN)[0]
-    page.write_text(before + reference(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _publish(Path(__file__).parents[3] / "docs")

@@ -1,8 +1,10 @@
-"""Where in a file the parts of a mechanism are described, for messages."""
+"""In which lines of a file the parts of a mechanism are described: for messages."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +12,8 @@ from pathlib import Path
 
 from fmilin.ground.errors import ConstraintError, FmilinError, ModelError, NumericalError
 
-__all__ = ["LARGEST_NUMBER", "Places"]
+__all__ = ["LARGEST_NUMBER", "Lines", "Place", "Places", "lines_of"]
+
 
 LARGEST_NUMBER = 1e100
 """In any unit of a mechanism; products of a few larger ones are no numbers any more."""
@@ -61,3 +64,178 @@ class Places:
             if isinstance(error, NumericalError):
                 raise NumericalError(text, condition_number=error.condition_number) from None
             raise ModelError(text) from None
+
+
+Place = tuple[str | int, ...]
+"""The way to a value: keys of tables, and positions in arrays (of tables, too), from 0."""
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
+_STRING = re.compile(r'"{3}(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)
+_SCALAR = re.compile(r"[^\s,\]}#][^,\]}#\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Where the keys of a TOML text stand."""
+
+    of: Mapping[Place, int]  # line numbers, from 1
+
+    def find(self, place: Sequence[str | int]) -> int | None:
+        r"""Return the line of a value, or of the nearest table around it; None for the file itself.
+
+        >>> lines_of("[[body]]\nmass = 1").find(("body", 0, "inertia"))
+        1
+        """
+        for length in range(len(place), 0, -1):
+            line = self.of.get(tuple(place[:length]))
+            if line is not None:
+                return line
+        return None
+
+
+def lines_of(text: str) -> Lines:
+    r"""Return where every key of a TOML text stands.
+
+    ``text``: valid TOML: read it with ``tomllib`` first. Of anything else, what could be understood is returned.
+
+    >>> lines = lines_of('[[body]]\nmass = 1\n[[body]]\nname = "rod"\ninertia = {xx = 1,\n  yy = 2}')
+    >>> lines.of["body", 1, "name"], lines.of["body", 1, "inertia", "yy"]
+    (4, 6)
+    """
+    scanner = _Scanner(text)
+    with contextlib.suppress(ValueError, RecursionError):  # a line helps in a message, its absence is no error
+        scanner.document()
+    return Lines(scanner.found)
+
+
+class _Scanner:
+    """Walks through the text once, and notes the line of each key."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.replace("\r\n", "\n")
+        self.at = 0
+        self.counted, self.line = 0, 1
+        self.found: dict[Place, int] = {}
+        self.sizes: dict[Place, int] = {}
+
+    def document(self) -> None:
+        """Headers and their entries, to the end of the text."""
+        table: Place = ()
+        self._blank()
+        while self.at < len(self.text):
+            if self._peek("["):
+                table = self._header()
+            else:
+                self._entry(table)
+            self._blank()
+
+    def _header(self) -> Place:
+        array = self.text.startswith("[[", self.at)
+        line = self._line()
+        self.at += 2 if array else 1
+        *outer, last = self._keys()
+        self._take("]]" if array else "]")
+        place = self._resolved(tuple(outer))
+        place = (*place, last) if array else self._resolved((*outer, last))
+        if array:
+            self.found.setdefault(place, line)
+            place = self._next_element(place)
+        self.found[place] = line
+        return place
+
+    def _resolved(self, keys: Sequence[str | int]) -> Place:
+        """Return the place that a header's keys mean: of an array of tables, its last element."""
+        place: Place = ()
+        for key in keys:
+            place = (*place, key)
+            if place in self.sizes:
+                place = (*place, self.sizes[place] - 1)
+        return place
+
+    def _next_element(self, array: Place) -> Place:
+        self.sizes[array] = self.sizes.get(array, 0) + 1
+        return (*array, self.sizes[array] - 1)
+
+    def _entry(self, table: Place) -> None:
+        line = self._line()
+        place = table
+        for key in self._keys():
+            place = (*place, key)
+            self.found.setdefault(place, line)
+        self._take("=")
+        self._value(place)
+
+    def _value(self, place: Place) -> None:
+        self._blank()
+        if self._peek("["):
+            self._sequence(place, "[", "]")
+        elif self._peek("{"):
+            self._sequence(place, "{", "}")
+        else:
+            match = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
+            if match is None:
+                raise ValueError(self.at)
+            self.at = match.end()
+
+    def _sequence(self, place: Place, opening: str, closing: str) -> None:
+        """Read the elements of an array, or the entries of an inline table."""
+        self._take(opening)
+        count = 0
+        self._blank()
+        while not self._peek(closing):
+            if opening == "[":
+                self.found[*place, count] = self._line()
+                self._value((*place, count))
+                count += 1
+            else:
+                self._entry(place)
+            self._blank()
+            if self._peek(","):
+                self.at += 1
+                self._blank()
+        self.at += 1
+
+    def _keys(self) -> list[str | int]:
+        """Read a dotted key."""
+        keys: list[str | int] = []
+        while True:
+            self._spaces()
+            match = _KEY.match(self.text, self.at)
+            if match is None:
+                raise ValueError(self.at)
+            self.at = match.end()
+            keys.append(_plain(match[0]))
+            self._spaces()
+            if not self._peek("."):
+                return keys
+            self.at += 1
+
+    def _take(self, expected: str) -> None:
+        self._blank()
+        if not self.text.startswith(expected, self.at):
+            raise ValueError(self.at)
+        self.at += len(expected)
+
+    def _peek(self, expected: str) -> bool:
+        return self.text.startswith(expected, self.at)
+
+    def _blank(self) -> None:
+        match = _BLANK.match(self.text, self.at)
+        self.at = self.at if match is None else match.end()
+
+    def _spaces(self) -> None:
+        while self.at < len(self.text) and self.text[self.at] in " \t":
+            self.at += 1
+
+    def _line(self) -> int:
+        self.line += self.text.count("\n", self.counted, self.at)
+        self.counted = self.at
+        return self.line
+
+
+def _plain(key: str) -> str:
+    if key[0] not in "\"'":
+        return key
+    value: str = tomllib.loads(f"key = {key}")["key"]
+    return value

@@ -14,22 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.native.mechanism.bends import bends_of
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.dynamics import (
+from fmilin.native.mechanism.forces import ForceColumns, collect_forces
+from fmilin.native.mechanism.loop_constraints import bends_of, collect_loop_constraints, values_of, with_virtual_links
+from fmilin.native.mechanism.markers import MarkerMotion, Markers
+from fmilin.native.mechanism.paths import PathColumns, PathMotion, collect_paths
+from fmilin.native.mechanism.recursions import (
     Inertia,
+    Motion,
+    Velocities,
+    accelerations,
     composite_inertia,
+    coordinate_rates,
     generalized,
     inertia_of,
     mass_matrix,
+    motion,
     net_forces,
     torque_columns,
+    velocities,
 )
-from fmilin.native.mechanism.forces import ForceColumns, collect_forces
-from fmilin.native.mechanism.kinematics import Motion, Velocities, accelerations, coordinate_rates, motion, velocities
-from fmilin.native.mechanism.loop_constraints import collect_loop_constraints, values_of, with_virtual_links
-from fmilin.native.mechanism.markers import MarkerMotion, Markers
-from fmilin.native.mechanism.paths import PathColumns, PathMotion, collect_paths
 from fmilin.native.mechanism.row_columns import RowDerivatives
 from fmilin.native.mechanism.rows import RowMotion, Rows
 from fmilin.native.mechanism.screws import Array

@@ -21,9 +21,9 @@ import numpy as np
 from fmilin.ground.signals import Signals
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.kinematics import displacement_of
 from fmilin.native.mechanism.outputs import Outputs
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
+from fmilin.native.mechanism.recursions import displacement_of
 from fmilin.native.mechanism.system import Solution, State, System, rates_of
 from fmilin.native.native_engine import Quantity
 from fmilin.numerics.codegen.implicit import ImplicitSystem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.tolerances import NEGATIVE_INERTIA
-from fmilin.native.mechanism.angle_units import offset_in_radians
 from fmilin.native.mechanism.description import (
     Body,
     Coupling,
@@ -25,11 +24,58 @@ from fmilin.native.mechanism.description import (
 )
 from fmilin.native.mechanism.parts import SPEEDS, TRIANGLE, JointType, beyond_triangle
 from fmilin.native.mechanism.source_lines import Places
-from fmilin.native.mechanism.toml_file import Parts, with_settings
+from fmilin.native.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.native.mechanism.urdf_elements import Inertial, Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
-from fmilin.native.mechanism.urdf_remarks import UrdfRemarks
 
-__all__ = ["beside", "read_urdf_description", "robot_in"]
+__all__ = ["UrdfRemarks", "beside", "read_urdf_description", "robot_in"]
+
+
+SHOWN = 8
+"""So many names are listed in a remark."""
+
+
+@dataclass
+class UrdfRemarks:
+    """Collects what there is to say."""
+
+    massless: list[str] = field(default_factory=list)  # links with a mass of 0
+    # by which part of it the largest moment of a link exceeds the sum of the others
+    beyond: dict[str, float] = field(default_factory=dict)
+    negative: dict[str, float] = field(default_factory=dict)  # the negative moment of a link, in kg m2
+    astray: list[str] = field(default_factory=list)  # sentences about joints that mimic what is not there
+
+    def told(self, tree: UrdfTree) -> list[str]:
+        """Return the remarks, one of each kind."""
+        found = []
+        if rubbing := [joint.name for joint in tree.joints if joint.friction]:
+            found.append(
+                f"The dry friction of {', '.join(rubbing)} is left out: it has no slope at rest. Damping is taken as "
+                "it is."
+            )
+        if self.massless:
+            found.append(f"Massless frames, because their mass is 0: the links {_listed(self.massless)}.")
+        if self.beyond:
+            each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
+            found.append(
+                f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
+                f"{_listed(each)}. They are taken as they are."
+            )
+        if self.negative:
+            each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
+            found.append(
+                f"No body can have these inertias, with a negative principal moment: {_listed(each)}. They are taken "
+                "as they are, being negligible beside the largest in the file."
+            )
+        if self.astray:
+            found.append(" ".join(self.astray[:SHOWN]))
+        if tree.unknown:
+            found.append(f"Ignored, because URDF does not know it: {_listed(tree.unknown)}.")
+        return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
 
 GROUND, FLOATING = "ground", "floating_base"
 """Names of the ground and of the joint of a base that floats."""

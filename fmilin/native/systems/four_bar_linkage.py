@@ -338,4 +338,5 @@ class _Linkage:
 
 def _tridiagonal(diagonal: FloatArray, off_diagonal: FloatArray) -> Matrix:
     """Return the symmetric matrix with these diagonals."""
-    return sparse.csr_array(sparse.diags_array([off_diagonal, diagonal, off_diagonal], offsets=[-1, 0, 1]))
+    upper = sparse.diags_array(off_diagonal, offsets=1)
+    return sparse.csr_array(sparse.diags_array(diagonal) + upper + upper.T)

@@ -13,8 +13,8 @@ import stat
 import sys
 from pathlib import Path
 
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import write_atomically
 
 __all__ = ["cache_folder", "fetch", "keep"]
 

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import ModelError
+from fmilin.ground.files import temporary_folder, write_atomically
 from fmilin.ground.sandbox.programs import run_program
-from fmilin.ground.temporary import temporary_folder
 from fmilin.numerics.codegen import cache
 
 __all__ = ["Compiler", "compile_library", "compiled_library", "find_compiler", "library_suffix"]

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Literal
 
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import temporary_folder
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.temporary import temporary_folder
 from fmilin.numerics.codegen.compiler import Compiler, compiled_library, library_suffix
 from fmilin.numerics.codegen.statements import Statements
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.files import write_atomically
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.output.export.archives import DAMAGED, arrays_of
 from fmilin.output.export.descriptor_part import ARRAYS, NAMES, from_part, to_part

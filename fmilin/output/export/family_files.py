@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from fmilin.ground.atomic import check_writable, write_atomically
 from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily

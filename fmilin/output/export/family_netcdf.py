@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.families.family import LinearFamily
-from fmilin.ground.atomic import replaced_when_complete
 from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.files import replaced_when_complete
 from fmilin.output.export.family_document import from_texts, require_format, texts_of
 from fmilin.output.export.family_npz import rows_of
 

@@ -14,13 +14,12 @@ from fmilin.connected.names import split
 from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.model import FmuModel
-from fmilin.fmi.write.archive import archive_bytes
+from fmilin.fmi.write.archive import archive_bytes, identifier_like
 from fmilin.fmi.write.fmu import build_fmu
-from fmilin.fmi.write.identity import identifier_like
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.fmi.write.units import BASE_UNITS, base_unit
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
+from fmilin.ground.files import write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism import LineForce, MechanismDescription, Placement, PointSpring
-from fmilin.native.mechanism.kinematics import positions
 from fmilin.native.mechanism.parts import Joint
+from fmilin.native.mechanism.recursions import positions
 from fmilin.native.mechanism.system import System
 
 __all__ = ["Posture", "Shape", "Shapes"]

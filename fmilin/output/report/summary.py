@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fmilin.fmi.read.archive import FmuOptions
     from fmilin.fmi.read.description import Description
-    from fmilin.fmi.read.options import FmuOptions
     from fmilin.output.report.page import Page
 
 __all__ = [
@@ -209,7 +209,7 @@ def _stepping(description: Description) -> tuple[str, ...]:
     """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
     if description.interface != "CoSimulation":
         return ()
-    from fmilin.fmi.read.cosimulation.cadence import cadence_of
+    from fmilin.fmi.read.stepped_model import cadence_of
 
     cadence, said = cadence_of(description), description.capabilities
     saves = any((said.get(f"canGetAndSetFMU{word}") or "").strip() in ("true", "1") for word in ("state", "State"))

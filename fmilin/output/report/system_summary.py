@@ -12,7 +12,7 @@ from fmilin.output.report.summary import MOST_ROWS, summary_of_fmu
 from fmilin.output.report.table import console_on, fact, simple_table
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
     from fmilin.output.report.summary import Summary
 
 __all__ = ["SystemSummary", "print_system_summary", "summary_of_ssp"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.ground.atomic import write_atomically
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import write_atomically
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.output.report.figures import GRID, QUIET, SUFFIXES, new_figure, open_sides, rendered
 from fmilin.output.report.numbers import rough, shortened

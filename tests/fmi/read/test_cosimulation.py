@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.fmi.read.cosimulation.model import SteppedFmu
-from fmilin.fmi.read.options import FmuOptions
+from fmilin.fmi.read.archive import FmuOptions
+from fmilin.fmi.read.stepped_model import SteppedFmu
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.fmi.read.options import FmuOptions
+from fmilin.fmi.read.archive import FmuOptions
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.loading.load import LoadRequest, load_as

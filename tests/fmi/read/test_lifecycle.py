@@ -90,8 +90,7 @@ def test_closing_the_loaded_model_closes_its_views(zoo: Zoo, scratch: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "stage",
-    ["_component", "_instantiate", "_enter_initialization", "_settle", "_check_number_of_states", "nominals"],
+    "stage", ["_component", "_instantiate", "_enter_initialization", "_settle", "_check_number_of_states", "nominals"]
 )
 def test_a_failure_half_way_leaves_nothing_behind(
     zoo: Zoo, scratch: Path, monkeypatch: pytest.MonkeyPatch, stage: str

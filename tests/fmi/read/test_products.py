@@ -26,9 +26,7 @@ def by_differences(model: Model, t: float, x: np.ndarray, u: np.ndarray, h: floa
     found = []
     for a, b in zip(dx.T, du.T, strict=True):
         right, left = model.evaluate(t, x + h * a, u + h * b), model.evaluate(t, x - h * a, u - h * b)
-        found.append(
-            [(p - q) / (2 * h) for p, q in zip(_parts(right), _parts(left), strict=True)],
-        )
+        found.append([(p - q) / (2 * h) for p, q in zip(_parts(right), _parts(left), strict=True)])
     return Evaluation(*(np.array(part).T for part in zip(*found, strict=True)))
 
 

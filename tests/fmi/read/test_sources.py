@@ -10,7 +10,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.read import FmuModel
-from fmilin.fmi.read.options import FmuOptions
+from fmilin.fmi.read.archive import FmuOptions
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 from tests.fmus.make import HERE, description_of, pack
@@ -19,8 +19,7 @@ COMPILE = FmuOptions(compile_sources=True)
 HEADERS = {f"sources/{name}": (HERE / name).read_text() for name in ("spring.h", "fmi2_zoo.h", "fmi3_zoo.h")}
 SPRING, SPRING_XML = (HERE / "zero_nominals.c").read_text(), description_of("zero_nominals")
 NAMED = SPRING_XML.replace(
-    'providesDirectionalDerivative="false"/>',
-    '><SourceFiles><File name="code/all.c"/></SourceFiles></ModelExchange>',
+    'providesDirectionalDerivative="false"/>', '><SourceFiles><File name="code/all.c"/></SourceFiles></ModelExchange>'
 )
 
 

@@ -16,12 +16,10 @@ from pathlib import Path
 import fmpy
 import pytest
 
+from fmilin.fmi.platforms import Machine, host, machines
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
-from fmilin.fmi.write.binaries import compiled
-from fmilin.fmi.write.platforms import Machine, host, machines
-from fmilin.fmi.write.sources import runtime_sources
+from fmilin.fmi.write.binaries import compiled, runtime_sources, universal
 from fmilin.fmi.write.standards import standard_of
-from fmilin.fmi.write.universal import universal
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from tests.fmi.write import samples

@@ -200,9 +200,7 @@ def test_an_unknown_name_in_a_constraint_is_refused(tmp_path: Path) -> None:
 def test_everything_wrong_with_the_names_is_said_at_once(tmp_path: Path) -> None:
     system = samples.oscillator()
     system = replace(
-        system,
-        state_signals=Signals([Signal("x", start=float("nan")), "v\n"]),
-        output_signals=Signals(["u", "v\n"]),
+        system, state_signals=Signals([Signal("x", start=float("nan")), "v\n"]), output_signals=Signals(["u", "v\n"])
     )
     with pytest.raises(ModelError) as caught:
         build_fmu(system, tmp_path / "model.fmu")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.native.mechanism.kinematics import local_transformations
+from fmilin.native.mechanism.recursions import local_transformations
 from fmilin.native.mechanism.screws import Array, ad, along, cross, inertia_tensor
 from fmilin.native.mechanism.tree import Tree
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fmilin.native.mechanism import Loop
-from fmilin.native.mechanism.kinematics import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.native.mechanism.parts import LOOP_TYPES
+from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.native.mechanism.system import Solution, System
 from tests.native.mechanism.builders import Floats, Random, everything
 

@@ -18,8 +18,8 @@ from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism import Mechanism
 from fmilin.native.mechanism.independence import close_loops
-from fmilin.native.mechanism.kinematics import coordinate_rates
 from fmilin.native.mechanism.linear import Choice, matrices
+from fmilin.native.mechanism.recursions import coordinate_rates
 from tests.general_way import GeneralWay
 from tests.native.mechanism.builders import Floats, everything, five_bar_chain, four_bar_pins
 from tests.native.mechanism.test_model import rolling
@@ -103,7 +103,7 @@ def test_implicit_differentiation_of_the_sparse_system(case: str) -> None:
     KKT = sparse.csc_matrix(np.block([[solution.state.M, G.T], [G, np.zeros((len(used), len(used)))]]))
     n_q = mechanism.system.tree.n_q
     T_q, T_v = own.T[:n_q], own.T[n_q:]
-    from fmilin.native.mechanism.kinematics import displacement_of
+    from fmilin.native.mechanism.recursions import displacement_of
 
     theta = displacement_of(mechanism.system.tree, point.states[:n_q], T_q)
     right = np.vstack(

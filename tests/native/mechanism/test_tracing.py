@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmilin.native.mechanism.kinematics import coordinate_rates
+from fmilin.native.mechanism.recursions import coordinate_rates
 from fmilin.native.mechanism.system import System
 from tests.native.mechanism.builders import Floats, everything, five_bar_chain
 from tests.native.mechanism.recursion import newton_euler

@@ -13,7 +13,7 @@ import fmilin as fl
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.native.mechanism import Body, Coupling, Joint, Mechanism, MechanismDescription, Placement
 from fmilin.native.mechanism.files import read_mechanism_file
-from fmilin.native.mechanism.toml_text import toml_text
+from tests.native.mechanism.toml_text import toml_text
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
 <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>

@@ -13,7 +13,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.loading.testing import check_model
 from fmilin.native.mechanism import Mechanism
-from fmilin.native.mechanism.toml_text import toml_text
 from fmilin.native.systems import (
     double_wishbone,
     five_bar,
@@ -26,6 +25,7 @@ from fmilin.native.systems import (
     slider_crank,
     stewart_platform,
 )
+from tests.native.mechanism.toml_text import toml_text
 from tests.native.systems.loader_geometry import LoaderGeometry
 from tests.native.systems.reduced import Reduced, Rigid, linearized_at_rest
 

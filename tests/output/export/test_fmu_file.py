@@ -14,7 +14,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.main import main
-from fmilin.fmi.write.platforms import host
+from fmilin.fmi.platforms import host
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.registry import dumps, load, save

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.families.family import LinearFamily
-from fmilin.ground.atomic import check_writable, write_atomically
 from fmilin.ground.errors import UsageError
+from fmilin.ground.files import check_writable, write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.report.web.of_family import family_report
 from fmilin.output.report.web.of_linear import linear_report

@@ -17,13 +17,13 @@ import numpy as np
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
-from fmilin.fmi.read.cosimulation.instance import SavedState, SteppedInstance
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Setting, Value
+from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 
@@ -203,9 +203,9 @@ class SteppedSession(Session):
     # ------------------------------------------------------------------ details
 
     def _class_of_instances(self, description: Description) -> type[Instance]:
-        from fmilin.fmi.read.cosimulation.instance1 import SteppedInstance1
-        from fmilin.fmi.read.cosimulation.instance2 import SteppedInstance2
-        from fmilin.fmi.read.cosimulation.instance3 import SteppedInstance3
+        from fmilin.fmi.read.instance1 import SteppedInstance1
+        from fmilin.fmi.read.instance2 import SteppedInstance2
+        from fmilin.fmi.read.instance3 import SteppedInstance3
 
         kinds: dict[str, type[Instance]] = {"1": SteppedInstance1, "2": SteppedInstance2, "3": SteppedInstance3}
         return kinds[description.fmi_version.split(".")[0]]

@@ -22,7 +22,7 @@ from fmilin.native.mechanism import (
     Sensor,
     Tendon,
 )
-from fmilin.native.mechanism.toml_text import toml_text
+from tests.native.mechanism.toml_text import toml_text
 
 ROD = (0.01, 0.02, 0.03)
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))

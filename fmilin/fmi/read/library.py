@@ -1,4 +1,7 @@
-"""C sources inside an FMU, compiled for this machine when the user has asked for it: they are foreign code."""
+"""The library of an FMU: which one is loaded, what speaks to it, and how it is compiled from the sources inside.
+
+Sources are compiled only when the user has asked for it: they are foreign code.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,73 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fmilin.fmi.platforms import fmpy_folder, library_suffix
+from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.platforms import fmpy_folder
+from fmilin.fmi.read.instance import Instance
 from fmilin.ground.errors import ModelError
 from fmilin.ground.sandbox.programs import run_program
 from fmilin.ground.sandbox.watchdog import calling
-from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
+from fmilin.numerics.codegen.compiler import find_compiler
 
-__all__ = ["compile_sources"]
+__all__ = ["class_of_instances", "compile_sources", "must_be_compiled", "unexpected_library"]
+
+
+def class_of_instances(description: Description) -> type[Instance]:
+    """Return the class for model exchange in the description's version of the standard; no other is imported."""
+    number = description.fmi_version.split(".")[0]
+    if number == "3" and ("alpha" in description.fmi_version or "beta" in description.fmi_version):
+        raise ModelError(
+            f"'{description.source}' was made for a draft of FMI 3.0 ({description.fmi_version}), whose functions took "
+            "other arguments than those of the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
+        )
+    if number == "1":
+        from fmilin.fmi.read.instance1 import Instance1
+
+        return Instance1
+    if number == "2":
+        from fmilin.fmi.read.instance2 import Instance2
+
+        return Instance2
+    from fmilin.fmi.read.instance3 import Instance3
+
+    return Instance3
+
+
+def unexpected_library(fmu: FmuFile, description: Description, kind: type[Instance]) -> str:
+    """Return the only library for this platform, where none bears the name that the description gives; else ""."""
+    library = description.model_identifier + library_suffix()
+    if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
+        return ""
+    for folder in kind.binaries:
+        paths = [PurePosixPath(path) for path in fmu.by_path if path.startswith(f"binaries/{folder}/")]
+        named = [p.name for p in paths if len(p.parts) == 3 and p.suffix == library_suffix()]
+        if len(named) == 1:
+            return named[0]
+    return ""
+
+
+def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
+    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
+    library = description.model_identifier + library_suffix()
+    if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
+        return False
+    if unexpected_library(fmu, description, kind):
+        return False
+    if fmu.options.compile_sources and "C sources" in fmu.platforms:
+        return True
+    here = kind.binaries[0]
+    inside = ", ".join(fmu.platforms) or "none at all"
+    advice = "Ask for an export that includes this platform."
+    if "C sources" in fmu.platforms:
+        advice = "Its sources can be compiled with this machine's compiler: say so with --compile."
+    elif any(folder in fmu.platforms for folder in kind.binaries):
+        advice = f"The folder is there, but '{library}', the name that the model description gives, is not in it."
+    raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")
+
 
 PATIENCE = 600.0
 """Seconds that the compiler may take."""

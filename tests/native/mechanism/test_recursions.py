@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from fmilin.native.mechanism import Body, Joint, MechanismDescription, Placement
-from fmilin.native.mechanism.dynamics import composite_inertia, generalized, inertia_of, mass_matrix, net_forces
-from fmilin.native.mechanism.kinematics import accelerations, positions, velocities
+from fmilin.native.mechanism.recursions import (
+    accelerations,
+    composite_inertia,
+    generalized,
+    inertia_of,
+    mass_matrix,
+    net_forces,
+    positions,
+    velocities,
+)
 from fmilin.native.mechanism.screws import ad, along
 from fmilin.native.mechanism.system import System
 from fmilin.native.mechanism.tree import Tree
@@ -76,7 +84,7 @@ def test_positions_are_products_of_the_joints() -> None:
 
 def test_the_rates_of_positions_are_the_velocities() -> None:
     tree, q, v, a = tree_and_motion()
-    from fmilin.native.mechanism.kinematics import coordinate_rates
+    from fmilin.native.mechanism.recursions import coordinate_rates
 
     h = 1e-30
     at = velocities(tree, q, v)

@@ -1,0 +1,103 @@
+"""Writes ``docs/mechanism.schema.json`` and the tables of keys in ``docs/mechanism.md``, from the schema of the files.
+
+Usage: ``python docs/mechanism_file.py``. A test compares both files with what is written here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fmilin.native.mechanism.schema import MechanismFile
+
+__all__ = ["json_schema", "reference", "write"]
+
+DOCS = Path(__file__).parent
+BEGIN = "<!-- what follows is written by python docs/mechanism_file.py -->"
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a mechanism file."""
+    schema = MechanismFile.model_json_schema()
+    found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_plain(schema)}
+    return found
+
+
+def _plain(part: Any) -> Any:
+    """Leave out what pydantic adds for None, which TOML does not have, and titles that repeat the key."""
+    if isinstance(part, list):
+        return [_plain(p) for p in part]
+    if not isinstance(part, dict):
+        return part
+    plain = {k: _plain(v) for k, v in part.items() if k != "title" or not isinstance(v, str)}
+    if plain.get("default", 0) is None or isinstance(plain.get("default"), dict):
+        del plain["default"]
+    choices = [c for c in plain.get("anyOf", ()) if c != {"type": "null"}]
+    if len(choices) == 1 and len(choices) < len(plain["anyOf"]):
+        del plain["anyOf"]
+        plain = {**choices[0], **plain}
+    return plain
+
+
+def reference() -> str:
+    """Return every key of a mechanism file as tables in Markdown."""
+    schema = json_schema()
+    named = {
+        entry["items"]["$ref"].rsplit("/", 1)[1]: f"[[{key}]]"
+        for key, entry in schema["properties"].items()
+        if "$ref" in entry.get("items", {})
+    }
+    sections = [_section("The file itself", schema), _section("Frames (placements)", schema["$defs"]["PlacementTable"])]
+    sections += [_section(f"`{heading}`", schema["$defs"][name]) for name, heading in named.items()]
+    return BEGIN + "\n\n" + "\n".join(sections)
+
+
+def _section(heading: str, table: dict[str, Any]) -> str:
+    rows = [
+        f"### {heading}",
+        "",
+        table["description"],
+        "",
+        "| key | type | default | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    required = table.get("required", ())
+    for key, entry in table["properties"].items():
+        default = "needed" if key in required else _default(entry.get("default", ""))
+        rows.append(f"| `{key}` | {_type(entry)} | {default} | {entry['description']} |")
+    return "\n".join(rows) + "\n"
+
+
+def _default(value: Any) -> str:
+    if value in ("", [], {}):
+        return ""
+    return f"`{json.dumps(value)}`"
+
+
+def _type(entry: dict[str, Any]) -> str:
+    """Say in words what a value may be."""
+    if "enum" in entry:
+        return ", ".join(f"`{value}`" for value in entry["enum"])
+    if "anyOf" in entry:
+        return " or ".join(_type(choice) for choice in entry["anyOf"])
+    if "$ref" in entry:
+        return "frame"
+    if entry["type"] != "array":
+        return {"string": "text", "boolean": "true, false", "integer": "whole number"}.get(entry["type"], "number")
+    if "$ref" in entry["items"]:
+        return "tables"
+    inner = {"array": "rows of 3 numbers", "string": "texts"}.get(entry["items"]["type"], "numbers")
+    return f"{entry['maxItems']} {inner}" if "maxItems" in entry else inner
+
+
+def write() -> None:
+    """Write the schema and the tables of the reference."""
+    (DOCS / "mechanism.schema.json").write_text(json.dumps(json_schema(), indent=2) + "\n", encoding="utf-8")
+    page = DOCS / "mechanism.md"
+    before = page.read_text(encoding="utf-8").split(BEGIN)[0]
+    page.write_text(before + reference(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,157 @@
+"""Values that a running FMU holds, as constraints and results need them: parameters, discrete states, residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.fmi.read.buffers import Buffers
+from fmilin.fmi.read.description import LargeSequence, Variable
+from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.session import Session
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.constraints.declared import Constraints
+
+__all__ = ["ParameterValues", "Residuals", "changed_parameters", "discrete_values"]
+
+
+class ParameterValues(Mapping[str, float]):
+    """Values of parameters and constants, read from the instance when asked for."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getitem__(self, name: str) -> float:
+        scalar = self._session.layout.find(name)
+        if scalar is None or not scalar.variable.is_parameter:
+            raise KeyError(name)
+        return self._session.number(scalar)
+
+    def __iter__(self) -> Iterator[str]:
+        layout = self._session.layout
+        if isinstance(layout.description.variables, LargeSequence):
+            return iter(())  # reading all of them would take long, and every name is known from elsewhere
+        return (s.name for v in layout.description.variables if v.is_parameter for s in layout.scalars(v))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True  # without counting them
+
+    def __contains__(self, name: object) -> bool:
+        scalar = self._session.layout.find(name) if isinstance(name, str) else None
+        return scalar is not None and scalar.variable.is_parameter
+
+
+def changed_parameters(session: Session) -> dict[str, float]:
+    """Return the scalar parameters that were set, without the start values of states and inputs."""
+    return {
+        s.variable.name: float(s.values[0])
+        for s in session.settings
+        if s.variable.is_parameter and not s.variable.dimensions
+    }
+
+
+MOST = 50
+"""Variables that are read: a big model has thousands."""
+
+_discrete_ones: WeakKeyDictionary[Layout, list[Variable]] = WeakKeyDictionary()
+
+_UNREADABLE = frozenset({"Clock", "Binary"})
+
+
+def discrete_values(session: Session) -> dict[str, str]:
+    """Return the discrete-time variables and their present values, as text.
+
+    Inputs that are inputs of the linear model are left out. A variable that the FMU refuses to tell ends the list:
+    it is not asked again.
+    """
+    layout = session.layout
+    found: dict[str, str] = {}
+    if layout not in _discrete_ones:  # asked at every linearization, and always the same
+        _discrete_ones[layout] = _discrete(session)[:MOST]
+    for variable in _discrete_ones[layout]:
+        try:
+            values = session.instance.values(variable, layout.size(variable))
+        except FmilinError as error:
+            session.note(f"The discrete variable '{variable.name}' cannot be read. {error}")
+            break
+        found[variable.name] = " ".join(_text(v) for v in values)
+    return found
+
+
+def _discrete(session: Session) -> list[Variable]:
+    distinct: dict[tuple[bool, str, int], Variable] = {}
+    for v in session.layout.description.looked_through():
+        moves = v.variability == "discrete" or v.causality == "input"
+        told = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
+        if moves and not v.is_parameter and not v.is_continuous and not told:
+            distinct.setdefault((v.is_float, "" if v.is_float else v.type, v.reference), v)
+    return list(distinct.values())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"'{value.decode('utf-8', 'replace')}'"
+    return f"'{value}'" if isinstance(value, str) else f"{value:g}"
+
+
+_NOTHING = np.empty(0)
+
+
+class Residuals:
+    """The residuals g(t, x, u, z) of constraints on a view of an FMU.
+
+    ``inputs``, ``observed`` (nu,), (nz,): which inputs of the FMU are u; where z stand in the buffers.
+    """
+
+    def __init__(
+        self, constraints: Constraints, buffers: Buffers, inputs: NDArray[np.intp], observed: NDArray[np.intp]
+    ) -> None:
+        self._constraints, self._buffers = constraints, buffers
+        self._sizes = (1, buffers.n, len(inputs), len(observed))
+        first = 1 + buffers.n
+        self._arguments = np.concatenate((np.arange(first), first + inputs, observed)).astype(np.intp)
+        """Where t, x, u and z stand in the buffers."""
+        self._variables = None if constraints.variables is None else self._arguments[constraints.variables]
+        """Where the residuals themselves stand, where each is nothing but a variable."""
+
+    def values(self) -> FloatArray:
+        """Return g at the point of the buffers, shape (m,)."""
+        if not self._constraints.rows:
+            return _NOTHING
+        if self._variables is not None:
+            return self._buffers.values[self._variables]
+        return self._constraints.residuals(*self._split(self._buffers.values))
+
+    def along(self, values: FloatArray, changes: FloatArray) -> FloatArray:
+        """Return dg = g_x dx + g_u du + g_z dz, shape (m, k); NaN rows only where an unknown dz has a part in g.
+
+        Shapes: values (size,), as in the buffers; changes (size, k), how they change.
+        """
+        if self._variables is not None:
+            return changes[self._variables]
+        partials = self._constraints.partials(*self._split(values))
+        _, dx, du, dz = self._parts(changes)
+        dg = partials.states @ dx + partials.inputs @ du
+        if np.isfinite(dz).all():
+            known: FloatArray = dg + partials.observed @ dz
+            return known
+        for column, change in zip(partials.observed.T, dz, strict=True):
+            dg[column != 0] += np.outer(column[column != 0], change)
+        return dg
+
+    def _split(self, values: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        t, x, u, z = self._parts(values)
+        return float(t[0]), x, u, z
+
+    def _parts(self, values: FloatArray) -> list[FloatArray]:
+        return np.split(values[self._arguments], np.cumsum(self._sizes)[:-1])
