@@ -26,7 +26,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.native.mechanism.linear import matrices
 from fmilin.numerics.codegen.c99 import generate
-from fmilin.numerics.codegen.compiler import Compiler, compile_library, library_suffix
+from fmilin.numerics.codegen.compiler import Compiler, compiled_library, library_suffix
 
 POINTS = 10_000
 CHAINS = ((8, (("ground", "link7"),)), (15, (("ground", "link7"), ("link7", "link14"))))
@@ -135,7 +135,7 @@ def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray],
     sources["peers.c"] = Path(__file__).with_suffix(".c").read_bytes()
     made = time.perf_counter() - begin
     path = folder / f"{model.info.name}{library_suffix()}"
-    compile_library(sources, "peers.c", path, Compiler(flags=FOR_THIS_MACHINE, use_cache=False))
+    path.write_bytes(compiled_library(sources, "peers.c", Compiler(flags=FOR_THIS_MACHINE, use_cache=False)))
     build = f"{made:.0f} s Python + {time.perf_counter() - begin - made:.0f} s compiler"
     function = ctypes.CDLL(str(path)).visit
     function.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]

@@ -12,8 +12,7 @@ from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
 from fmilin.numerics.codegen.functions import SystemFunctions
-from fmilin.numerics.codegen.implicit import jacobian
-from fmilin.numerics.codegen.nodes import sharing
+from fmilin.numerics.codegen.implicit import cse_option, jacobian
 from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, SparseFactors, regular_factors
 
@@ -179,7 +178,7 @@ def _matrices(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[...,
     """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
     import casadi as ca
 
-    function = ca.Function("f", list(arguments), list(results), sharing(*results))
+    function = ca.Function("f", list(arguments), list(results), cse_option(*results))
 
     def evaluated(*values: FloatArray | float) -> list[Any]:
         found = function(*values)

@@ -16,9 +16,15 @@ from typing import Literal
 from fmilin.fmi.platforms import Machine, fmpy_folder, host
 from fmilin.fmi.write.description import Standard
 from fmilin.ground.errors import ModelError, UsageError
-from fmilin.numerics.codegen import cache
-from fmilin.numerics.codegen.compiler import Compiler, compiled_library, find_compiler
-from fmilin.numerics.codegen.zig import zig_command
+from fmilin.numerics.codegen.compiler import (
+    Compiler,
+    cache_folder,
+    cache_library,
+    cached_library,
+    compiled_library,
+    find_compiler,
+    zig_command,
+)
 
 __all__ = ["compiled", "compiled_for", "linear_library", "runtime_sources", "universal"]
 
@@ -95,7 +101,7 @@ def _cross_compiler(machine: Machine) -> Compiler:
 def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) -> bytes:
     """Return the library that runs every linear model on a machine; compiled once, then kept."""
     name = f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
-    kept = cache.fetch(name)
+    kept = cached_library(name)
     if kept is not None:
         return kept
     try:
@@ -107,10 +113,10 @@ def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) ->
         raise ModelError(
             f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then kept, but "
             f"there is no C compiler here{why}: install one (Debian: apt install gcc libc6-dev), or pip install "
-            f"'fmilin[cross]', which brings one, or copy the file '{cache.cache_folder() / name}' from a machine on "
+            f"'fmilin[cross]', which brings one, or copy the file '{cache_folder() / name}' from a machine on "
             "which this version of fmilin has exported before."
         ) from None
-    cache.keep(name, library)
+    cache_library(name, library)
     return library
 
 

@@ -25,8 +25,8 @@ from fmilin.ground.files import write_atomically
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
 from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.numerics.codegen.c_text import c_string
 from fmilin.numerics.codegen.compiler import Compiler
+from fmilin.numerics.codegen.statements import c_string
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.c99 import GeneratedModel

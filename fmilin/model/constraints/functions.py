@@ -13,7 +13,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import Expression
 
 if TYPE_CHECKING:
-    from fmilin.numerics.codegen.buffered import Buffered
+    from fmilin.numerics.codegen.evaluator import Buffered
 
 __all__ = ["ExpressionFunctions"]
 
@@ -173,12 +173,12 @@ def _function(arguments: Sequence[SX], result: SX) -> Buffered:
     """Return a function in which infinities are NaN: a kept ``inf`` could come back as a finite number, ``1/inf``."""
     import casadi as ca
 
-    from fmilin.numerics.codegen.buffered import Buffered
-    from fmilin.numerics.codegen.nodes import sharing
+    from fmilin.numerics.codegen.evaluator import Buffered
+    from fmilin.numerics.codegen.implicit import cse_option
 
     largest = float(np.finfo(np.float64).max)
     entries = ca.SX(result)
     for i, entry in enumerate(result.nonzeros()):
         if not (entry.is_constant() or entry.is_symbolic()):
             entries.nz[i] = ca.if_else(ca.fabs(entry) <= largest, entry, np.nan)
-    return Buffered(ca.Function("g", list(arguments), [entries], sharing(entries)))
+    return Buffered(ca.Function("g", list(arguments), [entries], cse_option(entries)))

@@ -6,6 +6,6 @@ from fmilin.native.kane.equations import KaneEquations
 from fmilin.native.kane.functions import Numerics
 from fmilin.native.kane.model import KaneModel
 from fmilin.native.kane.procedure import Blocks, Matrices, Partition
-from fmilin.numerics.codegen.native import Backend
+from fmilin.numerics.codegen.evaluator import Backend
 
 __all__ = ["Backend", "Blocks", "KaneEquations", "KaneModel", "Matrices", "Numerics", "Partition"]

@@ -24,9 +24,8 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.native.declaration import Symbol
 from fmilin.native.kane.form import KaneForm, Row
-from fmilin.numerics.codegen.evaluator import Evaluator
+from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.graph import Graph
-from fmilin.numerics.codegen.native import Backend
 from fmilin.numerics.saddle_point.dense import DenseFactors
 from fmilin.numerics.saddle_point.factors import require_regular
 

@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.band import Order, band_order
-from fmilin.numerics.codegen.c_text import c_string, wrapped
+from fmilin.numerics.codegen.elimination import Order, band_order
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.statements import Statements
+from fmilin.numerics.codegen.statements import Statements, c_string, wrapped
 
 __all__ = ["GeneratedModel", "generate"]
 

@@ -1,40 +1,54 @@
-"""C sources to a shared library, with the compiler that the machine has, and a cache of what was built before."""
+"""C sources to a shared library, with the compiler that the machine has, and a cache of what was built before.
+
+The cache is a folder of the user's own. A file in it begins with the digest of its name and content; it is used when
+that is right, and when nobody but the user can have written it. Otherwise things are compiled again.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
+import importlib.util
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from fmilin.ground.errors import ModelError
+from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import temporary_folder, write_atomically
 from fmilin.ground.sandbox.programs import run_program
-from fmilin.numerics.codegen import cache
 
-__all__ = ["Compiler", "compile_library", "compiled_library", "find_compiler", "library_suffix"]
+__all__ = [
+    "Compiler",
+    "cache_folder",
+    "cache_library",
+    "cached_library",
+    "compiled_library",
+    "find_compiler",
+    "library_suffix",
+    "loaded_library",
+    "zig_command",
+]
 
 CANDIDATES = ("cc", "gcc", "clang")
 
 FLAGS = (
-    "-std=c99",
-    "-O1",
-    "-Wall",
-    "-Wextra",
-    "-shared",
-    "-fvisibility=hidden",
-    "-ffp-contract=off",
-    "-fno-math-errno",
+    *("-std=c99", "-O1", "-Wall", "-Wextra", "-shared"),
+    *("-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"),
 )
 """No fused multiply-add, so that a model gives the same numbers on every machine with the same C library. Straight-line
 code gains nothing beyond ``-O1``, which takes the compiler half the time of ``-O2`` or less (Stewart platform, gcc 12:
 6 s instead of 20 s for code of the same speed)."""
+
+_TARGETS = {"linux": "linux-gnu.2.17", "windows": "windows-gnu", "darwin": "macos.11.0"}
+"""With the oldest C library and macOS on which the binaries shall run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +92,11 @@ def find_compiler() -> tuple[str, ...]:
     )
 
 
-def compile_library(sources: Mapping[str, bytes], unit: str, destination: Path, compiler: Compiler) -> Path:
-    """Write what :func:`compiled_library` returns to ``destination``, completely or not at all, and return that."""
-    write_atomically(destination, compiled_library(sources, unit, compiler))
-    return destination
+def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
+    """Return the command that compiles for a machine, or None where the package is not installed."""
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    return (sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-{_TARGETS[system]}")
 
 
 def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
@@ -94,7 +109,7 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
     command = compiler.command or find_compiler()
     arguments = [*command, *_flags(), *compiler.flags]
     name = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
-    kept = cache.fetch(name) if name else None
+    kept = cached_library(name) if name else None
     if kept is not None:
         return kept
     with temporary_folder() as folder, _explained():
@@ -109,7 +124,7 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
             "variable CC name another one."
         )
     if name:
-        cache.keep(name, library)
+        cache_library(name, library)
     return library
 
 
@@ -170,3 +185,77 @@ def _first_errors(text: str, count: int = 3) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines
     return " | ".join(errors[:count]) or "it says nothing more"
+
+
+def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
+    """Compile and load; the file is not needed any more once it is mapped (where the system lets it go).
+
+    ``kind``: ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds; ``ctypes.CDLL`` gives it
+    up.
+    """
+    with temporary_folder() as folder:
+        path = folder / f"functions{library_suffix()}"
+        texts = {name: text.encode() for name, text in sources.items()}
+        path.write_bytes(compiled_library(texts, unit, compiler))
+        return kind(str(path))
+
+
+def cache_folder() -> Path:
+    """Return where built libraries are kept: under XDG_CACHE_HOME, else where the platform keeps such things."""
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "fmilin" / "libraries"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "fmilin" / "libraries"
+    if sys.platform == "win32" and (base := os.environ.get("LOCALAPPDATA")):
+        return Path(base) / "fmilin" / "Cache" / "libraries"
+    return Path.home() / ".cache" / "fmilin" / "libraries"
+
+
+def cached_library(name: str) -> bytes | None:
+    """Return what is kept under ``name``; None when nothing is, or when it is damaged or not the user's own."""
+    with contextlib.suppress(OSError):
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(cache_folder() / name, flags)
+        with os.fdopen(descriptor, "rb") as file:
+            if _is_own(os.fstat(file.fileno())):
+                digest, content = file.read(hashlib.sha256().digest_size), file.read()
+                if digest == _digest(name, content):
+                    return content
+    return None
+
+
+def cache_library(name: str, content: bytes) -> None:
+    """Keep ``content``, completely on the disk or not at all; a folder that cannot be used is no reason to fail."""
+    with contextlib.suppress(OSError, UsageError):
+        if _is_private(cache_folder()):
+            write_atomically(cache_folder() / name, _digest(name, content) + content)
+            (cache_folder() / name).chmod(0o600)
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    digest = hashlib.sha256(f"{len(name)}:{name}".encode())
+    digest.update(content)
+    return digest.digest()
+
+
+def _is_private(folder: Path) -> bool:
+    """Make the folder, and the one above, which is fmilin's, too; return whether both are the user's alone."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+    for path in (folder.parent, folder):
+        status = path.lstat()
+        if not (stat.S_ISDIR(status.st_mode) and _is_mine(status)):
+            return False
+        if hasattr(os, "getuid") and status.st_mode & 0o077:
+            path.chmod(0o700)
+    return True
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Whether this is a file of the user, and not one that everybody can write."""
+    return stat.S_ISREG(status.st_mode) and _is_mine(status) and (os.name == "nt" or not status.st_mode & 0o002)
+
+
+def _is_mine(status: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid()

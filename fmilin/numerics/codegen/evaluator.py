@@ -1,28 +1,171 @@
-"""Nodes of a graph as a function of NumPy arrays: at one point in microseconds, or at many points at once."""
+"""Nodes of a graph as a function of NumPy arrays, at one point or many: interpreted at first, compiled when it pays."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ModelError
+from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.buffered import Buffered
-from fmilin.numerics.codegen.native import Backend, CompilationBudget, Native
-from fmilin.numerics.codegen.nodes import sharing
+from fmilin.numerics.codegen.compiler import Compiler, loaded_library
+from fmilin.numerics.codegen.implicit import cse_option
+from fmilin.numerics.codegen.statements import Statements
 
-__all__ = ["Evaluator"]
+__all__ = ["Backend", "Buffered", "CompilationBudget", "Evaluator", "Native"]
 
 SX = Any  # casadi.SX: casadi ships no types
+Function = Any  # casadi.Function
+
+_KINDS = ("auto", "c", "casadi")
+
+SECONDS_PER_INSTRUCTION = 3e-9
+"""What the virtual machine takes; compiled code takes about a fifth."""
+
+COMPILING = 1.3e-4
+"""Seconds of a compiler for each instruction."""
+
+STARTING = 0.1
+"""Seconds that a compiler takes for nothing."""
 
 SMALL = 400
 """Entries of a matrix up to which its zeros are computed, too: that is quicker than putting the others in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What computes the numbers."""
+
+    # ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
+    # (:class:`CompilationBudget`) if there is a compiler
+    kind: Literal["auto", "c", "casadi"] = "auto"
+    compiler: Compiler = field(default_factory=Compiler)
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise UsageError(f"'{self.kind}' computes nothing: the backends are {', '.join(_KINDS)}.")
+
+
+class CompilationBudget:
+    """How long a virtual machine is good enough: until it has worked for as long as a compiler would.
+
+    How many evaluations are still to come is not known; compiling at this moment costs at most twice of what would have
+    been best (the break-even rule of the ski rental problem).
+    """
+
+    def __init__(self, instructions: int) -> None:
+        each = max(instructions, 1)
+        self._left = (STARTING + each * COMPILING) / (each * SECONDS_PER_INSTRUCTION)
+
+    def is_spent_by(self, points: int) -> bool:
+        """Count an evaluation at so many points; return whether it is to be done by compiled code."""
+        self._left -= points
+        return self._left < 0
+
+
+class Native:
+    """A function of one dense column s with one dense column z as its result, compiled and loaded.
+
+    Called with points s (k, ns), it fills z (k, nz); both are contiguous. From any thread.
+    """
+
+    def __init__(self, function: Function, compiler: Compiler) -> None:
+        sizes = {"s": function.nnz_in(0), "z": function.nnz_out(0)}
+        inputs, results = ([f"{name}[{i}]" for i in range(size)] for name, size in sizes.items())
+        statements = Statements(
+            function,
+            [inputs],
+            {"at_point": {0: results}},
+            arguments=("const double *restrict s", "double *restrict z", "double *restrict v"),
+            array="v",
+        )
+        functions = "\n".join(statements.functions())
+        source = _SOURCE.format(functions=functions, size=max(statements.stored, 1), **sizes)
+        self._run = loaded_library({"functions.c": source}, "functions.c", compiler, ctypes.PyDLL).run
+        self._run.argtypes, self._run.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long], None
+
+    def __call__(self, s: FloatArray, z: FloatArray) -> None:
+        """Fill z (k, nz) for s (k, ns)."""
+        self._run(s.ctypes.data, z.ctypes.data, len(s))
+
+    def bound(self, s: FloatArray, z: FloatArray) -> Callable[[], None]:
+        """Return what does the same without arguments, quicker; s and z must be kept alive."""
+        return partial(self._run, s.ctypes.data, z.ctypes.data, len(s))
+
+
+_SOURCE = """#include <math.h>
+#ifdef __GNUC__
+#define PIECE static __attribute__((noinline)) void
+#else
+#define PIECE static void
+#endif
+#ifdef _WIN32
+#define OUT __declspec(dllexport)
+#else
+#define OUT __attribute__((visibility("default")))
+#endif
+{functions}
+OUT void run(const double *s, double *z, long count)
+{{
+    double v[{size}];
+    for (long i = 0; i < count; i++) at_point(s + i * {s}, z + i * {z}, v);
+}}
+"""
+
+
+class Buffered:
+    """A ``casadi.Function`` of one or more arguments whose numbers lie in arrays made once.
+
+    ``f(x)`` converts arguments and results and costs a tenth of a millisecond; the same function on arrays that were
+    handed over once costs what its operations cost (Andersson et al., Mathematical Programming Computation 11, 2019;
+    the user guide's "FunctionBuffer").
+
+    Fill :attr:`arguments`, call :attr:`run`, read :attr:`results`: each holds the nonzeros of one argument or
+    result, column by column. The next run overwrites them: copy what shall last.
+
+    >>> import casadi as ca
+    >>> x = ca.SX.sym("x", 2)
+    >>> f = Buffered(ca.Function("f", [x], [ca.vertcat(x[0] * x[1], x[0] - x[1])]))
+    >>> f.arguments[0][:] = 3.0, 2.0
+    >>> f.run()
+    >>> f.results[0]
+    array([6., 1.])
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._buffer, self.run = function.buffer()
+        self.arguments: tuple[FloatArray, ...] = tuple(np.zeros(function.nnz_in(i)) for i in range(function.n_in()))
+        self.results: tuple[FloatArray, ...] = tuple(np.zeros(function.nnz_out(i)) for i in range(function.n_out()))
+        for i, array in enumerate(self.arguments):
+            if array.size:  # an empty array has no address to hand over
+                self._buffer.set_arg(i, array.data)
+        for i, array in enumerate(self.results):
+            if array.size:
+                self._buffer.set_res(i, array.data)
+        self._mapped = lru_cache(maxsize=4)(lambda points: Buffered(function.map(points)))
+
+    def at_points(self, arguments: FloatArray) -> FloatArray:
+        """Return the result of a function of one argument at many points.
+
+        Shapes: arguments (points, nonzeros of the argument). Returns (points, nonzeros of the result).
+        """
+        points = len(arguments)
+        if points == 0:
+            return np.zeros((0, self.results[0].size))
+        mapped = self._mapped(points)
+        mapped.arguments[0][:] = arguments.ravel()
+        mapped.run()
+        results: FloatArray = mapped.results[0].reshape(points, -1).copy()
+        return results
 
 
 class _Memory(NamedTuple):
@@ -48,7 +191,7 @@ class Evaluator:
     """A function of some columns of symbols whose results are matrices.
 
     The numbers come from CasADi's virtual machine, which answers at once, and from compiled C when so many points were
-    asked for that it pays (:class:`~fmilin.numerics.codegen.native.Backend`). May be called from several threads.
+    wanted that it pays (:class:`~fmilin.numerics.codegen.evaluator.Backend`). May be called from several threads.
 
     ``results``: matrices over these symbols. Entries outside their sparsity are zero. ``function``: one column, all
     arguments, to one column, the nonzeros of all results.
@@ -63,11 +206,11 @@ class Evaluator:
     def __init__(self, arguments: Sequence[SX], results: Sequence[SX], backend: Backend | None = None) -> None:
         self._backend = backend or Backend()
         self._compiler = self._backend.compiler
-        self._places = _slices([a.numel() for a in arguments])
+        self._slices = _slices([a.numel() for a in arguments])
         results = [ca.densify(r) if r.numel() <= SMALL else r for r in results]
         self._results = [_result(*pair) for pair in zip(results, _slices([r.nnz() for r in results]), strict=True)]
         nonzeros = ca.vertcat(ca.SX(0, 1), *(node for r in results for node in r.nonzeros()))
-        self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], sharing(nonzeros))
+        self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], cse_option(nonzeros))
         self._budget = CompilationBudget(self.function.n_instructions())
         self._free: list[_Memory] = []
         self._native: Native | None = None
@@ -86,20 +229,20 @@ class Evaluator:
         """
         self._count(1)
         memory = self._memory()
-        for place, vector in zip(self._places, vectors, strict=True):
-            memory.s[place] = vector
+        for part, vector in zip(self._slices, vectors, strict=True):
+            memory.s[part] = vector
         memory.run()
         z = memory.z.copy()
         self._free.append(memory)
-        found = []
-        for place, shape, cells in self._results:
+        matrices = []
+        for part, shape, cells in self._results:
             if cells is None:
-                found.append(z[place].reshape(shape, order="F"))
+                matrices.append(z[part].reshape(shape, order="F"))
             else:
                 matrix = np.zeros(shape)
-                matrix.put(cells, z[place])
-                found.append(matrix)
-        return found
+                matrix.put(cells, z[part])
+                matrices.append(matrix)
+        return matrices
 
     def at_points(self, *vectors: FloatArray | float) -> list[FloatArray]:
         """Return the matrices at many points, shapes (k, rows, columns).
@@ -108,27 +251,27 @@ class Evaluator:
         """
         k = max((len(v) for v in vectors if isinstance(v, np.ndarray) and v.ndim > 1), default=1)
         s, z = np.empty((k, self.function.nnz_in(0))), np.empty((k, self.function.nnz_out(0)))
-        for place, vector in zip(self._places, vectors, strict=True):
-            s[:, place] = vector
+        for part, vector in zip(self._slices, vectors, strict=True):
+            s[:, part] = vector
         self._count(k)
         if self._native is None:
             self._interpret(s, z)
         else:
             self._native(s, z)
-        found = []
-        for place, shape, cells in self._results:
+        matrices = []
+        for part, shape, cells in self._results:
             if cells is None:
-                found.append(np.swapaxes(z[:, place].reshape(k, *shape[::-1]), 1, 2))
+                matrices.append(np.swapaxes(z[:, part].reshape(k, *shape[::-1]), 1, 2))
             else:
                 stack = np.zeros((k, shape[0] * shape[1]))
-                stack[:, cells] = z[:, place]
-                found.append(stack.reshape(k, *shape))
-        return found
+                stack[:, cells] = z[:, part]
+                matrices.append(stack.reshape(k, *shape))
+        return matrices
 
     def _count(self, points: int) -> None:
         """Change over to compiled C when so many points make it worth while, and there is a compiler."""
         if self._native is None and self._budget.is_spent_by(points) and self._backend.kind == "auto":
-            self._backend = Backend("casadi")  # asked once
+            self._backend = Backend("casadi")  # tried once
             try:
                 self._native = Native(self.function, self._compiler)
                 self._free = []

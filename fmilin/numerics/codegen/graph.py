@@ -18,7 +18,7 @@ from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or, Xor
 
 from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.nodes import over, plus, sparse, times
+from fmilin.numerics.codegen.implicit import over, plus, sparse, times
 
 __all__ = ["Graph"]
 

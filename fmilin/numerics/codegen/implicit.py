@@ -1,4 +1,4 @@
-"""The one form from which all code is made: nodes of a graph.
+"""The one form from which all code is made, in nodes of a CasADi graph.
 
 States x (N), inputs u, parameters p and time t; some unknowns w (accelerations, multipliers) solve a
 small linear system at each point:
@@ -13,19 +13,30 @@ equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import casadi as ca
 import numpy as np
 
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.numerics.codegen.nodes import sharing
 
-__all__ = ["ImplicitSystem", "jacobian"]
+__all__ = ["ImplicitSystem", "cse_option", "jacobian", "minus", "over", "plus", "sparse", "times"]
 
 SX = Any  # casadi.SX: casadi ships no types
+
+LARGEST_SHARED = 5_000
+"""Entries up to which common parts are looked for: time and memory of CasADi's search grow with their square."""
+
+Operation = Callable[[SX, SX], SX]
+
+plus: Operation = partial(ca.SX.binary, ca.OP_ADD)
+"""The operations on scalars without the conversions of the operators, which take seven times as long."""
+minus: Operation = partial(ca.SX.binary, ca.OP_SUB)
+times: Operation = partial(ca.SX.binary, ca.OP_MUL)
+over: Operation = partial(ca.SX.binary, ca.OP_DIV)
 
 
 @dataclass(frozen=True)
@@ -66,18 +77,18 @@ class ImplicitSystem:
         """(x, u), shape (N + nu, 1)."""
         return ca.vertcat(self.states, self.inputs)
 
-    def with_inputs(self, kept: Sequence[int]) -> Self:
+    def with_inputs(self, chosen: Sequence[int]) -> Self:
         """Return the system with some of its inputs, in that order; the others become parameters at start values."""
         n, k = len(self.state_signals), len(self.input_signals)
-        if list(kept) == list(range(k)):
+        if list(chosen) == list(range(k)):
             return self
-        held = [i for i in range(k) if i not in kept]
-        columns = [*range(n), *(n + i for i in kept)]
+        held = [i for i in range(k) if i not in chosen]
+        columns = [*range(n), *(n + i for i in chosen)]
         signals = self.input_signals.select(held)
         return replace(
             self,
-            inputs=ca.vertcat(ca.SX(0, 1), *(self.inputs[i] for i in kept)),
-            input_signals=self.input_signals.select(kept),
+            inputs=ca.vertcat(ca.SX(0, 1), *(self.inputs[i] for i in chosen)),
+            input_signals=self.input_signals.select(chosen),
             parameters=ca.vertcat(self.parameters, *(self.inputs[i] for i in held)),
             parameter_signals=Signals([*self.parameter_signals, *signals]),
             parameter_values=np.concatenate((self.parameter_values, signals.starts)),
@@ -96,4 +107,17 @@ class ImplicitSystem:
 
 def jacobian(e: SX, columns: SX) -> SX:
     """Return the exact sparse Jacobian of a column. What is in it several times is differentiated once."""
-    return ca.sparsify(ca.jacobian(ca.cse(e) if sharing(e)["cse"] else e, columns))
+    return ca.sparsify(ca.jacobian(ca.cse(e) if cse_option(e)["cse"] else e, columns))
+
+
+def sparse(entries: Mapping[tuple[int, int], SX], shape: tuple[int, int]) -> SX:
+    """Return a matrix of its nodes by (row, column), without those that are zero."""
+    positions = sorted(entries, key=lambda position: position[::-1])  # column by column, as CasADi keeps them
+    rows, columns = [i for i, _ in positions], [j for _, j in positions]
+    nonzeros = ca.vertcat(ca.SX(0, 1), *(entries[position] for position in positions))
+    return ca.sparsify(ca.SX(ca.Sparsity.triplet(*shape, rows, columns), nonzeros))
+
+
+def cse_option(*results: SX) -> dict[str, bool]:
+    """Return the option by which a function of these results computes once what they have in common."""
+    return {"cse": sum(result.nnz() for result in results) <= LARGEST_SHARED}

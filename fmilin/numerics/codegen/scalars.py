@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.numerics.codegen.nodes import minus, over, plus, sparse, times
+from fmilin.numerics.codegen.implicit import minus, over, plus, sparse, times
 
 __all__ = ["Scalar", "column_of", "matrix_of", "scalars"]
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.evaluator import Evaluator
+from fmilin.numerics.codegen.evaluator import Backend, CompilationBudget, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.lanes import Lanes
-from fmilin.numerics.codegen.native import Backend, CompilationBudget
+from fmilin.numerics.codegen.vectorized import VectorizedCode
 
 __all__ = ["Stacks"]
 
@@ -22,9 +21,9 @@ SX = Any  # casadi.SX: casadi ships no types
 class Stacks:
     """Values and slopes by (x, u) of quantities z(t, x, u, p, w) with W w = r, at many points.
 
-    CasADi's virtual machine and LAPACK answer at once. Code that takes several points at a time
-    (:class:`~fmilin.numerics.codegen.lanes.Lanes`) is compiled when so many points were asked for that it pays, or when
-    :meth:`compile` is called; points at which its elimination is not good enough go the first way.
+    CasADi's virtual machine and LAPACK answer at once. Vectorized code
+    (:class:`~fmilin.numerics.codegen.vectorized.VectorizedCode`) is compiled when so many points were asked for that it
+    pays, or when :meth:`compile` is called; points at which its elimination is not good enough go the first way.
 
     Shapes: quantities (nz, 1).
     """
@@ -40,25 +39,25 @@ class Stacks:
             parts = [*parts, jacobian(quantities, w), s.motion_slopes]
         self._parts = Evaluator([*s.arguments, w], parts, Backend("casadi"))
         self._budget = CompilationBudget(self._parts.function.n_instructions())
-        self._lanes: Lanes | None = None
+        self._compiled: VectorizedCode | None = None
         self._tried = self._backend.kind == "casadi"
         if self._backend.kind == "c":
-            self._lanes, self._tried = Lanes(system, quantities, self._backend.compiler), True
+            self._compiled, self._tried = VectorizedCode(system, quantities, self._backend.compiler), True
 
     @property
     def kind(self) -> str:
         """What computes at present: ``"casadi"`` or ``"c"``."""
-        return "casadi" if self._lanes is None else "c"
+        return "casadi" if self._compiled is None else "c"
 
     def compile(self) -> bool:
         """Compile now if that has not been tried; return whether there is compiled code."""
         if not self._tried:
             self._tried = True
             try:
-                self._lanes = Lanes(self._system, self._quantities, self._backend.compiler)
+                self._compiled = VectorizedCode(self._system, self._quantities, self._backend.compiler)
             except (ModelError, OSError) as error:  # no compiler, or a matrix that is not for it
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
-        return self._lanes is not None
+        return self._compiled is not None
 
     def __call__(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
@@ -66,14 +65,14 @@ class Stacks:
         """Return z (k, nz) and dz/d(x, u) (k, nz, N + nu) at points x (k, N), u (k, nu), p (k, np); t (k, 1)."""
         if self._budget.is_spent_by(len(x)):
             self.compile()
-        if self._lanes is None:
+        if self._compiled is None:
             return self._interpreted(t, x, u, p)
         s = np.empty((len(x), sum(self._sizes)))
         first = 0
         for size, values in zip(self._sizes, (t, x, u, p), strict=True):
             s[:, first : first + size] = values
             first += size
-        z, slopes, good = self._lanes(s, threads)
+        z, slopes, good = self._compiled(s, threads)
         if not good.all():
             bad = np.flatnonzero(~good)
             when = t[bad] if isinstance(t, np.ndarray) else t

@@ -3,11 +3,14 @@
 CasADi prints one function, whose time in a compiler grows faster than its length: measured with gcc 12 at ``-O1``,
 three times the time that the same instructions take in pieces (15.7 and 5 s for the bicycle's Jacobians). Here each
 instruction is a constant of its own, used once: in place; what several pieces need is stored.
+
+Pieces of C text.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +19,31 @@ from typing import Any
 import casadi as ca
 
 from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.c_text import indented
 
-__all__ = ["Statements"]
+__all__ = ["Statements", "c_string", "indented", "wrapped"]
+
+
+WIDTH = 116
+
+
+def c_string(text: str) -> str:
+    """Return ``text`` as a C string literal in UTF-8."""
+    plain = [chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode("utf-8")]
+    return '"' + "".join(plain) + '"'
+
+
+def wrapped(items: Iterable[str]) -> str:
+    """Return items with commas, in lines of readable length."""
+    return textwrap.fill(", ".join(items), WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def indented(line: str, first: str, others: str) -> str:
+    """Return a statement in lines of readable length."""
+    if len(first) + len(line) <= WIDTH:
+        return f"{first}{line}\n"
+    words = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)  # 1e-05 is one
+    return words.fill(line) + "\n"
+
 
 Function = Any  # casadi.Function: casadi ships no types
 

@@ -14,7 +14,7 @@ import sympy
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.numerics.codegen.c99 import GeneratedModel, generate
-from fmilin.numerics.codegen.compiler import Compiler, compile_library, library_suffix
+from fmilin.numerics.codegen.compiler import Compiler, loaded_library
 
 HARNESS = r"""
 #include "model.c"
@@ -82,11 +82,8 @@ class Native:
         graph = replace(system, extra_names={f"watched {i}": e for i, e in enumerate(watched)}).in_graph()
         self.code: GeneratedModel = generate(graph, list(graph.further.values()), derivatives=derivatives)
         self.system = system
-        sources = {name: text.encode() for name, text in self.code.sources.items()} | {"harness.c": HARNESS.encode()}
-        library = compile_library(
-            sources, "harness.c", folder / f"native{library_suffix()}", Compiler(flags=flags, use_cache=False)
-        )
-        self._library = ctypes.CDLL(str(library))
+        sources = {**self.code.sources, "harness.c": HARNESS}
+        self._library = loaded_library(sources, "harness.c", Compiler(flags=flags, use_cache=False), ctypes.CDLL)
         self._library.model_new.restype = ctypes.c_void_p
         self._library.culprit.restype = ctypes.c_char_p
         self._model = ctypes.c_void_p(self._library.model_new())

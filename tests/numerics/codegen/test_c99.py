@@ -19,7 +19,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.numerics.codegen import statements
 from fmilin.numerics.codegen.c99 import generate
-from fmilin.numerics.codegen.c_text import c_string
+from fmilin.numerics.codegen.statements import c_string
 from tests.numerics.codegen.native import Native, system_of
 
 a, b, c, t, u, k = sympy.symbols("a b c t u k", real=True)

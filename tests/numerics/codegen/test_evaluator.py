@@ -13,8 +13,7 @@ from numpy.testing import assert_array_equal
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.codegen.compiler import Compiler
-from fmilin.numerics.codegen.evaluator import SMALL, Evaluator
-from fmilin.numerics.codegen.native import Backend, CompilationBudget
+from fmilin.numerics.codegen.evaluator import SMALL, Backend, CompilationBudget, Evaluator
 
 X, P = ca.SX.sym("x", 4), ca.SX.sym("p", 2)
 KINDS = ("casadi", "c")

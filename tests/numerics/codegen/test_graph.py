@@ -10,9 +10,8 @@ import pytest
 import sympy
 
 from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.evaluator import Evaluator
+from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.graph import Graph
-from fmilin.numerics.codegen.native import Backend
 
 x, y, z = sympy.symbols("x y z", real=True)
 KINDS = ("casadi", "c")

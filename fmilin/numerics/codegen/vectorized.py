@@ -1,4 +1,4 @@
-"""Quantities of an implicit system and their slopes at many points, as compiled code that takes several at a time.
+"""Quantities of an implicit system and their slopes over stacks of points, as vectorized compiled code.
 
 With W w = r and e = d(r - W w)/ds for s = (x, u), the slopes of quantities z(t, x, u, p, w) are
 
@@ -28,14 +28,12 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compiler import Compiler
-from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.native import library
-from fmilin.numerics.codegen.nodes import sharing, sparse
+from fmilin.numerics.codegen.compiler import Compiler, loaded_library
+from fmilin.numerics.codegen.elimination import Elimination, elimination_of
+from fmilin.numerics.codegen.implicit import ImplicitSystem, cse_option, jacobian, sparse
 from fmilin.numerics.codegen.statements import Statements
-from fmilin.numerics.codegen.symmetric import Elimination, elimination_of
 
-__all__ = ["Lanes"]
+__all__ = ["VectorizedCode"]
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -46,7 +44,7 @@ NEARLY_SYMMETRIC = 1e-12
 """How far W may be from its transpose, of its largest entry."""
 
 CHUNK = 16
-"""Columns that are solved for together, as in lanes.c."""
+"""Columns that are solved for together, as in vectorized.c."""
 
 ALIGNED = 64
 """Bytes to whose multiples vectors are aligned."""
@@ -55,7 +53,7 @@ _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP
 """Operations that go different ways at different points."""
 
 
-class Lanes:
+class VectorizedCode:
     """Quantities and slopes at many points.
 
     ``quantities`` (nz, 1): over time, states, inputs, parameters and unknowns.
@@ -181,11 +179,11 @@ class _Problem:
         whole = [W[place] for place in self.lower], [f"m->whole[{slot}]" for slot in slots]
         return {"whole": whole} | {n: (e, [f"m->{n}[{i}]" for i in range(len(e))]) for n, e in nodes.items()}
 
-    def sizes(self, stored: int, lanes: int) -> dict[str, int]:
+    def sizes(self, stored: int, width: int) -> dict[str, int]:
         """Return the sizes that the C code is compiled for; arrays have at least one entry."""
         ns, nw, nz = sum(a.numel() for a in self.system.arguments), len(self.order.order), self.quantities.numel()
         counts = {
-            "LANES": lanes, "N_S": ns, "N_UNKNOWNS": nw, "N_QUANTITIES": nz, "N_COLUMNS": self.e.size2(),
+            "WIDTH": width, "N_S": ns, "N_UNKNOWNS": nw, "N_QUANTITIES": nz, "N_COLUMNS": self.e.size2(),
             "N_ROWS": len(self.rows), "N_Z_W": self.z_w.nnz(),
         }  # fmt: skip
         room = {
@@ -211,7 +209,7 @@ def _loaded(problem: _Problem, compiler: Compiler) -> Any:
     results = problem.results()
     nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *found)) for found, _ in results.values()]
     arguments = [*problem.system.arguments, problem.system.unknowns]
-    function = ca.Function("equations", arguments, nodes, sharing(*nodes))
+    function = ca.Function("equations", arguments, nodes, cse_option(*nodes))
     starts = np.cumsum([0, *(a.numel() for a in arguments)]).tolist()
     known = [f"m->s[{i}]" for i in range(starts[-2])]
     inputs = [known[a:b] for a, b in pairwise(starts[:-1])]
@@ -227,20 +225,20 @@ def _loaded(problem: _Problem, compiler: Compiler) -> Any:
         array="m->v",
         number="V",
     )
-    lanes, flags = (1, ()) if _has_choices(function) else vector_flags()
-    sizes = problem.sizes(statements.stored, lanes)
+    width, flags = (1, ()) if _has_choices(function) else vector_flags()
+    sizes = problem.sizes(statements.stored, width)
     defined = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
     tables = (
         f"static const int {name}[] = {{{', '.join(map(str, table)) or '0'}}};\n"
         for name, table in problem.tables().items()
     )
     sources = {
-        "lanes.c": (files("fmilin.numerics.codegen") / "runtime" / "lanes.c").read_text(encoding="utf-8"),
+        "vectorized.c": (files("fmilin.numerics.codegen") / "runtime" / "vectorized.c").read_text(encoding="utf-8"),
         "sizes.h": f"{defined}#define GOOD {GOOD}\n",
         "equations.c": "\n".join([*tables, *statements.functions()]),
     }
     made = Compiler(compiler.command, (*flags, *compiler.flags), compiler.use_cache)
-    code = library(sources, "lanes.c", made, ctypes.CDLL)  # gives up the interpreter's lock
+    code = loaded_library(sources, "vectorized.c", made, ctypes.CDLL)  # gives up the interpreter's lock
     code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
     code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
     return code

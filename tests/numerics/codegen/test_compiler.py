@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.cache import cache_folder
-from fmilin.numerics.codegen.compiler import Compiler, compile_library, find_compiler, library_suffix
+from fmilin.numerics.codegen.compiler import Compiler, cache_folder, compiled_library, find_compiler, library_suffix
 
 VISIBLE = b'__attribute__((visibility("default")))'
 SOURCES = {
@@ -32,21 +33,25 @@ def counting_compiler(folder: Path) -> tuple[str, Path]:
     return str(script), log
 
 
+def compile_to(path: Path, compiler: Compiler, sources: Mapping[str, bytes] = SOURCES) -> Path:
+    path.write_bytes(compiled_library(sources, "answer.c", compiler))
+    return path
+
+
 def answer(library: Path) -> int:
     return int(ctypes.CDLL(str(library)).answer())
 
 
-def test_a_library_is_built_and_its_folder_holds_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    built = compile_library(SOURCES, "answer.c", tmp_path / "out" / f"a{library_suffix()}", Compiler())
-    assert answer(built) == 42
-    assert [p.name for p in built.parent.iterdir()] == [built.name]
+def test_a_library_is_built_in_a_folder_that_is_gone_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert answer(compile_to(tmp_path / f"a{library_suffix()}", Compiler())) == 42
+    assert {p.name for p in tmp_path.iterdir()} == {"cache", f"a{library_suffix()}"}
 
 
 def test_the_second_build_comes_from_the_cache(tmp_path: Path) -> None:
     command, log = counting_compiler(tmp_path)
     for i in range(2):
-        compile_library(SOURCES, "answer.c", tmp_path / f"a{i}.so", Compiler((command,)))
+        compile_to(tmp_path / f"a{i}.so", Compiler((command,)))
     assert log.read_text().count("run") == 1
     assert (tmp_path / "a0.so").read_bytes() == (tmp_path / "a1.so").read_bytes()
 
@@ -59,22 +64,22 @@ def test_other_sources_flags_and_no_cache_build_anew(tmp_path: Path) -> None:
         (SOURCES, ("-O1",), True),
         (SOURCES, (), False),
     ):
-        compile_library(sources, "answer.c", tmp_path / "a.so", Compiler((command,), flags, use_cache))
+        compile_to(tmp_path / "a.so", Compiler((command,), flags, use_cache), sources)
     assert log.read_text().count("run") == 4
 
 
 def test_an_update_of_the_compiler_builds_anew(tmp_path: Path) -> None:
     command, log = counting_compiler(tmp_path)
-    compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler((command,)))
+    compile_to(tmp_path / "a.so", Compiler((command,)))
     Path(command).write_text(Path(command).read_text().replace("exec cc", '[ "$1" = --version ] && echo 2; exec cc'))
-    compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler((command,)))
+    compile_to(tmp_path / "a.so", Compiler((command,)))
     assert log.read_text().count("run") == 2
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert answer(compile_library(SOURCES, "answer.c", tmp_path / "b.so", Compiler())) == 42
+    assert answer(compile_to(tmp_path / "b.so", Compiler())) == 42
 
 
 def test_the_cache_is_where_the_user_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +93,7 @@ def test_no_compiler_is_one_clear_sentence(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(ModelError, match=r"No C compiler was found.*Install one"):
-        compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler())
+        compile_to(tmp_path / "a.so", Compiler())
     assert not (tmp_path / "a.so").exists()
 
 
@@ -103,7 +108,7 @@ def test_a_relative_cc_is_meant_from_here(tmp_path: Path, monkeypatch: pytest.Mo
     counting_compiler(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CC", f".{os.sep}counting-cc")
-    assert answer(compile_library(SOURCES, "answer.c", tmp_path / "c.so", Compiler(use_cache=False))) == 42
+    assert answer(compile_to(tmp_path / "c.so", Compiler(use_cache=False))) == 42
 
 
 def test_a_cc_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,22 +117,19 @@ def test_a_cc_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         find_compiler()
 
 
-def test_the_first_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
-    old = tmp_path / "a.so"
-    old.write_bytes(b"old")
+def test_the_first_errors_of_the_compiler_are_passed_on() -> None:
     with pytest.raises(ModelError, match=r"failed with exit status 1: broken\.c:1:\d+: error:.*Check that"):
-        compile_library({"broken.c": b"int answer(void) { return wrong; }"}, "broken.c", old, Compiler())
-    assert old.read_bytes() == b"old"
+        compiled_library({"broken.c": b"int answer(void) { return wrong; }"}, "broken.c", Compiler())
 
 
 def test_a_compiler_that_fails_in_silence_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'false' failed with exit status 1: it says nothing more"):
-        compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler(("false",)))
+        compile_to(tmp_path / "a.so", Compiler(("false",)))
 
 
 def test_a_compiler_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'no-such-compiler' cannot be started: No such file"):
-        compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler(("no-such-compiler",)))
+        compile_to(tmp_path / "a.so", Compiler(("no-such-compiler",)))
 
 
 @pytest.mark.parametrize("text", ["'", "cc 'a", 'cc "'])
@@ -145,4 +147,4 @@ def test_a_cc_that_is_a_folder_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_compiler_that_builds_nothing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'true' ended without complaint and without a library"):
-        compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler(("true",)))
+        compile_to(tmp_path / "a.so", Compiler(("true",)))

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fmilin.ground.errors import ModelError
-from fmilin.numerics.codegen.cache import cache_folder, fetch, keep
-from fmilin.numerics.codegen.compiler import Compiler, compile_library
-from tests.numerics.codegen.test_c99_compiler import SOURCES, answer
+from fmilin.numerics.codegen.compiler import Compiler, cache_folder, cache_library, cached_library
+from tests.numerics.codegen.test_compiler import answer, compile_to
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="permissions are those of Unix")
 
@@ -22,14 +21,14 @@ def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept() -> Path:
-    keep("name", b"content")
+    cache_library("name", b"content")
     return cache_folder() / "name"
 
 
 def test_what_was_kept_is_fetched() -> None:
-    assert fetch("name") is None
+    assert cached_library("name") is None
     kept()
-    assert fetch("name") == b"content"
+    assert cached_library("name") == b"content"
 
 
 def test_every_folder_is_the_users_alone_whatever_the_umask() -> None:
@@ -66,20 +65,20 @@ def test_folders_that_others_could_write_are_closed() -> None:
 )
 def test_what_is_damaged_or_not_sure_to_be_ours_is_not_used(damage: object) -> None:
     damage(kept())  # type: ignore[operator]
-    assert fetch("name") is None
+    assert cached_library("name") is None
 
 
 def test_a_file_under_another_name_is_not_used() -> None:
     kept().rename(cache_folder() / "other")
-    assert fetch("other") is None
+    assert cached_library("other") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away")
 def test_what_belongs_to_somebody_else_is_not_used() -> None:
     os.chown(kept(), 12345, -1)
-    assert fetch("name") is None
+    assert cached_library("name") is None
     os.chown(cache_folder(), 12345, -1)
-    keep("new", b"content")
+    cache_library("new", b"content")
     assert not (cache_folder() / "new").exists()
 
 
@@ -87,20 +86,20 @@ def test_a_folder_that_is_a_link_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     cache_folder().parent.mkdir(parents=True)
     cache_folder().symlink_to(tmp_path / "elsewhere")
-    keep("name", b"content")
+    cache_library("name", b"content")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_library_that_was_emptied_is_compiled_again(tmp_path: Path) -> None:
-    compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler())
+    compile_to(tmp_path / "a.so", Compiler())
     (library,) = cache_folder().iterdir()
     whole = library.read_bytes()
     for content in (b"", whole[: len(whole) // 2]):
         library.write_bytes(content)
-        assert answer(compile_library(SOURCES, "answer.c", tmp_path / f"b{len(content)}.so", Compiler())) == 42
+        assert answer(compile_to(tmp_path / f"b{len(content)}.so", Compiler())) == 42
         assert library.read_bytes() == whole
 
 
 def test_a_compiler_that_makes_nothing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'true' ended without complaint and without a library"):
-        compile_library(SOURCES, "answer.c", tmp_path / "a.so", Compiler(("true",)))
+        compile_to(tmp_path / "a.so", Compiler(("true",)))

@@ -1,4 +1,4 @@
-/* Values and slopes at many points: LANES points at a time, each number a vector with one entry for each of them.
+/* Values and slopes at many points: WIDTH points at a time, each number a vector (SIMD lanes) with one entry for each of them.
 
    W w = r is solved by W = L D L' without interchanges; whether that was good enough is measured by the backward error
    of w (Oettli and Prager, 1964) and said for every point. Slopes along all columns follow from W w_z = e with the same
@@ -17,18 +17,18 @@
 #define PIECE static __attribute__((noinline)) void
 #define CHUNK 16
 
-#if LANES > 1
-typedef double V __attribute__((vector_size(8 * LANES)));
+#if WIDTH > 1
+typedef double V __attribute__((vector_size(8 * WIDTH)));
 #define ALL(x) ((V){0.0} + (x))
-#define LANE(v, l) ((v)[l])
+#define ENTRY(v, l) ((v)[l])
 #else
 typedef double V;
 #define ALL(x) (x)
-#define LANE(v, l) (*((void)(l), &(v)))
+#define ENTRY(v, l) (*((void)(l), &(v)))
 #endif
 
-#define ONE_BY_ONE(f) static inline V all_##f(V x) { V y = x; for (int l = 0; l < LANES; l++) LANE(y, l) = f(LANE(x, l)); return y; }
-#define TWO_BY_TWO(f) static inline V all_##f(V a, V b) { V y = a; for (int l = 0; l < LANES; l++) LANE(y, l) = f(LANE(a, l), LANE(b, l)); return y; }
+#define ONE_BY_ONE(f) static inline V all_##f(V x) { V y = x; for (int l = 0; l < WIDTH; l++) ENTRY(y, l) = f(ENTRY(x, l)); return y; }
+#define TWO_BY_TWO(f) static inline V all_##f(V a, V b) { V y = a; for (int l = 0; l < WIDTH; l++) ENTRY(y, l) = f(ENTRY(a, l), ENTRY(b, l)); return y; }
 ONE_BY_ONE(sin) ONE_BY_ONE(cos) ONE_BY_ONE(tan) ONE_BY_ONE(asin) ONE_BY_ONE(acos) ONE_BY_ONE(atan)
 ONE_BY_ONE(sinh) ONE_BY_ONE(cosh) ONE_BY_ONE(tanh) ONE_BY_ONE(asinh) ONE_BY_ONE(acosh) ONE_BY_ONE(atanh)
 ONE_BY_ONE(exp) ONE_BY_ONE(expm1) ONE_BY_ONE(log) ONE_BY_ONE(log1p) ONE_BY_ONE(sqrt) ONE_BY_ONE(erf)
@@ -47,7 +47,7 @@ typedef struct {
     V v[NV];           /* what several pieces of the equations need */
 } Work;
 
-#if LANES > 1
+#if WIDTH > 1
 #define sin(x) all_sin(ALL(x))
 #define cos(x) all_cos(ALL(x))
 #define tan(x) all_tan(ALL(x))
@@ -81,8 +81,8 @@ typedef struct {
 
 #include "equations.c"
 
-/* W = L D L', in place; 1/D is kept. */
-static void take_apart(Work *m)
+/* W = L D L', in place; with 1/D in d. */
+static void factorize(Work *m)
 {
     const int *target = TARGETS;
     memcpy(m->a, m->whole, sizeof m->a);
@@ -120,7 +120,7 @@ SOLVE(solve_one, 1)
 SOLVE(solve_chunk, CHUNK)
 
 /* r - W w, and |W| |w| + |r|. */
-static void rest_of(const Work *m, V *rest, V *size)
+static void residual_of(const Work *m, V *rest, V *size)
 {
     for (int i = 0; i < N_UNKNOWNS; i++) {
         rest[i] = m->r[i];
@@ -145,12 +145,12 @@ static void rest_of(const Work *m, V *rest, V *size)
 /* Largest entry of a column, of all points. */
 static double largest(const V *column, int l)
 {
-    double found = 0.0;
+    double result = 0.0;
     for (int i = 0; i < N_UNKNOWNS; i++) {
         V size = all_fabs(column[i]);
-        if (!(LANE(size, l) <= found)) found = LANE(size, l);
+        if (!(ENTRY(size, l) <= result)) result = ENTRY(size, l);
     }
-    return found;
+    return result;
 }
 
 /* w with one step of refinement (Skeel, 1980), and whether |r - W w| <= GOOD (|W| |w| + |r|) in every row then.
@@ -161,16 +161,16 @@ static int solve(Work *m, unsigned char *good)
     int rough = 0;
     memcpy(m->w, m->r, sizeof m->w);
     solve_one(m, m->w);
-    rest_of(m, rest, size);
-    for (int l = 0; l < LANES; l++) rough |= !(largest(rest, l) <= GOOD * largest(size, l));
+    residual_of(m, rest, size);
+    for (int l = 0; l < WIDTH; l++) rough |= !(largest(rest, l) <= GOOD * largest(size, l));
     solve_one(m, rest);
     for (int i = 0; i < N_UNKNOWNS; i++) m->w[i] += rest[i];
-    rest_of(m, rest, size);
-    for (int l = 0; l < LANES; l++) {
+    residual_of(m, rest, size);
+    for (int l = 0; l < WIDTH; l++) {
         good[l] = 1;
         for (int i = 0; i < N_UNKNOWNS; i++) {
             V distance = all_fabs(rest[i]);
-            if (!(LANE(distance, l) <= GOOD * LANE(size[i], l))) good[l] = 0;
+            if (!(ENTRY(distance, l) <= GOOD * ENTRY(size[i], l))) good[l] = 0;
         }
     }
     return rough;
@@ -216,7 +216,7 @@ static void slopes(Work *m, int first, double *restrict J, int used, int rough)
     for (int i = 0; i < N_ROWS; i++)
         for (int l = 0; l < used; l++) {
             double *to = J + ((size_t)l * N_QUANTITIES + (size_t)ROWS[i]) * N_COLUMNS + first;
-            for (int c = 0; c < columns; c++) to[c] = LANE(m->row[i * CHUNK + c], l);
+            for (int c = 0; c < columns; c++) to[c] = ENTRY(m->row[i * CHUNK + c], l);
         }
 }
 
@@ -226,19 +226,19 @@ OUT size_t work_size(void) { return sizeof(Work); }
 OUT void run(const double *s, double *z, double *J, unsigned char *good, long count, void *work)
 {
     Work *m = work;
-    for (long p = 0; p < count; p += LANES) {
-        int used = count - p < LANES ? (int)(count - p) : LANES;
-        unsigned char fine[LANES];
+    for (long p = 0; p < count; p += WIDTH) {
+        int used = count - p < WIDTH ? (int)(count - p) : WIDTH;
+        unsigned char fine[WIDTH];
         for (int i = 0; i < N_S; i++)
-            for (int l = 0; l < LANES; l++) LANE(m->s[i], l) = s[(p + (l < used ? l : 0)) * N_S + i];
+            for (int l = 0; l < WIDTH; l++) ENTRY(m->s[i], l) = s[(p + (l < used ? l : 0)) * N_S + i];
         memset(m->whole, 0, sizeof m->whole);
         equations_system(m);
-        take_apart(m);
+        factorize(m);
         int rough = solve(m, fine);
         equations_values(m);
         for (int l = 0; l < used; l++) {
             good[p + l] = fine[l];
-            for (int i = 0; i < N_QUANTITIES; i++) z[(p + l) * N_QUANTITIES + i] = LANE(m->z[i], l);
+            for (int i = 0; i < N_QUANTITIES; i++) z[(p + l) * N_QUANTITIES + i] = ENTRY(m->z[i], l);
         }
         for (int first = 0; first < N_COLUMNS; first += CHUNK)
             slopes(m, first, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough);
