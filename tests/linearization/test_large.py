@@ -149,6 +149,18 @@ def test_an_equilibrium_of_a_large_model_takes_no_visit(monkeypatch: pytest.Monk
     np.testing.assert_allclose(fl.trim(model, guess=guess).states, general.states, atol=1e-12)
 
 
+def test_the_condition_of_the_coordinates_has_no_units(lowered: Callable[[], None]) -> None:
+    """y = 1000 x in millimetres and metres: either coordinate tells the other one as well, |(1, 1)| = sqrt(2)."""
+    lowered()
+    x, y, v, w = sympy.symbols("x y v w")
+    labels = Labels(nominals={"x": 1.0, "y": 1e3, "v": 1.0, "w": 1e3})
+    tied = LagrangeModel(
+        "tied", {x: v, y: w}, {(0, 0): 1, (1, 1): 1}, [-x, -y], constraints=[y - 1000 * x], labels=labels
+    )
+    for kept in ("x", "y"):
+        assert fl.linearize(tied, independent=[kept]).accuracy.conditioning == pytest.approx(2**0.5, rel=1e-12)
+
+
 def train(*forces: sympy.Expr) -> LagrangeModel:
     """Two cars of 1 kg."""
     x, y, v, w = sympy.symbols("x y v w")
@@ -168,7 +180,7 @@ def test_what_the_sparse_search_does_not_find_is_left_to_the_general_one(lowered
     np.testing.assert_allclose(fl.trim(driven, steady=["x", "y"]).states[2:], [2.0, 2.0], rtol=1e-12)
     for nowhere in (driven, train(-1 - x**2 - v, -y - w)):
         with pytest.raises(fl.NumericalError, match="no equilibrium was found"):
-            fl.trim(nowhere)
+            fl.trim(nowhere, guess={"x": 0.7})
 
 
 def test_inputs_of_a_large_model_may_be_free(lowered: Callable[[], None]) -> None:

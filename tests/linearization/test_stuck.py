@@ -32,3 +32,23 @@ def test_a_threshold_between_a_small_push_and_thirty_sizes_is_seen(threshold: fl
 def test_what_never_moves_is_silent_and_not_stuck(force: float, threshold: float) -> None:
     found = fl.linearize(pushed(force, threshold))
     assert "no-response" in [w.kind for w in found.warnings]
+
+
+class Switching(FunctionModel):
+    """An input that moves nothing, but passes a switch when it is pushed far enough."""
+
+    threshold = 0.5
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([abs(u[0]) - self.threshold])
+
+
+@pytest.mark.parametrize(("threshold", "stuck"), [(0.5, True), (1e6, False)])
+def test_a_push_that_passes_a_switch_would_move_the_model_there(threshold: float, stuck: bool) -> None:
+    model = Switching(pushed(0.0, 0.1).parts)
+    model.threshold = threshold
+    if stuck:
+        with pytest.raises(fl.NumericalError, match="Small pushes of u move nothing at all"):
+            fl.linearize(model)
+    else:
+        assert "no-response" in [w.kind for w in fl.linearize(model).warnings]

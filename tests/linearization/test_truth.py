@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import count
 
 import numpy as np
@@ -98,6 +99,17 @@ def test_it_is_returned_all_the_same_when_that_is_wanted() -> None:
     assert linear.errors.C[0, 0] > 0.1
     point = fl.operating_point(coarse())
     assert "accuracy" in kinds(fl.linearize_along(coarse(), [point], keep_inaccurate=True)[0])
+
+
+def test_the_worst_of_several_entries_is_the_one_that_is_named() -> None:
+    """Encoders of 8 and of 4 steps, of equal slopes: the coarser one is in second place."""
+
+    def steps(i: int, count: int) -> Callable[[float, FloatArray, FloatArray], float]:
+        return lambda t, x, u: float(np.floor(x[i] * count) / count)
+
+    outputs = [steps(0, 8), steps(1, 4), steps(2, 8)]
+    with pytest.raises(fl.NumericalError, match="d y1 / d x1 cannot be told"):
+        fl.linearize(model("encoders", [0.41, 0.41, 0.41], lambda t, x, u: -x, 0, outputs))
 
 
 def test_an_entry_counts_against_its_row_in_nominal_sizes() -> None:

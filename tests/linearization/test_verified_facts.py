@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
-from fmilin.linearization.verified_facts import verified_facts_of
+from fmilin.linearization.verified_facts import start_of, verified_facts_of
 from fmilin.model.interface import Evaluation
 from fmilin.native.function import FunctionModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
@@ -212,3 +212,22 @@ def test_what_a_point_contradicts_is_forgotten() -> None:
     gear[0] = 2.0
     base = model.evaluate(moving.time, moving.states, moving.inputs)
     assert verified_facts_of(model, moving, base).pairs is None
+
+
+class Switched(ByHand):
+    """Starts on a circle whose radius depends on its mode."""
+
+    mode = "small"
+
+    def discrete_states(self) -> dict[str, str]:
+        return {"mode": self.mode}
+
+
+def test_the_start_is_assembled_anew_in_another_mode_only() -> None:
+    switched = Switched(Parts(["x", "y"], [1.0, 0.0], lambda t, s, u: np.array([-s[1], s[0]])))
+    first = start_of(switched)
+    assert start_of(switched) is first
+    switched.mode = "large"
+    second = start_of(switched)
+    assert second is not first
+    assert start_of(switched) is second

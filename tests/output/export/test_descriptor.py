@@ -124,6 +124,14 @@ def test_chosen_inputs_and_outputs() -> None:
     assert (found.B.shape, found.C.shape) == ((46, 1), (2, 46))
 
 
+def test_own_coordinates_that_curve_have_one_at_rest_only() -> None:
+    """Along y = atan2(x, -y) the second derivative of the map is zero where nothing moves."""
+    own = ["angle = atan2(x, -y)", "rate = (vy*x - vx*y)/(x^2 + y^2)"]
+    for rate, given in ((0.0, True), (1.5, False)):
+        linear = fl.linearize(cartesian_pendulum(rate=rate), independent=own, descriptor=True)
+        assert (linear.descriptor is not None) is given
+
+
 def test_who_has_none(tmp_path: Path) -> None:
     assert fl.linearize(rolling_disk(), descriptor=True).descriptor is None
     assert pendulum().descriptor is None

@@ -1,0 +1,23 @@
+"""Points at which events follow each other without end, and those from which the motion gets there later."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fmilin.linearization.chattering import chattering_at
+from fmilin.model.interface import OperatingPoint
+from tests.motion.simulation.hybrids import Ball, Chatter
+
+
+@pytest.mark.parametrize("time", [0.0, 1e4])
+@pytest.mark.parametrize(("x", "chatters"), [(1.0, False), (0.3, False), (0.0, True)])
+def test_chattering_at_the_point_and_not_some_time_later(x: float, chatters: bool, time: float) -> None:
+    """x' = -1 above zero and 1 below: from x = 0.3 it chatters after 0.3 s, at the point it is smooth."""
+    said = chattering_at(Chatter(), OperatingPoint(time, np.array([x]), np.empty(0)))
+    assert bool(said) is chatters
+    assert f"t = {time:g} s" in said or not chatters
+
+
+def test_a_ball_in_the_air_does_not_chatter() -> None:
+    assert not chattering_at(Ball(), Ball().start)
